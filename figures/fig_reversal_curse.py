@@ -3,7 +3,9 @@
 Stands beside Figs 1 to 4 of zhu2024reversal, whose runs are of a GPT-2; here is the one-layer theory with M = 802 tokens. a, the loss of
 trained pairs (theory, and SGD with one sequence a step, each epoch in a new order) and of reversed ones, which stays ln M; b, logits
 Y[x1, x3] at five times ln M epochs of 1/eta_Y: nothing stands where a pair is reversed; c, 1 - p of trained pairs for three
-vocabularies, one curve late; d, chains A -> B -> C (N = 540): C asked after A directly, and in two steps.
+vocabularies, one curve late, and for M = 802 the bound of Theorem 3 from t1 on, (M - 1) / (2 x^c) with x = M eta_Y t / N: it says nothing
+for c = .5, holds for c = .7, and touches at t1 with the largest c that holds; d, chains A -> B -> C (N = 540): C asked after A directly,
+and in two steps.
 """
 
 import numpy as np
@@ -12,10 +14,24 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import (
+    CATEGORIES,
+    DASHES,
+    DIVERGING,
+    FAINT,
+    INK,
+    SMALL,
+    few_log_ticks,
+    few_ticks,
+    letter_panels,
+    new_figure,
+    project_style,
+)
 
 M, N, ETA, EPOCHS = 802, 340, 0.5, 100
 VOCABULARIES, STEPS = (100.0, 802.0, 1e4), np.geomspace(0.01, 100, 81)
+START = int(np.abs(STEPS - 1).argmin())  # t = t1
+CONSTANTS = (0.5, 0.7)  # of the bound, beside the largest that holds from t1 on
 FINE = {"rtol": 1e-10, "atol": 1e-13}
 
 
@@ -23,6 +39,16 @@ def row(times: np.ndarray, *, size: float = M, sequences: float = N) -> dict[str
     """The observables of one row at these times."""
     params = {"M": size, "N": sequences, "eta_Y": ETA}
     return dict(odesim.integrate("reversal.row", params=params, span=(0, times[-1]), save=times, **FINE).observables)
+
+
+def bound(size: float, c: float) -> np.ndarray:
+    """The bound (step,) on 1 - p from t1 = N ln M / eta_Y on, nan before."""
+    return np.where(STEPS > 1 - 1e-9, (size - 1) / 2 / (size * np.log(size) * STEPS) ** c, np.nan)
+
+
+def largest_constant(size: float, wrong: np.ndarray) -> np.ndarray:
+    """The largest c (step,) with which 1 - p is at the bound."""
+    return np.log((size - 1) / 2 / wrong) / np.log(size * np.log(size) * STEPS)
 
 
 def sgd() -> np.ndarray:
@@ -46,19 +72,21 @@ def data(fast: bool) -> xr.Dataset:
     logits = odesim.integrate("reversal.full", sizes=pairs, params={"eta_Y": ETA}, span=(0, 5 * 30 * np.log(40) / ETA), save=2, **FINE)
     late = t1 * np.linspace(0, 10, 201)
     chain = row(540 * late, sequences=540.0)
+    wrong = np.array([1 - row(np.r_[0, k * np.log(k) / ETA * STEPS], size=k, sequences=k)["p_target"][1:] for k in VOCABULARIES])
+    largest = np.array([largest_constant(k, values) for k, values in zip(VOCABULARIES, wrong, strict=True)])
+    constants = (*CONSTANTS, float(largest[1, START]))
     return xr.Dataset(
         {
             "trained": ("epoch", -np.log(run["p_target"])),
             "sgd": ("epoch", sgd()),
             "logits": (("row", "column"), logits.final["Y"]),
-            "wrong": (
-                ("M", "step"),
-                [1 - row(np.r_[0, k * np.log(k) / ETA * STEPS], size=k, sequences=k)["p_target"][1:] for k in VOCABULARIES],
-            ),
+            "wrong": (("M", "step"), wrong),
+            "largest_c": (("M", "step"), largest),
+            "bound": (("c", "step"), [bound(M, c) for c in constants]),
             "direct": ("late", -np.log(chain["p_other"])),
             "two_steps": ("late", -2 * np.log(chain["p_target"])),
         },
-        coords={"epoch": epochs, "M": list(VOCABULARIES), "step": STEPS, "late": late},
+        coords={"epoch": epochs, "M": list(VOCABULARIES), "step": STEPS, "late": late, "c": list(constants)},
         attrs={"tokens": M, "sequences": N, "eta_Y": ETA},
     )
 
@@ -71,16 +99,20 @@ def draw(ds: xr.Dataset) -> Figure:
         loss.plot(ds.epoch, ds.trained, color=CATEGORIES[0], label="trained: theory")
         loss.plot(ds.epoch[::3], ds.sgd[::3], ".", ms=2.5, color=INK, label="trained: SGD")
         loss.axhline(np.log(ds.tokens), color=CATEGORIES[1], ls=DASHES[1], label="reversed: ln M")
-        loss.set(xlabel="epoch", ylabel="loss", ylim=(0, 8.5))
-        loss.legend(loc="upper right", ncol=2)
+        loss.set(xlabel="epoch", ylabel="loss", ylim=(0, 7.5))
+        loss.legend(loc="center right")
         most = float(np.abs(ds.logits).max())
         shown = logits.imshow(ds.logits, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
         logits.set(xlabel="token $x_3$", ylabel="source $x_1$")
         figure.colorbar(shown, ax=logits, label="logit Y")
         for j, size in enumerate(ds.M.values):
             wrong.plot(ds.step, ds.wrong.sel(M=size), color=CATEGORIES[j], ls=DASHES[j], label=f"M = {size:g}")
+        for j, c in enumerate(ds.c.values):
+            wrong.plot(ds.step, ds.bound.sel(c=c), color=INK, lw=0.7, ls=DASHES[j + 1])
+            end = float(ds.bound.sel(c=c)[-1])
+            wrong.annotate(f"c = {c:.3g}", (ds.step[-1], end), (2, 0), textcoords="offset points", fontsize=SMALL, va="center")
         wrong.plot(ds.step[40:], 1 / (ds.step[40:] * np.log(1e4)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        wrong.set(xscale="log", yscale="log", xlabel="$t / t_1$, $t_1 = N$ ln M / $η_Y$", ylabel="1 − p of a trained pair", ylim=(5e-4, 2))
+        wrong.set(xscale="log", yscale="log", xlabel="$t / t_1$, $t_1 = N$ ln M / $η_Y$", ylabel="1 − p of a trained pair", ylim=(5e-4, 9))
         wrong.legend(loc="lower left")
         for j, (name, label) in enumerate((("direct", "A ⇝ C asked"), ("two_steps", "A → B → C in two steps"))):
             chain.plot(ds.late, ds[name], color=CATEGORIES[j], ls=DASHES[j], label=label)
@@ -109,6 +141,16 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     for size, p in ((100.0, 0.3717), (802.0, 0.3635), (1e4, 0.3621)):
         at = 1 - float(ds.wrong.sel(M=size, step=1.0, method="nearest"))
         features.append(Feature(f"p at t1, M = {size:g}", at, p, 5.1e-5, SCRIPT))
+    for size, start, later in ((100.0, 0.7121, 0.8978), (802.0, 0.7505, 0.9220), (1e4, 0.7844, 0.9388)):
+        for times, c in ((1, start), (10, later)):
+            here = float(ds.largest_c.sel(M=size).sel(step=times, method="nearest"))
+            features.append(Feature(f"largest c at {times} t1, M = {size:g}", here, c, 5.1e-5, SCRIPT))
+    # of the printed statement, p >= 1 - bound
+    for c, value, digit in ((0.5, -4.47, 0.005), (0.7, 0.0182, 5.1e-5)):
+        features.append(Feature(f"bound on p at t1, M = 802, c = {c:g}", 1 - float(ds.bound.sel(c=c)[START]), value, digit, SCRIPT))
+    over = (ds.wrong.sel(M=802.0) / ds.bound).isel(step=slice(START, None))
+    features.append(Feature("largest (1 - p) / bound, of all c", float(over.max()), 1.0, 1e-12))  # at t1, of the largest c
+    features.append(Feature("where it is, in t1", float(over.step[int(over.max("c").argmax("step"))]), 1.0, 1e-9))
     late = float(ds.wrong.sel(M=1e4)[-1]) * float(ds.step[-1]) * np.log(1e4)
     features.append(Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02))
     t1 = np.log(M) / ETA

@@ -7,6 +7,7 @@ from math import comb
 import numpy as np
 
 from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.models.static._causal_claims import GRADIENT
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
@@ -138,11 +139,12 @@ CLAIMS = (
     ),
     Claim(
         "static.parent",
-        Source("nichani2024causal", "the gradient of attention at the start", "chains with one parent each"),
+        Source("nichani2024causal", "the information that the gradient holds", "chains with one parent each"),
         "10,000 chains of three states, six places",
         (),
         Statement("the chi-squared information on a place is largest at its parent", parents, Verdict.HOLDS, EXACT),
     ),
+    GRADIENT,
     Claim(
         "static.brackets_cancel",
         Source("wen2023uninterpretable", "Theorem 1", "sufficiency, one layer, bounded depth"),

@@ -128,10 +128,10 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
             Link("v", ("v",), lambda seen, _: seen["v"], doc="mean over trained facts beside that of one row"),
         ),
         linear=False,  # a step of descent moves one row, by N times the mean
-        requirements={"momentum": (0,)},
+        requirements={"data": ("reversals",), "momentum": (0,)},
     ),
     ("reversal.full", "reversal"): Pair(
-        (Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"]), same_quantity("Y")),
+        (same_quantity("loss", "loss_population"), same_quantity("p"), same_quantity("Y")),
         linear=False,
         start={"Y": same_quantity("Y")},
         requirements={"momentum": (0,)},
@@ -166,6 +166,13 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
         example={"init": "symmetric"},
     ),
 }
+
+
+INSTEAD: Mapping[str, str] = {
+    "hierarchy_dag": "its transformer has keys, queries and layer norms, which no System keeps; "
+    "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
+}
+"""{task: why no System describes it, and what can be compared instead}."""
 
 
 def find_pair(system: str, task: str) -> Pair | None:
@@ -209,7 +216,10 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
     """
     described = {*theory, *(name for name, task in PAIRS if task == facts.task)}
     if not described and facts.task in TASKS:
-        raise ParamError(f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it")
+        instead = f": {INSTEAD[facts.task]}" if facts.task in INSTEAD else ""
+        raise ParamError(
+            f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it{instead}"
+        )
     if system in described and (wrong := misfits(find_pair(system, facts.task), facts)):
         raise ParamError(does_not_describe(system, facts.task, wrong))
     if system not in theory:

@@ -7,12 +7,12 @@ import pytest
 
 import odesim
 from odesim.comparison.compare import Number
-from odesim.comparison.pairs import find_pair
+from odesim.comparison.pairs import INSTEAD, PAIRS, find_pair
 from odesim.comparison.recipe import SIDES, at, farthest, metric
 from odesim.comparison.recipes import RECIPES
 from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
-from odesim.reference.tasks import load_task
+from odesim.reference.tasks import TASKS, load_task
 from tests.support.matrix import slow_but
 
 QUICK = ["reversal_shuffled"]
@@ -64,6 +64,19 @@ def test_a_recipe_has_its_arguments(name):
     """What a recipe fixes is refused by name, before anything is trained."""
     with pytest.raises(ParamError, match=f"^{name}: the recipe 'reversal_shuffled' has it already$"):
         odesim.compare(recipe="reversal_shuffled", **{name: GIVEN[name]})
+
+
+@pytest.mark.parametrize("task", INSTEAD)
+def test_a_task_that_no_system_describes(task):
+    """As a recipe, and beside a System: the reason, and a recipe that there is; no pair and no theory of the task's."""
+    found = load_task(task)
+    assert task in TASKS and not any(name == task for _, name in PAIRS)
+    assert not found.make({s.name: s.default for s in found.settings}, seeds=(0,)).theory
+    assert sum(recipe in INSTEAD[task].split() for recipe in RECIPES) == 1
+    for given in ({"recipe": task}, {"model": "hierarchy.multilayer", "task": task}):
+        with pytest.raises(ParamError) as error:
+            odesim.compare(**given)
+        assert "no System describes" in str(error.value) and str(error.value).endswith(INSTEAD[task])
 
 
 def test_wrong_names():

@@ -52,6 +52,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
     "topics cross-entropy": ("topics", {"loss": "cross_entropy", "documents": 6, "optimizer": "adam", "lr": 0.1}, None),
     "topics infinite": ("topics", {"contexts": "infinite", "init": "symmetric"}, None),
+    "reversal chains": ("reversal", {"data": "chains", "vocabulary": 16}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),

@@ -38,6 +38,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("joma_regression", {"M": 1000}, 2, None),
     ("reversal", {}, 2, None),
     ("reversal", {"pairs": 20, "vocabulary": 20000}, 2, None),
+    ("reversal", {"data": "chains"}, 2, None),
     ("dyck", {"test_length": 200}, 2, None),
     ("induction", {"N": 30, "V": 60}, 2, None),
     ("dyck", {"batch": 500}, 2, None),

@@ -1,4 +1,4 @@
-"""Facts about pairs of tokens, and the order in which a training sees them."""
+"""Facts about pairs and chains of tokens, and the order in which a training sees them."""
 
 from collections.abc import Sequence
 
@@ -17,6 +17,18 @@ def pair_facts(pairs: int, both: int) -> tuple[Array, Array]:
     A, B = np.arange(pairs), pairs + np.arange(pairs)
     trained = np.stack([np.r_[A, B[:both]], np.r_[B, A[:both]]])
     return trained, np.stack([B[both:], A[both:]])
+
+
+def chain_facts(chains: int, whole: int) -> tuple[Array, Array, Array]:
+    """Trained facts (2, N), those held out (2, n), and the two trained facts (2, n), by number, that lead to each of these.
+
+    Trained: A_i -> B_i and B_i -> C_i of all chains, A_i ~> C_i of the first `whole`; held out: A_i ~> C_i of the others, source and
+    target. A_i is token i, B_i token chains + i, C_i token 2 chains + i.
+    """
+    A = np.arange(chains)
+    B, C = A + chains, A + 2 * chains
+    trained = np.stack([np.r_[A, B, A[:whole]], np.r_[B, C, C[:whole]]])
+    return trained, np.stack([A[whole:], C[whole:]]), np.stack([A[whole:], B[whole:]])
 
 
 class FactStream:

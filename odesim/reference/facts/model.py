@@ -20,11 +20,13 @@ class Decoder:
     """The decoder as a Model. Its batch: source and target (R, B), rows and columns of Y.
 
     trained (2, N): the facts that are trained, source and target; held_out (2, n): those that are asked for. shape: (rows, M).
+    steps (2, n): the two trained facts that lead, one after the other, to each held-out fact; None where none do.
     """
 
     trained: Array
     held_out: Array
     shape: tuple[int, int]
+    steps: Array | None = None
 
     name = "decoder"
     groups = MappingProxyType({"Y": "Y"})
@@ -37,6 +39,12 @@ class Decoder:
             Observable("p_target", lambda params: self.probability(params, self.trained).mean(axis=1), (), "mean over trained facts"),
             Observable("p_least", lambda params: self.probability(params, self.trained).min(axis=1), (), "the least of a trained fact"),
             Observable("p_held_out", lambda params: self.probability(params, self.held_out).mean(axis=1), (), "mean over facts held out"),
+            *(
+                [Observable("p_two_steps", self.two_steps, (), "of facts held out, by two trained facts in a row: mean of their product")]
+                if self.steps is not None
+                else []
+            ),
+            Observable("p", lambda params: self.probability(params, self.trained), ("k",), "of each trained fact"),
             Observable("v", self.margin, (), "logit of the target less the mean of the others, mean over trained facts"),
             Observable("Y", lambda params: params["Y"].copy(), ("a", "m"), "decoder", costly=True),
         )
@@ -79,6 +87,13 @@ class Decoder:
         """p(target | source) (R, n) of facts (2, n)."""
         surprise = self.surprise(params, facts)
         result: Array = array_namespace(surprise).exp(-surprise)
+        return result
+
+    def two_steps(self, params: Params) -> Array:
+        """The mean (R,) over facts held out of the product of the probabilities of the two trained facts that lead to each."""
+        p = self.probability(params, self.trained)
+        first, second = array_namespace(p).asarray(self.steps)
+        result: Array = (p[:, first] * p[:, second]).mean(axis=1)
         return result
 
     def margin(self, params: Params) -> Array:

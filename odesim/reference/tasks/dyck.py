@@ -7,6 +7,8 @@ steps of Adam from lr=.01, tests of 400 to 500 brackets.
 
 accuracy: of closing brackets in test sequences, whose type the layer knows. last: attention to the last open bracket where one closes.
 balance: how little matched brackets cancel, |sum of what both add| / (mean of either), over queries and pairs; 0 is the paper's condition.
+In exact: accuracy_window, the most that a predictor reaches on these sequences which sees the last D brackets, as many as can be open; it
+guesses where the bracket to close lies before these. closings: the number of closing brackets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,6 +39,14 @@ def accuracy(outputs: Array, targets: Array, k: int) -> Array:
     closes = targets >= k
     right = (outputs[..., k:].argmax(axis=-1) == targets - k) & closes
     return np.asarray(right.sum(axis=(1, 2)) / closes.sum(axis=(1, 2)))
+
+
+def window_accuracy(batch: Batch, k: int, D: int, width: int) -> Array:
+    """The accuracy (R,) that the best predictor of the last `width` brackets expects: 1/k where the bracket to close is not among them."""
+    last = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # (R, B, T - 1)
+    closes = batch["targets"][..., 1:] >= k
+    seen = np.arange(closes.shape[-1]) - last < width
+    return np.asarray((closes * np.where(seen, 1, 1 / k)).sum(axis=(1, 2)) / closes.sum(axis=(1, 2)))
 
 
 def attention_to_last(a: Array, batch: Batch, k: int, D: int) -> Array:
@@ -159,6 +169,7 @@ class Dyck:
             ),
             steps=400,
             vocabulary=network.vocabulary,
+            exact={"accuracy_window": window_accuracy(test, k, D, D), "closings": (test["targets"] >= k).sum(axis=(1, 2))},
             labels={"query": ("start", *brackets), "key": ("start", *brackets)},
         )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.reference.data.facts import FactStream, pair_facts
+from odesim.reference.data.facts import FactStream, chain_facts, pair_facts
 from odesim.reference.facts.model import Decoder
 from odesim.reference.one_layer.model import YZ
 
@@ -64,6 +64,18 @@ def test_observables_are_loops():
 def test_pairs():
     """A_i -> B_i of all pairs, B_i -> A_i of the first; what is held out is the rest, and no fact is both."""
     assert TRAINED.T.tolist() == [[0, 3], [1, 4], [2, 5], [3, 0], [4, 1]] and HELD_OUT.T.tolist() == [[5, 2]]
+
+
+def test_chains():
+    """A_i -> B_i, B_i -> C_i, and A_i ~> C_i of the first; the two facts of a held-out one meet in B, and their product is taken."""
+    trained, held_out, steps = chain_facts(3, 1)
+    assert trained.T.tolist() == [[0, 3], [1, 4], [2, 5], [3, 6], [4, 7], [5, 8], [0, 6]] and held_out.T.tolist() == [[1, 7], [2, 8]]
+    for (a, c), (first, second) in zip(held_out.T, steps.T, strict=True):
+        assert trained[0, first] == a and trained[1, first] == trained[0, second] and trained[1, second] == c
+    seen = {o.name: o.function({"Y": Y}) for o in Decoder(trained, held_out, (6, 9), steps).observables}
+    p = np.exp(Y) / np.exp(Y).sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(seen["p_two_steps"], (p[:, 1, 4] * p[:, 4, 7] + p[:, 2, 5] * p[:, 5, 8]) / 2, rtol=1e-13)
+    np.testing.assert_allclose(seen["p"][:, 6], p[:, 0, 6], rtol=1e-13)
 
 
 @pytest.mark.parametrize("shuffled", [True, False])

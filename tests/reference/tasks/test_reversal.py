@@ -73,9 +73,24 @@ def test_the_full_decoder_is_its_rows():
     assert full.passed({"Y": {"relative_l2": 0.05}})
 
 
+def test_chains_do_not_compose():
+    """A ~> C that is held out shares what A -> B leaves with all other tokens; it is below 1/M, and two steps are p(B | A) p(C | B)."""
+    given = {"data": "chains", "pairs": 4, "both": 0.5, "vocabulary": 20}
+    run = odesim.train("reversal", settings=given, seeds=(0, 3), steps=200, save=21)
+    p, direct = run.observables["p"], run.observables["p_held_out"]
+    np.testing.assert_allclose(direct, (1 - p[..., 2:4].mean(axis=-1)) / 19, rtol=1e-10)  # of 1 - p near 1
+    assert np.all(direct[:, 1:] < 1 / 20) and np.all(run.observables["p_two_steps"][:, -1] > 0.7)
+    flow = odesim.integrate("reversal.row", params={"M": 20, "N": 10, "r": 2}, span=(0, 200), save=2)  # two targets of one row
+    assert p[:, -1, [0, 1, 8, 9]].reshape(2, 2, 2).sum(axis=1) == pytest.approx(2 * flow.observables["p_target"][-1], abs=0.02)  # of steps
+    with pytest.raises(ParamError, match=r"reversal\.row does not describe this training of reversal: data is chains, not reversals"):
+        odesim.compare("reversal.row", task="reversal", settings=given, steps=2)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        ({"data": "chains", "pairs": 267}, "vocabulary must be at least 3 pairs .* = 804, not 802"),
+        ({"data": "chains", "both": 1.0}, "both=1 of 200 chains leaves none without A ~> C"),
         ({"pairs": 500}, "vocabulary must be at least 2 pairs .* = 1002, not 802"),
         ({"both": 1.0}, "both=1 of 200 pairs leaves none"),
         ({"order": "shufled"}, "choose from shuffled, replacement"),
