@@ -198,8 +198,9 @@ def test_losses_of_the_strategies() -> None:
 def test_from_simple_to_complex(k: int) -> None:
     """Adam, new batches: the nearest strategy is uniform, then unigram, then bigram; layer 1 turns to the token before.
 
-    Two seeds. Around a change two strategies are as near as each other, for at most ten of the 71 records; after it none comes back. At
-    the end the loss is nearer to that of bigrams than of unigrams.
+    Two seeds. Around a change the nearest may come and go, but none is skipped, and uniform is over before bigram begins. At the start
+    attention is even, 1 / (t + 1) at place t (logits of small weights move a share by less than 1e-3). At the end layer 1 has
+    twice the even share on the token before, and more than layer 2, and the loss is nearer to that of bigrams than of unigrams.
     """
     run = odesim.train("markov", settings={"k": k, "lr": 0.02}, seeds=range(2), steps=700, save=71, observe=["loss_test"], dtype="float32")
     exact = TASK.make(DEFAULTS | {"k": k}, seeds=(0, 1)).exact["strategy_losses"]
@@ -207,7 +208,9 @@ def test_from_simple_to_complex(k: int) -> None:
         nearest = run.observables["KL"][r].argmin(axis=1)
         at = [np.flatnonzero(nearest == strategy) for strategy in range(3)]  # where each is the nearest
         assert at[0][0] == 0 and at[2][-1] == len(nearest) - 1
-        assert all(before[0] < after[0] and before[-1] < after[0] + 10 for before, after in pairwise(at))
+        assert all(before[0] < after[0] and np.median(before) < np.median(after) for before, after in pairwise(at))
+        assert np.abs(np.diff(nearest)).max() == 1 and at[0][-1] < at[2][0]
         previous = run.observables["previous"][r, :, :, 0]
-        assert previous[0] == pytest.approx([0.042, 0.042], abs=0.005) and previous[-1, 0] > 0.25 and previous[-1, 1] < 0.1
+        even = np.mean(1 / np.arange(2, 101))
+        assert previous[0] == pytest.approx([even, even], abs=1e-3) and previous[-1, 0] > max(2 * even, previous[-1, 1])
         assert abs(run.final["loss_test"][r] - exact[r, 2]) < abs(run.final["loss_test"][r] - exact[r, 1])
