@@ -106,7 +106,7 @@ def write_figure(folder: Path, name: str) -> Item:
     about = [f"# {plain(name)}", plain(title), f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
     end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```"]
     write(folder / "figures" / f"{name}.md", "\n\n".join([*about, "\n".join(table), *end]) + "\n")
-    return f"figures/{name}", f"{name}.png", f"`{name}`"
+    return f"figures/{name}", f"{name}.png", f"{plain(title.partition(':')[0].rstrip('.'))} (`{name}`)"
 
 
 def families() -> Iterator[tuple[str, list[str]]]:

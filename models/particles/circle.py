@@ -7,26 +7,27 @@ form first.
 Assumed: Q = K = V = I, no mask.
 """
 
-from sympy import Interval, Sum, Symbol, cos, exp, oo, sin
+from sympy import Eq, Interval, Piecewise, Sum, Symbol, cos, exp, oo, sin
 
 from odesim.symbolic import IndexedBase, Invariant, Param, Source, System, index, over, sizes, softmax
 
-i, j = index("i j")
+i, j, a = index("i j a")
 (n,) = sizes("n")
 theta, beta = IndexedBase("theta", shape=(n,)), Symbol("beta", nonnegative=True)
 attention = softmax(beta * cos(theta[i] - theta[j]), (j, n))
+point = Piecewise((cos(theta[i]), Eq(a, 0)), (sin(theta[i]), True))
 energy = over(Sum, exp(beta * (cos(theta[i] - theta[j]) - 1)), (i, n), (j, n)) / n**2
 
 SYSTEM = System(
     name="particles.circle",
     source=Source("geshkovski2023mathematical", "eq. SA", "angles on the circle"),
-    axes={i: n, j: n},
+    axes={i: n, j: n, a: 2},
     equations={theta[i]: -over(Sum, attention * sin(theta[i] - theta[j]), (j, n))},
     params=(Param(beta, 4.0, Interval(0, oo), "inverse temperature"),),
     initial={theta[i]: 5 * cos(3 * i)},
     sizes={n: 16},
     span=(0.0, 20.0),
     time="depth",
-    observables={"energy": energy},
+    observables={"energy": energy, "x": point},
     invariants=(Invariant("energy rises", energy, "nondecreasing"),),
 )

@@ -123,9 +123,9 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
     axes.plot(x, marks[3], color=INK)
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
-    axes.set_ylabel(f"{symbol(quantity.name)}\n({thousands(quantity.count)} components)")
-    if len(chosen) < quantity.count:
-        axes.set_title(f"quantiles: {thousands(len(chosen))} at random", loc="right", fontsize=SMALL)
+    axes.set_ylabel(symbol(quantity.name))
+    part = f", {thousands(len(chosen))} at random" * (len(chosen) < quantity.count)
+    axes.set_title(f"{thousands(quantity.count)} components{part}", loc="right", fontsize=SMALL)
     return end_labels(axes, LEVEL_NAMES, last_finite(masked))
 
 

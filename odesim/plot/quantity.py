@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.plot.colors import ALIKE
 from odesim.plot.labels import symbol
 
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
@@ -40,8 +41,11 @@ class Quantity:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it is a matrix whose last values are drawn too."""
-        return self.count > LINES and len(self.shape) > 1 and max(self.shape[0], self.count // self.shape[0]) <= ROWS
+        """Whether it is a matrix whose last values are drawn too: they are not all alike."""
+        if self.count <= LINES or len(self.shape) < 2 or max(self.shape[0], self.count // self.shape[0]) > ROWS:
+            return False
+        finite = self.flat[np.isfinite(self.flat).all(axis=1)]
+        return not len(finite) or bool(np.ptp(finite[-1]) > ALIKE * np.abs(finite[-1]).max())
 
     @property
     def title(self) -> str:

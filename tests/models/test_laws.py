@@ -92,7 +92,7 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
         dict.fromkeys("QKV", "(H, d, d)") | dict.fromkeys(("beta", "causal"), "()") | {"x0": "(n, d)"},
         {"attention": "(n, n, H)", "entropy": "(n, H)", "product": "(n, n)", "merged": "()"},
     ),
-    "particles.circle": ({"theta": "(n,)"}, {"beta": "()"}, {"energy": "()"}),
+    "particles.circle": ({"theta": "(n,)"}, {"beta": "()"}, {"energy": "()", "x": "(n, 2)"}),
     "particles.gamma": ({"gamma": "()"}, {"beta": "()", "n": "()"}, {}),
     "particles.two_clusters": ({"r": "()"}, dict.fromkeys(("beta", "m1", "m2"), "()"), {}),
     "gibbs.master": ({"pi": "(S,)"}, CHAIN, dict.fromkeys(("TV", "KL", "mean"), "()")),

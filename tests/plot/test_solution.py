@@ -91,14 +91,14 @@ def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch)
     axes = figure_of_solution(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
     median = float(np.asarray(axes.lines[0].get_ydata())[-1])
     assert np.mean(heights < median) == pytest.approx(0.5, abs=0.02)
-    assert axes.get_title(loc="right") == "quantiles: 10\u202f000 at random"
+    assert axes.get_title(loc="right").endswith("000 components, 10\u202f000 at random")
 
 
 def test_bands_are_of_all_components_where_these_are_not_too_many() -> None:
     """20002 components of two heights: the median is the middle between both, which no sample has."""
     values = np.linspace(0, 1, 3)[:, None] * np.tile([1.0, 2.0], 10_001)
     axes = figure_of_solution(solution({"z": values}, T[:3], dims={"z": ("l",)})).axes[0]
-    assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == ""
+    assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == "20\u202f002 components"
 
 
 def test_matrix_shows_its_last_values() -> None:
