@@ -117,7 +117,7 @@ def test_comparisons_and_trainings_have_pictures():
     with pytest.raises(ParamError, match=r"no observable 'los'.*did you mean 'loss'"):
         training.plot(var="los")
     same = odesim.compare(training, training)
-    both = same.plot(var=next(iter(same.theory)))
+    both: Any = same.plot(var=next(iter(same.theory)))
     assert len(both) == 2 and all(isinstance(axes, Axes) for axes in both)  # what is compared, and the residuals
     axes, name = Figure().add_subplot(), next(iter(same.theory))
     assert same.plot(name, ax=axes) is axes and len(axes.lines) == len(both[0].lines)
