@@ -36,8 +36,8 @@ class Choice:
 
     def check(self) -> None:
         """Raises ParamError for scales that do not exist, and for axes that contradict each other."""
-        if self.log not in (None, "none") and not (self.log and set(self.log) <= set(SCALES)):
-            raise ParamError(f"log takes letters of x, y and c (colours), or none, not {self.log!r}")
+        if self.log not in (None, "none") and not (self.log and set(self.log) <= set(SCALES) and len(set(self.log)) == len(self.log)):
+            raise ParamError(f"log takes letters of x, y and c (colours), each once, or none, not {self.log!r}")
         if self.y is not None and self.x is None:
             raise ParamError(f"y = {self.y!r} needs x too: a map has two axes")
         if self.x is not None and self.x == self.y:
@@ -107,7 +107,7 @@ class Choice:
         shapes = {name: tuple(run.sizes[dim] for dim in dims) for name, dims in axes.items()}
         names = self.names(shapes, str(run.attrs.get("task", "the run")), "observable")
         if self.index is None:
-            return run[names] if self.var else run
+            return run.drop_vars([name for name in run.data_vars if name not in names]) if self.var else run
         index = ",".join(map(str, self.index))
         parts = {name: self.component(name, shapes[name]) or () for name in names}
         chosen = {f"{name}[{index}]": run[name].isel(dict(zip(axes[name], part, strict=True))) for name, part in parts.items()}

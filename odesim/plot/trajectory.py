@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from odesim.errors import StoreError, counted
+from odesim.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice
 from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
@@ -42,10 +42,11 @@ def figure_of_trajectory(
 
     The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
     not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. choice: its
-    logarithmic scales. Raises StoreError if nothing is recorded yet, ParamError for scales that no panel has.
+    logarithmic scales. Raises StoreError if nothing is recorded yet, ParamError for scales that no panel has, and
+    where nothing can be drawn.
     """
     labels = run.attrs.get("labels", {}) if labels is None else labels
-    if not run.sizes[TIME] or not any(TIME in v.dims for v in run.data_vars.values()):
+    if not run.sizes.get(TIME):
         raise StoreError("no iteration is recorded yet: there is nothing to draw")
     tables = tables_of(run, labels)
     timed = [str(name) for name, v in run.data_vars.items() if TIME in v.dims and name not in tables]
@@ -53,7 +54,12 @@ def figure_of_trajectory(
     values = {name: without_single_axes(run[name]).transpose(SEED, TIME, ...) for name in timed}
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in values.items()}
     still = [name for name, q in means.items() if q.is_constant and np.ptp(values[name].values) == 0]
+    if not tables and len(still) == len(timed):
+        still = []  # a picture of constants, which were asked for
     names = [name for name in timed if name not in still]
+    if not timed and not tables:
+        only = ", ".join(map(str, run.data_vars))
+        raise ParamError(f"{only}: recorded at the end only, and no matrix to draw; `odesim train --observe NAME` records it at all times")
     shown, left_out = names[:PANELS], names[PANELS:] + list(tables)[TABLES:]
     drawn = list(tables.values())[:TABLES]
     if not drawn and all(means[name].kind != "map" for name in shown):

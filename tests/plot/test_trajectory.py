@@ -94,6 +94,20 @@ def test_chosen_scales():
         figure_of_trajectory(case[["loss"]], choice=Choice(log="c"))
 
 
+def test_what_is_asked_for_alone():
+    """A matrix at the end without times, a component that stays 0, and a vector at the end, which is no picture."""
+    training = run(100, 3, 0.01, c=(6, 9))
+    training["Y"] = training.c.isel(time=-1).rename(c_0="m", c_1="l")
+    training["rank"] = training.Y.isel(m=0)
+    training["c"][..., 2, 5] = 0.0
+    shown = {"Y": Choice(var=("Y",)), "c[2,5]": Choice(var=("c",), index=(2, 5)), "c[2,4]": Choice(var=("c",), index=(2, 4))}
+    for name, choice in shown.items():
+        (panel,) = (axes for axes in figure_of_trajectory(choice.of_training(training)).axes if axes.get_label() != "<colorbar>")
+        assert bool(panel.lines) is (name != "Y")
+    with pytest.raises(ParamError, match="rank: recorded at the end only, and no matrix"):
+        figure_of_trajectory(Choice(var=("rank",)).of_training(training))
+
+
 WORDS = {"c_1": [f"word{i}" for i in range(90)], "c_0": [f"after {i}" for i in range(6)]}
 
 
