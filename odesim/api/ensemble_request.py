@@ -1,5 +1,6 @@
 """Checks common to ensembles in memory and on disk: members, request, right-hand side, threads."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
-from odesim.engines.problem import compiled_parts, rescaled_system
+from odesim.engines.problem import compiled_for, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
 from odesim.ensembles.arguments import EnsembleArguments
@@ -81,20 +82,20 @@ def make_request(
     shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1, whole=system.discrete)
     asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
-    compiled = compiled_of(system, asked)
+    compiled = compiled_of(system, shared.sizes, asked)
     seen = observed_shapes(compiled, names, shared)
     outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
     held = held_of(rescaled_system(system) if options.rescaled else system)
-    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, asked)}
+    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, asked)}
     request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
     if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
 
 
-def compiled_of(system: System, options: RunOptions) -> CompiledRHS:
+def compiled_of(system: System, sizes: Mapping[str, int], options: RunOptions) -> CompiledRHS:
     """The right-hand side from which kernels for members are generated: for a GPU too it is compiled for the processor."""
-    return compiled_parts(system, RunOptions().backend, options.dtype, options.strict)[0]
+    return compiled_for(system, sizes, RunOptions().backend, options.dtype, options.strict)
 
 
 def make_execution(threads: Any, progress: Progress | None, fail_fast: bool, cluster: Cluster | None) -> Execution:

@@ -11,7 +11,7 @@ from odesim.base.run_options import RunOptions
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution
-from odesim.engines.problem import compiled_parts, right_side
+from odesim.engines.problem import compiled_for, compiled_parts, right_side
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
 from odesim.symbolic.momentum import descent
@@ -51,7 +51,8 @@ def side_of_descent(
     reached = run.t[np.isin(run.t, iterations)]
     states = {name: run.y[name][: len(reached)] for name in system.states}
     numbers = bind(system, params=params, initial=initial)
-    compiled, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
+    _, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
+    compiled = compiled_for(system, numbers.sizes, RunOptions.backend, RunOptions.dtype, False)
     right = right_side(compiled, numbers)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -41,13 +41,15 @@ COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 class CompiledRHS:
     """The right-hand side of a System, compiled for one backend, for all sizes and parameters.
 
-    source: the generated text. key: its name in the cache and in results.
+    source: the generated text. key: its name in the cache and in results. cheapest_for: the sizes for which the order of sums is
+    cheapest; default those of the System.
     """
 
     system: System
     backend: str
     dtype: str
     strict: bool
+    cheapest_for: Mapping[str, int] | None = None
     _times: list[float] = field(default_factory=list, repr=False)
 
     @property
@@ -57,7 +59,7 @@ class CompiledRHS:
 
     @cached_property
     def program(self) -> Program:
-        return lower(self.system)
+        return lower(self.system, self.cheapest_for)
 
     @cached_property
     def events_program(self) -> Program | None:

@@ -22,6 +22,7 @@ from odesim.solve.laws import Laws, LawSpec
 from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, RescaledRun
 from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
+from odesim.symbolic.lowering import default_sizes
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
@@ -119,7 +120,7 @@ def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, s
     from odesim.engines.switching import held_of
 
     held = held_of(system)
-    compiled = compiled_parts(held.system, options.backend, options.dtype, options.strict)[0]
+    compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)
     return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
 
 
@@ -201,4 +202,17 @@ def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Pa
         compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
         return compiled, Observer(system), dimensions(system)
 
-    return _PARTS((IdentityKey(system), backend, dtype, strict), make)
+    return _PARTS((IdentityKey(system), backend, dtype, strict, ()), make)
+
+
+def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: str, strict: bool) -> CompiledRHS:
+    """The compiled right-hand side of a System whose sums are in the order that is cheapest with these sizes, made once a process."""
+    usual, observer, dims = compiled_parts(system, backend, dtype, strict)
+    orders = usual.program.orders_for(sizes)
+    if orders == usual.program.orders_for(default_sizes(system)):
+        return usual
+
+    def make() -> Parts:
+        return CompiledRHS(system, backend, dtype, strict, dict(sizes)), observer, dims
+
+    return _PARTS((IdentityKey(system), backend, dtype, strict, orders), make)[0]

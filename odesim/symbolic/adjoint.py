@@ -11,7 +11,7 @@ from odesim.symbolic.bound import bind_indices
 from odesim.symbolic.derive import directional_derivative, twin_name
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, over
-from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
+from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
 from odesim.symbolic.neighbours import Clipped, Inside, Wrapped
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
@@ -38,7 +38,7 @@ def lower_vjp(system: System) -> Program:
     """
     covectors = {base_name(derivative(k)): covector(k) for k in system.equations}
     taken = {*all_names(system), *(twin_name(system, "u", n) for n in system.states)}
-    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system), system.sizes)
+    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system), default_sizes(system))
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = dependency_order(share(work.statements, work))

@@ -12,7 +12,7 @@ from odesim.symbolic.derive import directional_derivative
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, index, time
 from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
+from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program, Statement
 from odesim.symbolic.schedule import dependency_order, passes
@@ -54,7 +54,7 @@ def linearize(system: System) -> LocalDerivatives:
 
     d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
     """
-    work = Lowering(system.axes, system.equations.values(), all_names(system), index_ranges(system), system.sizes)
+    work = Lowering(system.axes, system.equations.values(), all_names(system), index_ranges(system), default_sizes(system))
     for key, rhs in system.equations.items():
         work.assign(derivative(key), rhs)
     forward = dependency_order(work.statements)

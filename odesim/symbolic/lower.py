@@ -7,7 +7,7 @@ from sympy import Expr, Symbol
 
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.expr import base_name
-from odesim.symbolic.lowering import Lowering, all_names, derivative, index_ranges
+from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Program
 from odesim.symbolic.schedule import passes
@@ -15,10 +15,14 @@ from odesim.symbolic.share import share
 from odesim.symbolic.system import System
 
 
-def lower(system: System) -> Program:
-    """The Program of a System's right-hand sides; the output for state v is called d_v."""
+def lower(system: System, sizes: Mapping[str, int] | None = None) -> Program:
+    """The Program of a System's right-hand sides; the output for state v is called d_v.
+
+    sizes: {name: int}, those for which the order of sums over several indices is cheapest; default those of the System.
+    """
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
-    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system), system.sizes)
+    given = default_sizes(system) if sizes is None else sizes
+    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system), given)
 
 
 def lower_expressions(
@@ -26,7 +30,7 @@ def lower_expressions(
     axes: Mapping[Symbol, Any],
     taken: Iterable[str] = (),
     ranges: Mapping[str, Any] | None = None,
-    sizes: Mapping[Symbol, int] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Program:
     """The Program of {target: expression}, with outputs in this order.
 
@@ -38,4 +42,4 @@ def lower_expressions(
         work.assign(target, e)
     statements = share(work.statements, work)
     indices = {base_name(t): key_indices(t) for t in outputs}
-    return Program(indices, dict(work.extents), passes(statements, work.extents))
+    return Program(indices, dict(work.extents), passes(statements, work.extents), tuple(work.orders))

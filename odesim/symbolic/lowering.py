@@ -14,7 +14,7 @@ from odesim.symbolic.expr import base_name, free_indices, index
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.limits import has_triangle
 from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
-from odesim.symbolic.orders import cheapest_order
+from odesim.symbolic.orders import SumOrder, sum_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
@@ -27,6 +27,11 @@ MOST_TURNED = 4
 def index_ranges(system: Definition) -> dict[str, Any]:
     """{parameter that names rows: the extent of the axis of these rows}."""
     return {p.name: p.indexes for p in system.params if p.indexes is not None}
+
+
+def default_sizes(system: Definition) -> dict[str, int]:
+    """{size: its default}."""
+    return {s.name: n for s, n in system.sizes.items()}
 
 
 def derivative(key: Key) -> Key:
@@ -45,7 +50,7 @@ class Lowering:
     """A lowering in progress: the statements so far, and the extents of all indices.
 
     near: the expressions to lower. taken: further names that no temporary and no summed index may have. ranges: {integer array: the
-    extent of an axis that all its values are in}. sizes: default sizes, by which the order of sums over several indices is chosen.
+    extent of an axis that all its values are in}. sizes: {name: int}, by which the order of sums over several indices is chosen.
     """
 
     def __init__(
@@ -54,11 +59,12 @@ class Lowering:
         near: Iterable[Any],
         taken: Iterable[str],
         ranges: Mapping[str, Any] | None = None,
-        sizes: Mapping[Symbol, int] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self._ranges, self._sizes = ranges or {}, sizes or {}
         self.extents: dict[Symbol, Expr] = {i: sp.sympify(n) for i, n in axes.items()}
         self.statements: list[Statement] = []
+        self.orders: list[SumOrder] = []
         self._order = list(axes)
         symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*with_layers(near), *self.extents.values())))
         self._symbols, self._others = symbols, set(taken)
@@ -96,7 +102,7 @@ class Lowering:
                 bound.append(j)
             if isinstance(e, AtMax):
                 return self.at_largest(self.hoist(body[0]), self.hoist(body[1]), bound)
-            for j in cheapest_order(self.hoist(body), bound, self.free, self._size) if isinstance(e, SumOver) else bound:
+            for j in self._in_order(self.hoist(body), bound) if isinstance(e, SumOver) else bound:
                 body = self._reduce(type(e), self.hoist(body), j)
             return body
         if isinstance(e, Indexed) and isinstance(e.base, Layer):
@@ -133,8 +139,13 @@ class Lowering:
         self.statements.append(Statement(copied, free, "map", matrix))
         return self.new(copied, "inverse", free)
 
-    def _size(self, i: Symbol) -> Any:
-        return sp.sympify(self.extents[i].xreplace(self._sizes))
+    def _in_order(self, body: Expr, bound: list[Symbol]) -> list[Symbol]:
+        """The indices that body is summed over in the order that is cheapest with the sizes."""
+        order = sum_order(body, bound, self.free, self.extents)
+        if order is None:
+            return bound
+        self.orders.append(order)
+        return order.best(self._sizes)
 
     def free(self, e: Any) -> tuple[Symbol, ...]:
         """The indices of e, in the order of the axes they belong to."""

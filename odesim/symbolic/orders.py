@@ -1,10 +1,12 @@
 """The order in which a sum over several indices is computed: the cheapest one, as numpy.einsum_path chooses it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 from typing import Any
 
+import sympy as sp
 from sympy import Expr, KroneckerDelta, Mul, Symbol
 
 GENERIC = 100.0
@@ -16,18 +18,35 @@ Factor = tuple[str, tuple[Symbol, ...]]
 """What a factor is called, the same for equal ones with other indices, and its indices."""
 
 
-def cheapest_order(
-    body: Expr, bound: list[Symbol], free: Callable[[Any], tuple[Symbol, ...]], size: Callable[[Symbol], Any]
-) -> list[Symbol]:
-    """The order in which body is summed over the bound indices; as they are where a Kronecker delta removes a sum.
+@dataclass(frozen=True)
+class SumOrder:
+    """A sum over several indices, whose order may depend on sizes: its factors, the indices as written, the extents of all indices."""
 
-    free: the indices of an expression. size: the number of values of an index, an expression.
+    factors: tuple[Factor, ...]
+    bound: tuple[Symbol, ...]
+    extents: Mapping[Symbol, Expr]
+
+    def best(self, sizes: Mapping[str, int]) -> list[Symbol]:
+        """The summed indices in the order that is cheapest with these sizes."""
+
+        def count(i: Symbol) -> float:
+            extent = self.extents[i].xreplace({s: sp.Integer(sizes[s.name]) for s in self.extents[i].free_symbols if s.name in sizes})
+            return float(extent) if extent.is_number else GENERIC
+
+        return Contraction(self.factors, count).cheapest(self.bound)
+
+
+def sum_order(
+    body: Expr, bound: list[Symbol], free: Callable[[Any], tuple[Symbol, ...]], extents: Mapping[Symbol, Expr]
+) -> SumOrder | None:
+    """What the order of a sum of body depends on; None where it is as written: of one index, or with a Kronecker delta.
+
+    free: the indices of an expression.
     """
     if len(bound) < 2 or body.has(KroneckerDelta):
-        return bound
-    factors = [(_unnamed(f, free(f)), free(f)) for f in Mul.make_args(body)]
-    sizes = {i: size(i) for _, indices in factors for i in indices} | {i: size(i) for i in bound}
-    return Contraction(factors, lambda i: float(sizes[i]) if sizes[i].is_number else GENERIC).cheapest(bound)
+        return None
+    factors = tuple((_unnamed(f, free(f)), free(f)) for f in Mul.make_args(body))
+    return SumOrder(factors, tuple(bound), {i: extents[i] for i in (*bound, *(i for _, indices in factors for i in indices))})
 
 
 def _unnamed(e: Expr, free: tuple[Symbol, ...]) -> str:

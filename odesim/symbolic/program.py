@@ -9,6 +9,7 @@ from sympy import Basic, Expr, Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.layered import Layer, layers_in
+from odesim.symbolic.orders import SumOrder
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,17 @@ def _names_in(layer: Layer) -> frozenset[str]:
 class Program:
     """Statements in passes; those of one pass share one loop.
 
-    outputs: {output: its indices}. extents: {index: number of its values}.
+    outputs: {output: its indices}. extents: {index: number of its values}. orders: the sums whose order may depend on sizes.
     """
 
     outputs: Mapping[str, tuple[Symbol, ...]]
     extents: Mapping[Symbol, Expr]
     passes: tuple[tuple[Statement, ...], ...]
+    orders: tuple[SumOrder, ...] = ()
+
+    def orders_for(self, sizes: Mapping[str, int]) -> tuple[tuple[Symbol, ...], ...]:
+        """The order of each sum over several indices that is cheapest with these sizes."""
+        return tuple(tuple(order.best(sizes)) for order in self.orders)
 
     def statements(self) -> Iterator[Statement]:
         for group in self.passes:
