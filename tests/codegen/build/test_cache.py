@@ -1,6 +1,7 @@
 """Generated modules on disk: named by content, whole or not there, and machine code that needs no numba to start."""
 
 import ctypes
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +127,18 @@ def test_warm_driver_needs_no_numba() -> None:
     )
     outputs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert outputs[1].split() == ["ok", "False"]
+
+
+def test_a_built_module_is_released(folder: Path) -> None:
+    """numba's objects of a module, some ten megabytes where it is a kernel, go once its machine code is there; the code stays."""
+    from numba.core.codegen import JITCodeLibrary
+
+    def libraries() -> int:
+        gc.collect()
+        return sum(type(thing) is JITCodeLibrary for thing in gc.get_objects())
+
+    assert scaled(native.load_native(TEXT, "sample", ["scaled"])["scaled"]) == 5
+    before = libraries()
+    addresses = [native.load_native(TEXT.replace("0.0", f"{k}.0"), "sample", ["scaled"])["scaled"] for k in (1, 2, 3)]
+    assert libraries() == before and not any(name.startswith("sample_") for name in sys.modules)
+    assert [scaled(address) for address in addresses] == [6, 7, 8]
