@@ -61,14 +61,14 @@ class Topics:
         T, tau, longest, batch = (values[name] for name in ("T", "tau", "longest", "batch"))
         d, endless = T * values["v"] + 1, values["contexts"] == "infinite"
         sets = comb(T, min(tau, T)) if values["mixture"] == "sets" else 0
-        # words, what is shown, masks; of a batch also its topics and the draws
-        drawn = 0 if endless else seeds * longest * (3 * values["documents"] + 12 * batch)
-        rows = sets * d if endless else batch * min(d, longest)
+        # words, what is shown, masks; those of the seed that is drawn are there twice
+        drawn = longest * (values["documents"] * (seeds + 2) + batch * (5 * seeds + 6) // 2)
+        rows = batch * min(values["tau"] * values["v"] + 1, d, longest) * d  # of the different words of a document
         return {
             "the matrices and their gradients": seeds * 12 * d * d,
-            "the documents": drawn,
-            "the rows of a batch": seeds * 4 * rows * d + 4 * rows * d,
-            "the sets of topics": 6 * sets * d * d if endless else 0,
+            "the documents": 0 if endless else drawn,
+            "the rows of a batch": 0 if endless else rows * (5 * seeds + 3) // 5,
+            "the laws of the sets of topics": (12 if endless else 10) * sets * d * d,
         }
 
     def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
