@@ -164,7 +164,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     ]
     for i, j in np.argwhere(np.isfinite(ds.ours.values[0, :, :2])):
         on_the_way = ds.ours[:, i]
-        best = int(on_the_way[:, j + 2].argmax())  # where block 1 finds most
+        best = int(on_the_way[:, j + 2].values.argmax())  # where block 1 finds most
         for column in (j, j + 2):
             name = f"trained by us to {STEPS[best]}, {ds.row.values[i]}, {ds.column.values[column]}"
             # the published deviation over seeds
