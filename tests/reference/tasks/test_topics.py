@@ -86,9 +86,9 @@ def test_a_finite_document_leaks_the_shown_word(p_c):
 
 @pytest.mark.slow
 def test_documents_that_are_read_again_bias_the_values():
-    """a_w lies below p_c / (1 - m0) with 200 documents, above with their masks drawn once, which can be learned by heart."""
+    """a_w lies below p_c / (1 - m0) with 200 documents that are read again with new masks."""
     right = 0.3 / (1 - 0.15 * 0.6)
-    assert words_alone(documents=200) < right - 0.03 < right + 0.06 < words_alone(documents=200, masks="once")
+    assert words_alone(documents=200) < right - 0.03
 
 
 @pytest.mark.slow
