@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from sphinx.application import Sphinx
 
 import odesim
 from odesim.claims.ledger import all_claims
+from odesim.cli.commands.doctor import usable_cores
 from odesim.cli.commands.notebook import notebook_of, scripts, title_of
 from odesim.plot.figures import list_figures, load_figure, run_figure
 from odesim.symbolic.document import latex_document
@@ -36,7 +36,7 @@ def write_pages(folder: Path) -> None:
     """Writes all pages below folder, a process on each core; what has not changed is left as it is."""
     for name in ("models", "figures", "notebooks", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+    with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
         notebooks = [pool.submit(write_notebook, folder, name, path) for name, path in scripts().items()]
         figures = [pool.submit(write_figure, folder, name) for name in list_figures()]
         models = [pool.submit(write_family, folder, *family) for family in families()]
@@ -46,11 +46,6 @@ def write_pages(folder: Path) -> None:
             "Models": [item for one in models for item in one.result()],
         }
     write(folder / "gallery.md", "# Gallery\n\n" + "\n\n".join(f"## {title}\n\n{cards(items)}" for title, items in parts.items()))
-
-
-def cores() -> int:
-    """How many processes may run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def write(path: Path, text: str) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sympy import Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.backends import RUN, STIFF
@@ -35,6 +37,7 @@ Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
 
 
 _PARTS: Memo[Parts] = Memo()
+_ORDERS: Memo[tuple[tuple[Symbol, ...], ...]] = Memo()
 
 
 _CLOCKS: Memo[System] = Memo()
@@ -208,8 +211,13 @@ def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Pa
 def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: str, strict: bool) -> CompiledRHS:
     """The compiled right-hand side of a System whose sums are in the order that is cheapest with these sizes, made once a process."""
     usual, observer, dims = compiled_parts(system, backend, dtype, strict)
-    orders = usual.program.orders_for(sizes)
-    if orders == usual.program.orders_for(default_sizes(system)):
+    usually = default_sizes(system)
+    if not usual.program.orders or sizes == usually:
+        return usual
+    orders, same = (
+        _ORDERS((IdentityKey(usual), tuple(sorted(given.items()))), partial(usual.program.orders_for, given)) for given in (sizes, usually)
+    )
+    if orders == same:
         return usual
 
     def make() -> Parts:

@@ -114,6 +114,11 @@ class Choice:
         return run.drop_vars(list(run.data_vars)).assign(chosen)
 
 
+def several_panels(names: Sequence[str]) -> ParamError:
+    """The refusal to draw all of these on one panel."""
+    return ParamError(f"ax is one panel, and this picture has {len(names)}: choose one with var ({', '.join(names)})")
+
+
 def split_index(text: str) -> tuple[str, tuple[int, ...]]:
     """("mu", (3,)) of `mu[3]`, ("mu", ()) of `mu`; a text that is neither is a name."""
     found = WORD.fullmatch(text.strip())

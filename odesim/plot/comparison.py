@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from odesim.errors import ParamError, counted
+from odesim.errors import counted
+from odesim.plot.choice import several_panels
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
@@ -42,9 +43,7 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
     names, left_out = list(comparison.theory)[:PANELS], list(comparison.theory)[PANELS:]
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])
     if ax is not None and len(comparison.theory) > 1:
-        raise ParamError(
-            f"ax is one panel, and this picture has {len(comparison.theory)}: choose one with var ({', '.join(comparison.theory)})"
-        )
+        raise several_panels(list(comparison.theory))
     with project_style():
         if ax is not None:
             label = draw_pair(ax, None, names[0], comparison, time_axis)

@@ -44,8 +44,8 @@ class Quantity:
         """Whether it is a matrix whose last values are drawn too: they are not all alike."""
         if self.count <= LINES or len(self.shape) < 2 or max(self.shape[0], self.count // self.shape[0]) > ROWS:
             return False
-        finite = self.flat[np.isfinite(self.flat).all(axis=1)]
-        return not len(finite) or bool(np.ptp(finite[-1]) > ALIKE * np.abs(finite[-1]).max())
+        last = next((row for row in self.flat[::-1] if np.isfinite(row).all()), None)
+        return last is None or bool(np.ptp(last) > ALIKE * np.abs(last).max())
 
     @property
     def title(self) -> str:

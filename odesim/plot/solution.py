@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
 from odesim.errors import ParamError
-from odesim.plot.choice import Choice
+from odesim.plot.choice import Choice, several_panels
 from odesim.plot.header import add_header
 from odesim.plot.jumps import jump_times
 from odesim.plot.labels import EndLabels, place_labels, symbol
@@ -88,7 +88,7 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
 def draw_one(axes: Axes, drawn: Sequence[Quantity], time_axis: TimeAxis, choice: Choice) -> None:
     """Draws one quantity on the user's Axes. Raises ParamError if there are several."""
     if len(drawn) != 1:
-        raise ParamError(f"ax is one panel, and this picture has {len(drawn)}: choose one with var ({', '.join(q.name for q in drawn)})")
+        raise several_panels([q.name for q in drawn])
     label, _ = draw_quantity(axes, drawn[0], time_axis, choice=choice)
     axes.set_xlabel(time_axis.label)
     if label:

@@ -39,8 +39,7 @@ def machine() -> Iterator[tuple[str, str]]:
     """Operating system, processor, cores, memory."""
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
     yield "processor", processor()
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield "cores", f"{usable} of {os.cpu_count()} usable"
+    yield "cores", f"{usable_cores()} of {os.cpu_count()} usable"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         from odesim.cli.output.tables import bytes_text
 
@@ -150,3 +149,8 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -98,7 +98,7 @@ def test_native(folder: Path) -> None:
         file.write_bytes(damaged)
         native._addresses.cache_clear()
         assert scaled(native.load_native(TEXT, "sample", ["scaled"])["scaled"]) == 5
-        assert native._read(file.stem)  # complete, with its digest; names of inner functions are counted on by numba
+        assert native._read(file.stem)  # whole, with its digest; the bytes differ, since numba numbers the functions inside
 
 
 def test_native_of_what_calls_foreign_code(folder: Path) -> None:
