@@ -1,6 +1,6 @@
 """The scale of colours of a map: limits, colours, and notes on values that it does not show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from odesim.errors import counted
 from odesim.plot.logarithmic import left_out
 from odesim.plot.members import spans
 from odesim.plot.style import DIVERGING, SEQUENTIAL
+from odesim.plot.tolerance import ALL_BELOW, NOTE
 
+PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
 ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
 FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
@@ -58,6 +60,16 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, robust: b
         notes += [f"{label}: one colour, its values differ by {high - low:.1g} at most"] * (high - low > 1e-13 * size)
         return ColorScale(Normalize(low - half, high + half), SEQUENTIAL, extend, tuple(notes))
     return ColorScale(Normalize(low, high), SEQUENTIAL, extend, tuple(notes))
+
+
+def above(scale: ColorScale, floor: float) -> ColorScale:
+    """The scale, where it is logarithmic, from floor on: what lies below has no colour. With a note only if all lies below."""
+    low, high = scale.norm.vmin, scale.norm.vmax
+    if not isinstance(scale.norm, LogNorm) or low is None or high is None or not low < floor:
+        return scale
+    if high <= floor:
+        return replace(scale, notes=(*scale.notes, ALL_BELOW))
+    return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
 
 
 def limits(finite: Array) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks
 from odesim.plot.tolerance import shade_below
 
 LEVELS = np.array([0.1, 0.9])
-GROUPS = 40  # of members with neighbouring values, where no two members share one
+GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each
 DOTS, MARGIN = 40, 0.03  # largest number of values marked by dots; of the axis, beside them
 NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
 
@@ -90,7 +90,7 @@ def make_groups(x: Varied, alone: bool) -> tuple[Array, Array, int]:
     points = x.points
     if alone or len(points) <= 0.5 * finite.sum():
         return points, np.where(finite, np.searchsorted(points, x.values), len(points)), len(points)
-    edges = np.quantile(x.values[finite], np.linspace(0, 1, min(GROUPS, len(points)) + 1))
+    edges = np.quantile(x.values[finite], np.linspace(0, 1, min(int(np.clip(finite.sum() // EACH, *GROUPS)), len(points)) + 1))
     group = np.clip(np.searchsorted(edges, x.values, side="right") - 1, 0, len(edges) - 2)
     group = np.where(finite, group, len(edges) - 1)
     return medians(group, x.values, len(edges) - 1), group, len(edges) - 1

@@ -1,7 +1,7 @@
 """The map of an ensemble over two numbers that differ between members: a cell, or a point, for each pair of values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,14 @@ from matplotlib.colors import LogNorm
 from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.colors import ColorScale, add_bar, color_scale
+from odesim.plot.colors import PALE, ColorScale, above, add_bar, color_scale
 from odesim.plot.logarithmic import check_axis
 from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
 from odesim.plot.style import DIVERGING, FAINT, few_log_ticks, few_ticks
 from odesim.plot.times import cell_edges
-from odesim.plot.tolerance import NOTE
 
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
-PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
 DOTS = 40  # largest number of dots, on cells below 0, along an axis
 
@@ -121,14 +119,6 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     few_ticks(axes, x=4, y=4)
     few_log_ticks(axes)
     return [*notes, *scale.notes]
-
-
-def above(scale: ColorScale, floor: float) -> ColorScale:
-    """The scale, where it is logarithmic, from floor on: what lies below has no colour. As it is if nothing lies above."""
-    low, high = scale.norm.vmin, scale.norm.vmax
-    if not isinstance(scale.norm, LogNorm) or low is None or high is None or not low < floor < high:
-        return scale
-    return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
 
 
 def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> None:

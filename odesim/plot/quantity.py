@@ -14,12 +14,16 @@ LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps."""
+    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
+
+    floor: below which size values may be errors, 0 where that is not known.
+    """
 
     name: str
     values: Array
     dims: tuple[str, ...]
     jumps: tuple[Array, ...] = ()
+    floor: float = 0.0
 
     @property
     def flat(self) -> Array:
@@ -63,7 +67,7 @@ class Quantity:
             return self
         chosen: Any = (slice(None), *index)
         jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor)
 
     @property
     def is_constant(self) -> bool:

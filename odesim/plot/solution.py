@@ -65,12 +65,11 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
         figure, axes, beside = grid(left, right, FOOT)
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
-        for number, (ax, quantity) in enumerate(zip(axes, drawn, strict=True)):
+        for ax, quantity in zip(axes, drawn, strict=True):
             label, more = draw_quantity(ax, quantity, time_axis, labelled, choice=choice)
             notes += more
             if quantity.kind == "lines":
-                floor = floor_of(quantity.flat, solution.attrs, state=number < len(left))
-                notes += shade_below(ax, floor, whole=bool(choice.scale("y")))
+                notes += shade_below(ax, quantity.floor, whole=bool(choice.scale("y")))
             if label and quantity.kind == "lines":
                 labelled.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
@@ -110,7 +109,8 @@ def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
         values = np.asarray(values)
         dims = tuple(map(str, solution.dims.get(name, ())))
         shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
-        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution)))
+        floor = floor_of(values, solution.attrs, state=name in solution.y)
+        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor))
     return result
 
 

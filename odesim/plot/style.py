@@ -10,7 +10,7 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from odesim.errors import escaped
 
@@ -110,7 +110,7 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
 
 
 def few_log_ticks(axes: Axes) -> None:
-    """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each where an axis has less than two decades."""
+    """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each below two decades, or round numbers where that is a single one."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
             low, high = sorted(axis.get_view_interval())
@@ -118,6 +118,10 @@ def few_log_ticks(axes: Axes) -> None:
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=6))
             if short and low > 1e-3 and high < 1e4:
                 axis.set_major_formatter(FormatStrFormatter("%g"))
+            if short and sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2:
+                axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
+                if not isinstance(axis.get_major_formatter(), FormatStrFormatter):
+                    axis.set_major_formatter(ScalarFormatter(useMathText=True))
             axis.set_minor_formatter(NullFormatter())
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PANELS, TABLES = 8, 2  # of what is drawn against time; of matrices at the end
 LOSS, SEED, TIME = "loss", "seed", "time"
 ATTENTION = ("c", "Z")  # matrices that come first
-LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # quantiles over seeds: two bands and a line
+LEVELS, HALVES = (0.0, 0.25, 0.75, 1.0), 8  # quantiles over seeds: two bands, the inner one of so many seeds
 SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
 
 
@@ -38,7 +38,7 @@ def figure_of_trajectory(
     labels: Mapping[str, Any] | None = None,
     choice: Choice = Choice(),  # noqa: B008  frozen
 ) -> Figure:
-    """A Figure of a training Dataset (seed, time, ...): median and bands over seeds for numbers, the mean over seeds for arrays.
+    """A Figure of a training Dataset (seed, time, ...): the mean over seeds, for numbers with bands.
 
     The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
     not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. choice: its
@@ -124,15 +124,19 @@ def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[floa
 
 
 def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis, log: bool | None) -> list[str]:
-    """Draws values (R, T) over seeds: the median as a line, middle half and range as bands. log: of values; returns notes."""
+    """Draws values (R, T) over seeds: the mean as a line, the range and of many seeds the middle half as bands; returns notes.
+
+    log: of values; None: by the values.
+    """
     axes.set_xscale("log" if time_axis.log else "linear")
     rows = np.where(np.isfinite(values), values, np.nan)[:, time_axis.rows].astype(float)
     finite = ~np.all(np.isnan(rows), axis=0)  # times at which at least one seed is finite
     x, marks = time_axis.x[finite], np.nanquantile(rows[:, finite], LEVELS, axis=0) if finite.any() else np.empty((len(LEVELS), 0))
     if len(rows) > 1:
         axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=SHADES[0], lw=0)
+    if len(rows) >= HALVES:
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=SHADES[1] - SHADES[0], lw=0)
-    axes.plot(x, marks[2], color=CATEGORIES[0])
+    axes.plot(x, np.nanmean(rows[:, finite], axis=0), color=CATEGORIES[0])
     if log is None:
         (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
     axes.set_ylabel(symbol(name))
@@ -171,8 +175,9 @@ def legend_of(seeds: int) -> list[Artist]:
     if seeds == 1:
         return []
     outer, inner = SHADES
+    half = [Patch(color=CATEGORIES[0], alpha=inner, lw=0, label="middle half")] * (seeds >= HALVES)
     return [
-        Line2D([], [], color=CATEGORIES[0], label="median of seeds"),
-        Patch(color=CATEGORIES[0], alpha=inner, lw=0, label="middle half"),
+        Line2D([], [], color=CATEGORIES[0], label="mean of seeds"),
+        *half,
         Patch(color=CATEGORIES[0], alpha=outer, lw=0, label="range"),
     ]

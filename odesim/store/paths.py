@@ -16,6 +16,7 @@ from odesim.store.document import read_document
 from odesim.store.remote import RemotePath, as_place
 
 RUN_FORMAT = 1
+LETTERS = 120  # of the error of a library, in a message
 RUN_MARK = "run_format"
 # suffixes of other formats, which the folder of a run must not have
 FILE_SUFFIXES = frozenset((".csv", ".gif", ".h5", ".jpg", ".json", ".nc", ".npy", ".npz", ".pdf", ".png", ".svg", ".toml", ".txt"))
@@ -180,7 +181,10 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
         except (OdesimError, MemoryError):
             raise
         except Exception as error:
-            raise StoreError(f"{path} is damaged and cannot be {what_for}: an array or attribute is not as odesim writes it") from error
+            raise StoreError(
+                f"{path} is damaged and cannot be {what_for}: an array or attribute is not as odesim writes it "
+                f"({type(error).__name__}: {' '.join(str(error).split())[:LETTERS]})"
+            ) from error
 
 
 def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:

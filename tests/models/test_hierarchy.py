@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from tests.support.truth import entropy
+from tests.support.truth.joma import entropy
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 

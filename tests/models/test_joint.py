@@ -12,7 +12,7 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import key_indices
 from tests.models.test_right_sides import BLOCK, value
 from tests.support.matrix import crossed
-from tests.support.truth_blocks import PHI, joint
+from tests.support.truth.blocks import PHI, joint
 
 LINES = crossed(("linear", "exp", "softmax"), ("softplus", "square"))
 

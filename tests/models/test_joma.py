@@ -10,7 +10,7 @@ from scipy.special import erf
 import odesim
 from odesim.inputs.registry import load_model
 from odesim.models.joma import nonlinear
-from tests.support.truth import entropy
+from tests.support.truth.joma import entropy
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 BLOW_UP = np.sqrt(np.pi / 2)  # t* where the largest |Delta| is 1

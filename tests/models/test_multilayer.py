@@ -9,7 +9,7 @@ from odesim.inputs.bind import bind
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import key_indices
 from tests.models.test_right_sides import ODD, value
-from tests.support.truth_blocks import multilayer
+from tests.support.truth.blocks import multilayer
 
 
 def test_softplus():

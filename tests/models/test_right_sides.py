@@ -11,7 +11,8 @@ from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.parts import free_in_order, key_indices
-from tests.support.truth import RIGHT_SIDES, full_loss
+from tests.support.truth import RIGHT_SIDES
+from tests.support.truth.scan_snap import full_loss
 
 BLOCK: dict[str, Any] = {  # two queries
     "sizes": {"Mc": 5, "Mq": 2, "K": 3, "C": 4},

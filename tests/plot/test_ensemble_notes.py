@@ -17,7 +17,8 @@ from odesim.plot.header import in_lines
 
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
 RTOL, ATOL = 1e-6, 1e-9
-SIZES = np.geomspace(1e-14, 2.0, 9)  # of an observable that is known to RTOL * 2
+SIZES = np.geomspace(1e-14, 2.0, 9)  # of an observable
+FLOOR = 10 * (ATOL + RTOL * 2)  # of an observable whose largest value is 2: ten times its tolerance
 
 
 def grid(shape: int = 4, times: int = 1, *, equal: bool = False, one: bool = False, **attrs: Any) -> xr.Dataset:
@@ -83,43 +84,44 @@ def test_one_member_has_no_quantiles():
 
 
 def test_groups_of_neighbours_are_said():
-    """Where no two of 90 random members share the number, lines are of 40 groups; where each has its own, of all."""
+    """Where no two of 90 random members share the number, lines are of 8 groups, the fewest; where each has its own, of all."""
     rng = np.random.default_rng(0)
     run = xr.concat([grid(one=True)] * 10, "member", data_vars="minimal", coords="minimal", compat="override", join="override")
     run = run.assign_coords(a=("member", rng.uniform(size=90)), b=("member", rng.uniform(size=90)))
-    assert "lines: 40 groups of neighbours in $a$" in notes_of(figure_of_ensemble(run, Choice(x="a")))
+    assert "lines: 8 groups of neighbours in $a$" in notes_of(figure_of_ensemble(run, Choice(x="a")))
     assert not any("groups" in note for note in notes_of(figure_of_ensemble(grid(one=True), Choice(x="a"))))
 
 
 @pytest.mark.parametrize("attrs", [{}, {"step": 0.1}], ids=["adaptive", "fixed step"])
 def test_a_map_ends_at_the_tolerances(attrs):
-    """Logarithmic colours of an observable begin at atol + rtol * 2, and cells below have none; with a fixed step all have one."""
+    """Logarithmic colours of an observable begin at FLOOR, and cells below have none; with a fixed step all have one."""
     figure = figure_of_ensemble(grid(**attrs), Choice(var=("y",)))
     (mesh,) = [found for found in figure.axes[0].collections if isinstance(found, QuadMesh)]
     assert isinstance(mesh.norm, LogNorm)
     shown = ~np.ma.getmaskarray(np.ma.asarray(mesh.get_array()))
-    floor = 0.0 if attrs else ATOL + RTOL * 2
+    floor = 0.0 if attrs else FLOOR
     np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)
     assert mesh.norm.vmin == pytest.approx(floor or SIZES[0], rel=1e-12)  # rounding
     assert any("below the tolerances" in note for note in notes_of(figure)) is not bool(attrs)
 
 
 def test_no_sign_below_the_tolerances():
-    """A state of half of atol, where a + b = 0, is as good as 0: of the cells, those below -atol alone are dotted."""
-    run = grid(1).assign(x=grid(1).x - ATOL)
+    """A state of half of its floor, where a + b = 0, is as good as 0: of the cells, those below minus the floor alone are dotted."""
+    floor = 10 * ATOL
+    run = grid(1).assign(x=grid(1).x - floor)
     dots = figure_of_ensemble(run, Choice(var=("x",), index=(0,))).axes[0].collections[-1]
-    assert len(np.asarray(dots.get_offsets())) == int((run.x.values < -ATOL).sum()) < int((run.x.values < 0).sum())
+    assert len(np.asarray(dots.get_offsets())) == int((run.x.values < -floor).sum()) < int((run.x.values < 0).sum())
 
 
 @pytest.mark.parametrize("choice", [Choice(var=("y",), x="a"), Choice(var=("y",), x="time")], ids=["curve", "band"])
 def test_curves_and_bands_are_grey_below_the_tolerances(choice):
-    """The grey part of the axis ends at atol + rtol * 2, for the largest value is 2."""
+    """The grey part of the axis ends at FLOOR."""
     run = grid(times=3, one=True)
     if choice.x == "time":
         run["y"] = run.y * 0 + np.geomspace(2.0, 1e-14, 3)
     figure = figure_of_ensemble(run, choice)
     (grey,) = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-    assert grey.get_y() + grey.get_height() == pytest.approx(ATOL + RTOL * 2, rel=1e-12)  # rounding
+    assert grey.get_y() + grey.get_height() == pytest.approx(FLOOR, rel=1e-12)  # rounding
     assert any("below the tolerances" in note for note in notes_of(figure))
 
 

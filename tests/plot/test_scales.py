@@ -14,7 +14,7 @@ from odesim.plot.panels import set_value_scale
 from odesim.plot.quantity import MAP
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.times import cell_edges, make_time_axis
-from odesim.plot.tolerance import NOTE
+from odesim.plot.tolerance import ALL_BELOW, NOTE
 from tests.support.pictures import CASES, LOG, T, grow, solution
 from tests.support.texts import notes
 
@@ -50,9 +50,9 @@ TOLERANCES = {"time_unit": "s", "rtol": 1e-6, "atol": 1e-9, "step": None}
 @pytest.mark.parametrize(
     ("case", "log", "floor", "bottom"),
     [
-        ("observable", None, 1.001e-6, 1.001e-8),  # rtol of the largest, and atol; the axis ends two decades below
-        ("state", None, 1e-9, 1e-11),
-        ("observable", "y", 1.001e-6, None),  # all that was asked for
+        ("observable", None, 1.001e-5, 1.001e-7),  # ten times rtol of the largest, and atol; the axis ends two decades below
+        ("state", None, 1e-8, 1e-10),
+        ("observable", "y", 1.001e-5, None),  # all that was asked for
         ("fixed step", None, None, None),
         ("large", None, None, None),  # nothing below the tolerance
     ],
@@ -73,6 +73,19 @@ def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
         assert axes.get_ylim()[0] == pytest.approx(bottom if bottom else axes.get_ylim()[0])
         assert bool(axes.get_ylim()[0] > values.min()) is (bottom is not None)
         assert bottom is None or all(line.get_clip_on() for line in axes.lines)
+
+
+@pytest.mark.parametrize(("scale", "pale"), [(1.0, 41), (1e-9, 0)], ids=["some", "all"])
+def test_colours_end_at_the_tolerance(scale, pale):
+    """Components 1e-0 to 1e-9 beside a floor of 1e-8: logarithmic colours leave them out, grey, or a note says that all lie below."""
+    values = scale * np.repeat(np.geomspace(1.0, 1e-10, 101)[None], 40, axis=0)
+    figure = figure_of_solution(solution({"z": values}, dims={"z": ("l",)}, attrs=TOLERANCES), Choice(log="c"))
+    *grey, mesh = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    found = [np.ma.getmaskarray(np.ma.asarray(c.get_array()))[:, 0] for c in (*grey, mesh)]
+    below = values[0] < 10 * TOLERANCES["atol"]
+    assert len(grey) == (pale > 0) and (NOTE in notes(figure), ALL_BELOW in notes(figure)) == (pale > 0, pale == 0)
+    np.testing.assert_array_equal(found[-1], below & (pale > 0))
+    assert all(np.array_equal(part, ~below) for part in found[:-1])
 
 
 def test_logarithmic_scales_of_bands_and_maps():

@@ -34,7 +34,7 @@ def run(last: int, seeds: int, end: float, **shapes: tuple[int, ...]) -> xr.Data
 CASES = {
     "loss alone": run(100, 1, 1e-3),
     "a long training": run(4000, 1, 1e-3, entropy=(), c=(), v=()),
-    "seeds and arrays": run(9999, 5, 2.5, entropy=(2,), c=(3, 29)),
+    "seeds and arrays": run(9999, 8, 2.5, entropy=(2,), c=(3, 29)),
     "a map": run(2000, 2, 2.9, entropy=(20,), z=()),
     "more than fit": run(100, 3, 0.1, **{f"x{i}": () for i in range(9)}),
     "attention to words": run(100, 3, 0.1, entropy=(6,), c=(6, 90), Z=(2, 90)),
@@ -50,7 +50,7 @@ def test_legible(name):
     said, count = notes(figure), CASES[name].sizes["seed"]
     assert figure.get_suptitle() == f"some_task (net), {'seed 7' if count == 1 else f'{count} seeds'}"
     entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    assert entries == ["median of seeds", "middle half", "range"] * (count > 1)
+    assert entries == (["mean of seeds", *["middle half"] * (count >= 8), "range"] if count > 1 else [])
     assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words"))
     assert ("not shown: x7, x8" in said) is (name == "more than fit")
     assert has_no_hole(figure)

@@ -8,7 +8,7 @@ import pytest
 from odesim.comparison.topic_links import parts
 from odesim.reference.data.topic_documents import KEYS, Laws, rows_of, stacked
 from odesim.reference.topics.model import INITS, LOSSES, WEIGHTS, TopicAttention, projectors
-from tests.support.truth import topics_full
+from tests.support.truth.topics import topics_full
 
 LAWS = Laws(3, 2, 2, 0.4, 0.2, 0.3)
 LENGTHS = np.array([5, 9, 7])
