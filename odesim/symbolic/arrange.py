@@ -13,10 +13,10 @@ from odesim.symbolic.reductions import unevaluated
 def readable(e: Any, constants: frozenset[str] = frozenset()) -> Any:
     """e in the form to print, with sympy's own sums; print it with order="none". constants: names that stand first in a product.
 
-    sum_j(log(sum_j(f[j])) - f[j])  ->  sum_j(log(sum_j'(f[j'])) - f[j])        -K + M  ->  M - K
+    sum_j(log(sum_j(f[j])) - f[j])  ->  sum_j(log(sum_j'(f[j'])) - f[j])        -K + M  ->  M - K        sum_j(-f[j])  ->  -sum_j(f[j])
     """
     free = {s.name for s in e.free_symbols if isinstance(s, Symbol) and s.is_integer}
-    return _arranged(_primed(e, frozenset(free)), constants)
+    return _arranged(_signed(_primed(e, frozenset(free))), constants)
 
 
 def _primed(e: Any, taken: frozenset[str]) -> Any:
@@ -30,6 +30,22 @@ def _primed(e: Any, taken: frozenset[str]) -> Any:
         limits = [(j, low.xreplace(swap), high.xreplace(swap)) for j, low, high in limits]
         return unevaluated(sp.Sum if isinstance(e, sp.Sum) else type(e), _primed(body, taken), limits)
     return e.func(*(_primed(a, taken) for a in e.args)) if e.args and not isinstance(e, Indexed) else e
+
+
+def _signed(e: Any) -> Any:
+    """e with minus signs before its sums, not behind them, where they would stand beside other signs.
+
+    -sum_j(-f[j]) - sum_j(g[j])  ->  sum_j(f[j]) - sum_j(g[j])
+    """
+    if isinstance(e, Indexed) or not e.has(sp.Sum):
+        return e
+    if isinstance(e, BINDING):
+        body = _signed(e.function)
+        if isinstance(e, sp.Sum) and body.is_Mul and body.as_coeff_Mul()[0].is_negative:
+            return -unevaluated(sp.Sum, -body, e.limits)
+        return unevaluated(sp.Sum if isinstance(e, sp.Sum) else type(e), body, e.limits)
+    parts = [_signed(a) for a in e.args]
+    return e if all(a is b for a, b in zip(parts, e.args, strict=True)) else e.func(*parts)
 
 
 def _arranged(e: Any, constants: frozenset[str]) -> Any:

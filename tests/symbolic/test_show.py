@@ -25,6 +25,7 @@ from odesim.symbolic import (
     sizes,
     softmax,
 )
+from odesim.symbolic.arrange import readable
 from odesim.symbolic.derived import derived_text
 from odesim.symbolic.describe import describe, domain_text
 from odesim.symbolic.display import Display
@@ -92,6 +93,20 @@ def spelled(e, axes):
     return parts.written(axes[parts.args[2]]) if isinstance(parts, SoftmaxAt) else parts
 
 
+SIGNED = ("hierarchy.multilayer", "joma.cluster", "joma.joint_exp", "reversal.full")
+
+
+def test_minus_signs_stand_before_sums():
+    """`-sum(-f) - sum(g)` reads as `sum(f) - sum(g)`, also in the models whose gradients have signs within sums."""
+    (m, k), (M,) = index("m k"), sizes("M")
+    v, w = IndexedBase("v", shape=(M,)), IndexedBase("w", shape=(M,))
+    e = -over(sp.Sum, -w[k] * v[k], (k, M)) - over(sp.Sum, w[k] * over(sp.Sum, -2 * v[m], (m, M)), (k, M))
+    assert text_of(e) == "sum_k(v[k]*w[k]) + sum_k(w[k]*sum_m(2*v[m]))"
+    assert text_of(over(sp.Sum, v[k] - w[k], (k, M))) == "sum_k(v[k] - w[k])"
+    shown = {name: equations_text(system) + "".join(definitions_text(system)) for name, system in MODELS.items() if name in SIGNED}
+    assert not [name for name, text in shown.items() if re.search(r"sum_[\w',]+\(-", text)]
+
+
 DEEP = ("induction.full",)  # softmax in softmax in softmax: every sum is computed anew for each term of the one around it
 
 
@@ -130,9 +145,9 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
     observables = [e for o, e in system.observables.items() if isinstance(e, sp.Expr) and o != "entropy_distinct"]
     formulas = [*system.equations.values(), *observables, *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
     for e in formulas:
-        assert value(spelled(display.shown(e), system.axes), first) == pytest.approx(
-            value(e, first), rel=1e-10, abs=1e-14
-        )  # random matrices are inverted
+        for shown in (display.shown(e), readable(display.shown(e))):
+            found = value(spelled(shown, system.axes), first)
+            assert found == pytest.approx(value(e, first), rel=1e-10, abs=1e-14)  # random matrices are inverted
 
 
 # gradients of a quotient, of two layers, of a norm
