@@ -20,6 +20,7 @@ from odesim.plot.style import project_style
 DPI = 200  # 630 dots across
 MARK = "odesim"  # in the file's comment: such a file may be replaced
 MOST = 60  # frames a second
+SHORTEST = 20  # ms of a frame of a gif, whose times are whole hundredths of a second: browsers show a shorter one for 100 ms
 
 
 def animate(
@@ -38,8 +39,8 @@ def animate(
     attention, or the first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or
     3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, or
     as a map over two. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved times beyond 200 are
-    thinned evenly. fps: frames a second. The file is complete
-    or absent; an animation that odesim made is replaced, another file with overwrite. progress: called with frames done and all.
+    thinned evenly. fps: frames a second, of a gif at most 50. The file is complete or absent; an animation that odesim made is replaced,
+    another file with overwrite. progress: called with frames done and all.
     Raises StoreError and ParamError, in a sentence.
     """
     if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
@@ -116,4 +117,5 @@ class MarkedPillowWriter(PillowWriter):
         """Writes the file."""
         frames: Any = self._frames  # type: ignore[attr-defined]  # which the stubs do not have
         first, *others = frames
-        first.save(self.outfile, save_all=True, append_images=others, duration=int(1000 / self.fps), loop=0, comment=MARK.encode())
+        duration = max(10 * round(100 / self.fps), SHORTEST)
+        first.save(self.outfile, save_all=True, append_images=others, duration=duration, loop=0, comment=MARK.encode())

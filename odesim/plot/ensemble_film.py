@@ -5,20 +5,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, StoreError, counted
 from odesim.plot.choice import TIME, Choice
-from odesim.plot.colors import add_bar, color_scale
+from odesim.plot.colors import PALE, ColorScale, add_bar, color_scale
 from odesim.plot.ensemble import chosen_axes, title_of
 from odesim.plot.ensemble_curve import MARGIN, fit_axis, make_groups
-from odesim.plot.ensemble_map import LOST, POINTS, is_grid, label_axes, make_cells, medians, without_color
+from odesim.plot.ensemble_map import LOST, POINTS, fill_cells, is_grid, label_axes, lost_note, make_cells, medians, without_color
 from odesim.plot.film import FRAMES
 from odesim.plot.logarithmic import make_log
 from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, names_in, spans, values_of, varied_numbers
-from odesim.plot.panels import spread_indices
+from odesim.plot.panels import spread_indices, thousands
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, new_figure
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ CURVE, MAP = 46.0, 62.0  # mm: heights of the panel
 class MemberFilm:
     """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over one or two numbers that vary.
 
-    alone: whether nothing else differs between members. left_out: a note on other components.
+    alone: whether nothing else differs between members. lost: how many have no value at the end, and why; empty if all have one.
     """
 
     title: str
@@ -43,6 +45,7 @@ class MemberFilm:
     over: tuple[Varied, ...]
     choice: Choice
     alone: bool
+    lost: str = ""
 
     @property
     def label(self) -> str:
@@ -80,7 +83,8 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
         first += size
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
-    return MemberFilm(title_of(run), run[TIME].values[rows], str(run.attrs.get("time_unit", "")), values, drawn, over, choice, alone)
+    lost = lost_note(run["status"].values, list(run.attrs["status_names"]), ~np.isfinite(values[-1]), run.sizes[MEMBER])
+    return MemberFilm(title_of(run), run[TIME].values[rows], str(run.attrs.get("time_unit", "")), values, drawn, over, choice, alone, lost)
 
 
 def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list[str]]:
@@ -90,7 +94,7 @@ def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list
     axes = figure.add_subplot()
     show, notes = (curve_frames if len(film.over) == 1 else map_frames)(film, axes)
     few_log_ticks(axes)
-    return figure, show, [*rest, *notes]
+    return figure, show, [*rest, *notes, *[f"at the end {film.lost}"] * bool(film.lost)]
 
 
 def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
@@ -112,25 +116,35 @@ def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], l
 
 
 def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
-    """Colours of cells over both numbers, or of a point for each member; grey where no member has a value."""
+    """Colours of cells over both numbers, or of a point for each member; hatched where no member has a value."""
     x, y = film.over
     grid = is_grid(x, y)
     label_axes(axes, film.choice, x, y, grid=grid)
+    notes: list[str] = []
     if grid or film.values.shape[1] > POINTS:
         frames = [make_cells(x, y, values, film.choice) for values in film.values]
-        shown: Any = np.array([cells.values for cells in frames])
+        values: Any = np.array([cells.values for cells in frames])
         first = frames[0]
-        scale = color_scale(shown, film.label, film.choice.scale("c"), robust=True)
-        shown = np.ma.masked_where(without_color(shown, scale), shown)
-        mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], norm=scale.norm, cmap=scale.cmap, rasterized=True)
-        axes.set(xlim=(first.x[0], first.x[-1]), ylim=(first.y[0], first.y[-1]), facecolor=LOST["facecolor"])
-        notes = [f"a cell: the median of its members, at most {first.most}"] * (first.most > 1)
+        scale = color_scale(values, film.label, film.choice.scale("c"), robust=True)
+        shown, colors = coloured(values, scale)
+        fill_cells(axes, first, first.empty, facecolor="white", zorder=0)
+        mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], norm=scale.norm, cmap=colors, rasterized=True)
+        axes.set(xlim=(first.x[0], first.x[-1]), ylim=(first.y[0], first.y[-1]))
+        axes.patch.set(**LOST)
+        notes += [f"a cell: the median of its members, at most {thousands(first.most)}"] * (first.most > 1)
+        notes += ["hatched: no member has a value"] * bool((~np.isfinite(values) & ~first.empty).any())
     else:
         scale = color_scale(film.values, film.label, film.choice.scale("c"), robust=True)
-        shown = np.ma.masked_where(without_color(film.values, scale), film.values)
-        mesh = axes.scatter(x.values, y.values, c=shown[0], norm=scale.norm, cmap=scale.cmap, s=8.0, lw=0)
-        notes = []
-    notes += ["grey: no member has a value"] * (grid and not np.isfinite(np.ma.getdata(shown)).all())
+        shown, colors = coloured(film.values, scale)
+        mesh = axes.scatter(x.values, y.values, c=shown[0], norm=scale.norm, cmap=colors, s=8.0, lw=0)
     add_bar(axes, mesh, film.label, scale)
     few_ticks(axes, x=4, y=4)
     return lambda frame: mesh.set_array(shown[frame]), [*notes, *scale.notes]
+
+
+def coloured(values: Array, scale: ColorScale) -> tuple[Any, Colormap]:
+    """(values with what is not finite masked, colours); what a logarithmic scale does not have is pale, as in a picture."""
+    pale = np.isfinite(values) & without_color(values, scale)
+    low = float(scale.norm.vmin or 0.0)
+    colors = colormaps[scale.cmap].with_extremes(under=PALE) if pale.any() else colormaps[scale.cmap]
+    return np.ma.masked_invalid(np.where(pale, low / 2, values)), colors

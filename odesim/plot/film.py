@@ -36,8 +36,20 @@ class Film:
         """How it is drawn: `vector`, `matrix`, or `points`, the rows of a matrix of 2 or 3 columns that all have length 1."""
         if self.values.ndim == 2:
             return "vector"
-        lengths = np.linalg.norm(self.values, axis=-1)
-        return "points" if self.values.shape[-1] in (2, 3) and np.allclose(lengths, 1.0, rtol=0, atol=1e-3) else "matrix"
+        return "points" if is_points(self.values) else "matrix"
+
+
+def is_points(values: Array) -> bool:
+    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
+    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
+
+
+def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
+    """(values (T, *shape), dims) without the axes of one place; a vector stays one, and a single point on a circle or sphere."""
+    if values.ndim < 3 or (values.ndim == 3 and is_points(values)):
+        return values, dims
+    kept = [k for k, n in enumerate(values.shape[1:]) if n > 1] or [0]
+    return values.reshape(len(values), *(values.shape[1 + k] for k in kept)), tuple(dims[k] for k in kept)
 
 
 def film_of(run: Any, name: str = "") -> Film:
@@ -48,7 +60,12 @@ def film_of(run: Any, name: str = "") -> Film:
     """
     if isinstance(run, str | PathLike):
         run = read_run(Path(run))
-    title, t, arrays, dims, unit, labels = parts_of_solution(run) if hasattr(run, "y") else parts_of_training(run)
+    title, t, every, names, unit, labels = parts_of_solution(run) if hasattr(run, "y") else parts_of_training(run)
+    arrays, dims = {}, {}
+    for key, values in every.items():
+        own = tuple(map(str, names.get(key, ())))
+        own = own if len(own) == values.ndim - 1 else ("index",) * (values.ndim - 1)
+        arrays[key], dims[key] = without_single_axes(np.asarray(values, float), own)
     possible = [key for key, values in arrays.items() if values.ndim in (2, 3)]
     if name and name not in arrays:
         raise ParamError(no_such("array", name, possible, title))
@@ -61,8 +78,7 @@ def film_of(run: Any, name: str = "") -> Film:
     if len(t) < 2:
         raise ParamError(f"{title} has {len(t)} saved time; an animation needs two or more: --save N stores them")
     frames = spread_indices(len(t), FRAMES)
-    own = tuple(map(str, dims[name])) if len(dims.get(name, ())) == arrays[name].ndim - 1 else ("index",) * (arrays[name].ndim - 1)
-    return Film(name, title, np.asarray(t)[frames], np.asarray(arrays[name], float)[frames], own, unit, labels)
+    return Film(name, title, np.asarray(t)[frames], arrays[name][frames], dims[name], unit, labels)
 
 
 def read_run(path: Path) -> Any:
@@ -88,5 +104,6 @@ def parts_of_training(training: Any) -> Parts:
     run = training.to_xarray() if hasattr(training, "to_xarray") and hasattr(training, "final") else training
     timed = {str(name): v.transpose("seed", "time", ...) for name, v in run.data_vars.items() if "time" in v.dims}
     arrays = {name: v.values.mean(axis=0) for name, v in timed.items()}
-    title = f"{run.attrs['task']} ({run.attrs['model']})"
+    seeds = run["seed"].values
+    title = f"{run.attrs['task']} ({run.attrs['model']}), " + (f"mean of {len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}")
     return title, run["time"].values, arrays, {name: v.dims[2:] for name, v in timed.items()}, "iterations", labels

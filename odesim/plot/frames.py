@@ -19,6 +19,7 @@ from odesim.plot.tokens import Table, label_places, short
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
 LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
+NO_VALUE, BEHIND = "×: no finite value", "#a6cbe3"  # a note; the colour of points on the far side of the sphere
 MARGIN = 0.05  # above and below the values, of their range
 
 Show = Callable[[int], None]  # draws frame k
@@ -31,7 +32,7 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
         title = film.title
     else:
         figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
-        notes, title = [], literal(film.title)
+        notes, title = notes_of(film), literal(film.title)
     add_header(figure, title, notes, last=clock(film, len(film.t) - 1))
     engine: Any = figure.get_layout_engine()
     engine.execute(figure)
@@ -44,6 +45,17 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
         note.set_text(f"{above}\n{clock(film, frame)}".lstrip("\n"))
 
     return figure, draw
+
+
+def notes_of(film: Film) -> list[str]:
+    """What the picture does not say itself: which columns it shows, what a cross is, where points behind the sphere are."""
+    if film.kind == "points":
+        return ["pale: behind the sphere"] * (film.values.shape[-1] == 3)
+    if film.kind == "vector":
+        return [NO_VALUE] * (film.values.shape[1] <= BARS and not np.isfinite(film.values).all())
+    rows, columns = places_of(film)
+    parts = {"rows": (len(rows), film.values.shape[1]), "columns": (len(columns), film.values.shape[2])}
+    return [f"{name}: the top {shown} of {count}" for name, (shown, count) in parts.items() if shown < count]
 
 
 def clock(film: Film | MemberFilm, frame: int) -> str:
@@ -71,28 +83,48 @@ def vector_frames(film: Film) -> tuple[Figure, Show]:
     if len(names) >= n:
         axes.set_xticks(range(n), [literal(short(str(name))) for name in names[:n]], rotation=90, fontsize=SMALL)
 
+    (crosses,) = axes.plot([], [], "x", color=FAINT, ms=3.0)
+
     def show(frame: int) -> None:
-        for bar, value in zip(bars, np.nan_to_num(film.values[frame]), strict=True):
+        for bar, value in zip(bars, film.values[frame], strict=True):
             bar.set_height(value)
+        lost = np.flatnonzero(~np.isfinite(film.values[frame]))
+        crosses.set_data(lost, np.zeros(len(lost)))
 
     return figure, show
 
 
 def matrix_frames(film: Film) -> tuple[Figure, Show]:
     """An image with row 0 on top; of many columns with names, those with the largest entries of all times."""
-    table = Table(film.name, np.nan_to_num(np.abs(film.values)).max(axis=0), (film.dims[0], film.dims[1]), "", film.labels)
-    rows, columns = table.chosen if film.dims[1] in film.labels else map(np.arange, table.values.shape)
+    table, named = table_of(film), has_names(film)
+    rows, columns = places_of(film)
     shown = np.ma.masked_invalid(film.values[:, rows[:, None], columns])
-    figure = new_figure((table.height if film.dims[1] in film.labels else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
+    figure = new_figure((table.height if named else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
     axes = figure.add_subplot()
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
     mesh, _ = draw_cells(axes, x, y, shown[0], symbol(film.name, film.dims), over=shown)
-    if film.dims[1] in film.labels:
+    if named:
         label_places(axes, table)
     else:
         axes.set(xlabel=symbol(film.dims[1]), ylabel=symbol(film.dims[0]))
         few_ticks(axes, whole=True)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     return figure, lambda frame: mesh.set_array(shown[frame])
+
+
+def table_of(film: Film) -> Table:
+    """The matrix of a film with the largest size of each entry."""
+    return Table(film.name, np.nan_to_num(np.abs(film.values)).max(axis=0), (film.dims[0], film.dims[1]), "", film.labels)
+
+
+def has_names(film: Film) -> bool:
+    """Whether the places along an axis of a matrix have names."""
+    return any(dim in film.labels for dim in film.dims)
+
+
+def places_of(film: Film) -> tuple[Any, Any]:
+    """(rows, columns) of a matrix that are drawn: all, or where they have names those with the largest entries."""
+    return table_of(film).chosen if has_names(film) else (np.arange(film.values.shape[1]), np.arange(film.values.shape[2]))
 
 
 def point_frames(film: Film) -> tuple[Figure, Show]:
@@ -114,5 +146,13 @@ def point_frames(film: Film) -> tuple[Figure, Show]:
         solid.plot(radius * np.cos(angle), radius * np.sin(angle), np.full(len(angle), height), color=FAINT, lw=0.3)
     for turn in np.linspace(0, np.pi, 7)[:-1]:
         solid.plot(np.cos(turn) * np.cos(angle), np.sin(turn) * np.cos(angle), np.sin(angle), color=FAINT, lw=0.3)
-    (dots,) = solid.plot(*film.values[0].T, **style)
-    return figure, lambda frame: dots.set_data_3d(*film.values[frame].T)
+    (near,) = solid.plot([], [], [], **style, zorder=4)
+    (dots,) = solid.plot(*film.values[0].T, **style | {"color": BEHIND}, zorder=3)
+
+    def show(frame: int) -> None:
+        dots.set_data_3d(*film.values[frame].T)
+        up, turn = np.deg2rad((solid.elev, solid.azim))
+        viewer = np.array([np.cos(up) * np.cos(turn), np.cos(up) * np.sin(turn), np.sin(up)])
+        near.set_data_3d(*film.values[frame][film.values[frame] @ viewer >= 0].T)
+
+    return figure, show

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.animation import FFMpegWriter
 from matplotlib.collections import QuadMesh
+from mpl_toolkits.mplot3d import proj3d  # type: ignore[import-untyped]
+from PIL import Image
 
 from odesim.errors import OdesimError
 from odesim.plot import animate
@@ -61,7 +63,7 @@ def test_a_frame_shows_its_time(name):
     for k in (4, 0, 5):
         show(k)
         np.testing.assert_array_equal(shown(axes, name), ARRAYS[name][k])
-        assert figure.texts[-1].get_text() == f"$t$ = {k} (s)"
+        assert figure.texts[-1].get_text().splitlines()[-1] == f"$t$ = {k} (s)"
         assert name == "sphere" or clashes(figure, drawn_texts(figure)) == []  # a sphere's axes are not drawn
         mesh: list[Any] = [mesh.get_clim() for mesh in axes.collections if isinstance(mesh, QuadMesh)]
         scales.add((axes.get_ylim(), axes.get_position().bounds, *mesh))
@@ -84,6 +86,64 @@ def test_attention_to_words_is_what_a_training_shows():
     assert set(columns) == set(np.argsort(-np.abs(film.values).max(axis=(0, 1)))[: len(columns)].tolist())
     show(7)
     np.testing.assert_array_equal(shown(figure.axes[0], "V"), film.values[7][:, columns])
+
+
+def test_what_a_film_does_not_show_is_said():
+    """The seeds whose mean it is, how many columns are left out, numbers that are not finite: no bar of height 0 stands for them."""
+    training = run(100, 2, 0.1, x=(4,), c=(3, 90))
+    training.attrs["labels"] = WORDS
+    figure, _ = make_frames(film_of(training))
+    assert [text.get_text().splitlines()[0] for text in figure.texts] == ["some_task (net), mean of 2 seeds", "columns: the top 24 of 90"]
+    figure, show = make_frames(film_of(solution({"v": np.where(np.arange(24).reshape(6, 4) == 13, np.nan, ARRAYS["v"])})))
+    show(3)
+    crosses: Any = figure.axes[0].lines[-1]
+    assert np.isnan(shown(figure.axes[0], "v")).tolist() == [False, True, False, False]
+    assert np.transpose(crosses.get_data()).tolist() == [[1.0, 0.0]]
+    assert figure.texts[-1].get_text().startswith("×: no finite value\n")
+
+
+def test_rows_have_their_names_without_those_of_columns():
+    training = run(100, 1, 0.1, c=(3, 5))
+    training.attrs["labels"] = {"c_0": WORDS["c_0"]}
+    figure, _ = make_frames(film_of(training))
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == WORDS["c_0"]
+
+
+def test_axes_of_one_place_are_left_out():
+    """The attention of a single head is a matrix; a single point on a circle stays a point, a single component a vector."""
+    arrays = {
+        "heads": RNG.normal(size=(6, 3, 3, 1)),
+        "row": RNG.normal(size=(6, 1, 4)),
+        "point": unit(6, 1, 2),
+        "one": RNG.normal(size=(6, 1)),
+    }
+    films = {name: film_of(solution(arrays), name) for name in arrays}
+    assert {name: (film.kind, film.values.shape[1:]) for name, film in films.items()} == {
+        "heads": ("matrix", (3, 3)),
+        "row": ("vector", (4,)),
+        "point": ("points", (1, 2)),
+        "one": ("vector", (1,)),
+    }
+    np.testing.assert_array_equal(films["heads"].values, arrays["heads"][..., 0])
+
+
+def test_points_behind_the_sphere_are_pale():
+    """What is in front lies nearer to the viewer than the centre: its depth in the projection tells, computed another way."""
+    figure, show = make_frames(film_of(solution(), "sphere"))
+    show(2)
+    axes: Any = figure.axes[0]
+    near, every = (np.transpose(line.get_data_3d()) for line in axes.lines[-2:])
+    depths = [float(proj3d.proj_transform(*point, axes.get_proj())[2]) for point in (*every, (0.0, 0.0, 0.0))]
+    np.testing.assert_array_equal(near, every[np.array(depths[:-1]) <= depths[-1]])
+    assert 0 < len(near) < len(every)
+
+
+@pytest.mark.parametrize("fps", [30, 60])
+def test_a_gif_has_its_time(tmp_path, fps):
+    """Frames last 1/fps but for the hundredths of a second that gifs have, and no less than the 20 ms below which browsers take 100."""
+    with Image.open(animate(solution({"v": ARRAYS["v"][:2]}, T[:2]), tmp_path / "v.gif", fps=fps)) as gif:
+        duration = gif.info["duration"]
+    assert duration >= 20 and duration == pytest.approx(1000 / fps, abs=5 if fps < 50 else 10)
 
 
 def test_many_times_are_thinned():

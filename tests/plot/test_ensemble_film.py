@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_rgb
 
 import odesim
 from odesim.errors import ParamError
 from odesim.plot import Choice, animate
+from odesim.plot.colors import PALE
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.ensemble_film import film_of_members
 from odesim.plot.frames import make_frames
@@ -51,13 +53,39 @@ def test_a_frame_is_the_picture_of_its_time(axes, var):
     assert len(scales) == 1
 
 
-def test_members_without_a_value_are_grey():
-    """A note says what the grey is; the other cells stay as they are."""
-    run = members(*TWO).copy(deep=True)
-    run["v"][{"member": 2}] = np.nan
-    figure, show = make_frames(film_of_members(run, Choice(("v",))))
+def damaged(*names: str) -> Any:
+    """The ensemble, in which member 2 has no value from the third time on, and ended early."""
+    run = members(*names).copy(deep=True)
+    run["v"][{"member": 2, "time": slice(2, None)}] = np.nan
+    run["status"][{"member": 2}] = run.attrs["status_names"].index("max_steps")
+    return run
+
+
+def test_members_without_a_value_are_hatched():
+    """A note says what the hatch is, and how many there are at the end; the other cells stay as they are."""
+    figure, show = make_frames(film_of_members(damaged(*TWO), Choice(("v",))))
     show(3)
-    assert notes(figure)[0] == "grey: no member has a value" and np.isnan(values_in(figure)).sum() == 1
+    assert notes(figure)[:2] == ["hatched: no member has a value", "at the end 1 of 12 members without a value: 1 max_steps"]
+    assert np.isnan(values_in(figure)).sum() == 1 and figure.axes[0].patch.get_hatch()
+    show(1)
+    assert np.isfinite(values_in(figure)).all()
+
+
+def test_a_median_of_those_that_are_left_says_so():
+    figure, _ = make_frames(film_of_members(damaged(*ONE), Choice(("v",))))
+    assert notes(figure)[0] == "at the end 1 of 4 members without a value: 1 max_steps"
+
+
+def test_what_a_logarithmic_scale_does_not_have_is_pale():
+    """Cells <= 0 are no cells without a value: only those are masked, and hatched."""
+    run = damaged(*TWO)
+    run["v"][{"member": 5}] = -1.0
+    figure, show = make_frames(film_of_members(run, Choice(("v",), log="c")))
+    show(3)
+    mesh: Any = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    colors = mesh.cmap(mesh.norm(mesh.get_array())).reshape(-1, 4)
+    pale = np.all(np.isclose(colors[:, :3], to_rgb(PALE)), axis=1)
+    assert np.ma.count_masked(mesh.get_array()) == 1 and pale.sum() == 1
 
 
 REFUSED: dict[str, Any] = {
