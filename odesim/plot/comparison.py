@@ -16,7 +16,7 @@ from odesim.plot.choice import several_panels
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
-from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals
+from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals, without_line
 from odesim.plot.solution import FOOT, ROW, cells_of_two, fit_time, label_time
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_ticks, literal, new_figure, ordered_colors, project_style
 from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
@@ -56,14 +56,17 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
         rows = -(-len(names) // 2)
         figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
         cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)
-        axes, below, labels = [], [], []
+        axes, below, labels, silent = [], [], [], list[str]()
         for name, (row, columns) in zip(names, cells_of_two(len(names)), strict=True):
             axes.append(figure.add_subplot(cells[2 * row, columns]))
             below.append(figure.add_subplot(cells[2 * row + 1, columns], sharex=axes[-1]))
             labels.append(draw_pair(axes[-1], below[-1], name, comparison, time_axis))
+            theory, training, drawn = parts_of(name, comparison, time_axis)
+            silent += without_line(training[:, :, drawn], theory[:, :, drawn])
         lowest = label_time([*axes, *below], time_axis)
         beyond = any(shown.get_label() == BEYOND["label"] for ax in axes for shown in ax.collections)
-        add_header(figure, title_of(comparison), notes_of(comparison, left_out), legend_of(comparison, beyond))
+        notes = [*notes_of(comparison, left_out), *dict.fromkeys(silent)]
+        add_header(figure, title_of(comparison), notes, legend_of(comparison, beyond))
         figure.align_ylabels([*axes, *below])
         space_ticks([*axes, *below], time_axis)
         fit_time(figure, lowest, [*axes, *below], time_axis)
@@ -74,11 +77,9 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
 def draw_pair(axes: Axes, below: Axes | None, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
     """Draws both sides of one observable, and their difference below; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
-    theory, training = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
-    shape = training.shape[2:]
-    theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in (theory, training))
+    shape = comparison.training[name].shape[2:]
+    theory, training, drawn = parts_of(name, comparison, time_axis)
     mean = theory.mean(axis=0)  # (T, n)
-    drawn = component_indices(mean)
     training, mean, differences = training[:, :, drawn], mean[:, drawn], residuals(training[:, :, drawn], theory[:, :, drawn])
     colors: list[Any] = [CATEGORIES[0]] if len(drawn) == 1 else ordered_colors(len(drawn))
     for i, color in enumerate(colors):
@@ -100,13 +101,19 @@ def draw_pair(axes: Axes, below: Axes | None, name: str, comparison: "Comparison
     few_log_ticks(axes)
     if below is not None:
         draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
-        few_ticks(below, y=3)
     if len(training) > 1:
         draw_beyond(axes, outside(axes, training, mean), time_axis)
     if len(drawn) == 1:
         return None
     ends = np.ma.filled(mean[-1], np.nan).tolist()
     return component_labels(axes, [",".join(map(str, np.unravel_index(i, shape))) for i in drawn], ends)
+
+
+def parts_of(name: str, comparison: "Comparison", time_axis: TimeAxis) -> tuple[Any, Any, list[int]]:
+    """Theory (1 or R, T, n) and training (R, T, n) of an observable, masked where not finite, and the numbers of components to draw."""
+    sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
+    theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in sides)
+    return theory, training, component_indices(theory.mean(axis=0))
 
 
 def draw_beyond(axes: Axes, times: Any, time_axis: TimeAxis) -> None:

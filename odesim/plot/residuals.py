@@ -5,14 +5,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from odesim.comparison.metrics import STILL
-from odesim.plot.style import FAINT
+from odesim.plot.style import FAINT, few_ticks
 
-RESIDUAL = 11.0  # mm: height of the panel
+RESIDUAL = 14.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
+ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
+PLAIN = 1e4  # from which on a tick is a power of ten
 SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in it: both sides are computed with tolerances
+SAME, ALIKE = "no line in Δ: no difference beyond rounding", "no line in Δ: the seeds are alike, there is no standard error"
 
 
 def residuals(training: Any, theory: Any) -> Any:
@@ -28,22 +32,52 @@ def residuals(training: Any, theory: Any) -> Any:
     return np.ma.masked_where(np.ma.filled(error, 0.0) <= STILL * size, difference.mean(axis=0)) / error
 
 
+def without_line(training: Any, theory: Any) -> list[str]:
+    """Notes on components that have no residual: training (R, T, n) and theory (1 or R, T, n) are the same, or the seeds are alike."""
+    values = residuals(training, theory)
+    silent = np.ma.count(values, axis=0) == 0
+    if len(training) < 2 or not silent.any():
+        return []
+    size = max(float(np.abs(training).max()), float(np.abs(theory).max())) if training.count() else 1.0
+    same = np.ma.filled(np.abs(training - theory) <= STILL * size, True).all(axis=(0, 1))
+    return [SAME] * bool((silent & same).any()) + [ALIKE] * bool((silent & ~same).any())
+
+
 def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, several: bool = True) -> None:
     """Draws residuals (T, n) at x (T,), a line for each component; several: seeds, so that chance has a size."""
     axes.axhline(0, color=FAINT, lw=0.5, zorder=0)
     for color, column in zip(colors, values.T, strict=True):
-        axes.plot(x, column, color=color, lw=0.6)
+        axes.plot(x, column, color=color, lw=0.8)
     axes.set_ylabel("Δ")
     if not several:
+        few_ticks(axes, y=3)
         return
     axes.axhspan(-CHANCE, CHANCE, color=FAINT, alpha=0.25, lw=0, zorder=0)
-    largest = float(np.abs(values).max()) if values.count() else 0.0
-    if largest > WIDE:
-        axes.set_yscale("symlog", linthresh=CHANCE)
-        power = 10.0 ** np.floor(np.log10(largest))
-        axes.set_yticks([-power, 0, power])
-        axes.minorticks_off()
-    axes.set_ylim(-1.2 * max(largest, 1.5 * CHANCE), 1.2 * max(largest, 1.5 * CHANCE))
+    low, high = (float(values.min()), float(values.max())) if values.count() else (0.0, 0.0)
+    wide = max(-low, high) > WIDE
+    low, high = min(low * ROOM[wide], -1.5 * CHANCE), max(high * ROOM[wide], 1.5 * CHANCE)
+    few_ticks(axes, y=4)
+    if wide:
+        axes.set_yscale("symlog", linthresh=CHANCE, linscale=0.5)
+        down, up = powers(-low), powers(high)
+        axes.yaxis.set_major_locator(FixedLocator([*(-tick for tick in down[-1:]), -CHANCE, CHANCE, *up[-1:]]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(tick)))
+        axes.yaxis.set_minor_locator(FixedLocator([*(-tick for tick in down[:-1]), *up[:-1]]))
+    elif max(-low, high) <= 2 * CHANCE:
+        axes.set_yticks([-CHANCE, 0, CHANCE])
+    axes.set_ylim(low, high)
+
+
+def powers(end: float) -> list[float]:
+    """The powers of ten on one side of a logarithmic axis, from 10 to its end."""
+    return [10.0**k for k in range(1, int(np.floor(np.log10(end))) + 1)]
+
+
+def tick_text(tick: float) -> str:
+    """A tick as a number, or as a power of ten if that is shorter."""
+    if abs(tick) < PLAIN:
+        return f"{tick:g}".replace("-", "\u2212")
+    return rf"${'-' if tick < 0 else ''}10^{{{round(np.log10(abs(tick)))}}}$"
 
 
 def outside(axes: Axes, training: Any, theory: Any) -> Any:

@@ -12,6 +12,7 @@ from scipy.stats import ttest_1samp
 
 from odesim.comparison import Comparison
 from odesim.plot.comparison import BEYOND, COMPONENTS, THEORY, component_indices, figure_of_comparison, short_label
+from odesim.plot.residuals import ALIKE, SAME
 from odesim.plot.style import INK, SMALL, WIDTH
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
@@ -159,3 +160,33 @@ def test_components_are_of_every_height():
     values = np.tile(np.repeat([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0, 9.0, 8.0], 2), (4, 1))
     assert [values[-1, i] for i in component_indices(values)] == [1, 3, 5, 7, 9]
     assert component_indices(values[:, :COMPONENTS]) == [*range(COMPONENTS)]
+
+
+def residual_axes(shift: float, seeds: int = 5, noise: float = 0.05) -> Any:
+    """The lower panel of a number whose training lies beside theory by so much."""
+    given = comparison({"x": curve()}, seeds=seeds, noise=noise)
+    return figure_of_comparison(replace(given, training={"x": given.training["x"] + shift})).axes[1]
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.03, -0.03, 50.0, -5e4])
+def test_the_size_of_chance_can_be_read(shift):
+    """A logarithmic axis has ticks at both ends of the grey band, and the largest power of ten; there is room for both ends, not more."""
+    axes = residual_axes(shift)
+    (line,) = [line for line in axes.lines if len(line.get_xdata()) > 2]
+    low, high = axes.get_ylim()
+    assert low < min(line.get_ydata().min(), -2) and high > max(line.get_ydata().max(), 2)
+    if abs(shift) > 1:
+        ticks = axes.get_yticks()
+        inside = [tick for tick in ticks if low <= tick <= high]
+        assert axes.get_yscale() == "symlog" and {-2.0, 2.0} < set(inside) and np.abs(inside).max() > 0.1 * max(-low, high) / 1.6
+        assert (low if shift > 0 else -high) == -3.0
+    else:
+        assert axes.get_yscale() == "linear"
+
+
+def test_a_panel_without_a_line_says_why():
+    """Either both sides are the same, or all seeds are, so that there is no standard error; the one is no sign of the other."""
+    same, off = comparison({"x": curve()}, noise=0.0), comparison({"x": curve()}, noise=0.0)
+    off = replace(off, training={"x": off.training["x"] + 1.0})
+    assert [SAME in notes(figure_of_comparison(c)) for c in (same, off)] == [True, False]
+    assert [ALIKE in notes(figure_of_comparison(c)) for c in (same, off)] == [False, True]
