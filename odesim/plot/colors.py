@@ -12,7 +12,7 @@ from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.plot.logarithmic import left_out
 from odesim.plot.members import spans
-from odesim.plot.style import DIVERGING, SEQUENTIAL
+from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks
 from odesim.plot.tolerance import ALL_BELOW, NOTE
 
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
@@ -83,13 +83,14 @@ def limits(finite: Array) -> tuple[float, float]:
 
 
 def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:
-    """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default three round ones."""
+    """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default few round ones."""
     figure: Any = axes.get_figure(root=True)
     if ticks is None and not isinstance(scale.norm, LogNorm):
         ticks = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
     bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8, which="both")
+    few_log_ticks(bar.ax)
     bar.ax.minorticks_off()
     if isinstance(bar.formatter, ScalarFormatter):
         bar.formatter.set_useOffset(False)

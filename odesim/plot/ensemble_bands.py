@@ -25,6 +25,7 @@ LEVELS = (0.1, 0.5, 0.9)
 COLUMNS = 200  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
+IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
 REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
 
 
@@ -96,10 +97,21 @@ def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None
     set_panel_note(axes, drawn, complete, len(values), ", ".join(more))
     axes.set_xlabel(drawn.label)
     axes.set_ylabel("members")
-    few_ticks(axes)
+    few_ticks(axes, whole=True)
     few_log_ticks(axes)
     if len(drawn.indices) > 1 and axes.has_data():
-        axes.legend(frameon=False)
+        add_legend(axes, len(drawn.indices))
+
+
+def add_legend(axes: Axes, count: int) -> None:
+    """Adds a legend of histograms in a space of its own, above all of them."""
+    rows = -(-count // IN_ROW)
+    low, high = axes.get_ylim()
+    room = FOR_ROW * rows
+    axes.set_ylim(low, high * (high / low) ** room if axes.get_yscale() == "log" else low + (high - low) * (1 + room))
+    handles, _ = axes.get_legend_handles_labels()
+    in_rows = [handles[k] for column in range(IN_ROW) for k in range(column, count, IN_ROW)]  # matplotlib fills columns
+    axes.legend(handles=in_rows, frameon=False, loc="upper center", ncols=IN_ROW, columnspacing=1.2, handlelength=1.2, borderpad=0.1)
 
 
 def bin_count(values: Array, low: float, high: float) -> int:

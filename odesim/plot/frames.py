@@ -14,7 +14,7 @@ from odesim.plot.header import add_header
 from odesim.plot.images import draw_cells
 from odesim.plot.labels import symbol
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, literal, new_figure
-from odesim.plot.tokens import Table, label_places, short
+from odesim.plot.tokens import Table, label_places, place_names
 
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
@@ -81,7 +81,7 @@ def vector_frames(film: Film) -> tuple[Figure, Show]:
         return figure, lambda frame: line.set_ydata(film.values[frame])
     bars = axes.bar(np.arange(n), np.zeros(n), color=CATEGORIES[0])
     if len(names) >= n:
-        axes.set_xticks(range(n), [literal(short(str(name))) for name in names[:n]], rotation=90, fontsize=SMALL)
+        axes.set_xticks(range(n), [literal(name) for name in place_names(names[:n])], rotation=90, fontsize=SMALL)
 
     (crosses,) = axes.plot([], [], "x", color=FAINT, ms=3.0)
 

@@ -18,6 +18,7 @@ from odesim.plot.logarithmic import make_log
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.plot.times import TimeAxis, cell_edges
+from odesim.plot.tokens import place_names
 
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
@@ -60,7 +61,7 @@ def draw_quantity(
         axes.set_yscale("linear")
     few_log_ticks(axes)
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
-        names = [literal(str(name)) for name in places[quantity.dims[0]]]
+        names = [literal(name) for name in place_names(places[quantity.dims[0]])]
         axes.set_yticks(range(len(names)), names, fontsize=SMALL)
     return labels, notes
 

@@ -9,7 +9,13 @@ from odesim.base.arrays import Array
 from odesim.plot.colors import ALIKE
 from odesim.plot.labels import symbol
 
+ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+
+
+def is_still(values: Array) -> bool:
+    """Whether the columns of values (T, n) are finite and change by no more than the rounding of a sum."""
+    return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,7 @@ class Quantity:
     @property
     def is_constant(self) -> bool:
         """Whether it has few components and none changes by more than rounding."""
-        if self.count > LINES or len(self.values) < 2 or not np.all(np.isfinite(self.values)):
-            return False
-        return bool(np.all(np.ptp(self.flat, axis=0) <= 1e-14 * np.abs(self.flat[0])))
+        return self.count <= LINES and len(self.values) > 1 and is_still(self.flat)
 
     @property
     def neighbours(self) -> int:

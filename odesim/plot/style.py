@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from string import ascii_lowercase
 from typing import Any
 
@@ -10,9 +11,11 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from odesim.errors import escaped
+from odesim.plot.log_ticks import RoundFormatter, RoundLocator
 
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NOTE, NORMAL, LARGE = 6.0, 6.5, 7.0, 8.0  # type, in points at true size
@@ -113,15 +116,8 @@ def few_log_ticks(axes: Axes) -> None:
     """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each below two decades, or round numbers where that is a single one."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
-            low, high = sorted(axis.get_view_interval())
-            short = high < 100 * low
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=6))
-            if short and low > 1e-3 and high < 1e4:
-                axis.set_major_formatter(FormatStrFormatter("%g"))
-            if short and sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2:
-                axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
-                if not isinstance(axis.get_major_formatter(), FormatStrFormatter):
-                    axis.set_major_formatter(ScalarFormatter(useMathText=True))
+            axis.set_major_locator(RoundLocator())
+            axis.set_major_formatter(RoundFormatter())
             axis.set_minor_formatter(NullFormatter())
 
 
@@ -134,6 +130,17 @@ def letter_panels(*axes: Axes) -> None:
 def literal(text: str) -> str:
     """text that matplotlib shows literally: dollar signs start no formula, control characters are escaped."""
     return escaped(text).replace("$", r"\$")
+
+
+def can_draw(text: str) -> bool:
+    """Whether the font of the pictures has every letter of text; what it does not have would be a box."""
+    return all(ord(letter) in letters() for letter in escaped(text))
+
+
+@cache
+def letters() -> frozenset[int]:
+    """The code points of the font of the pictures."""
+    return frozenset(get_font(findfont(STYLE["font.family"])).get_charmap())
 
 
 def break_lines(text: str, most: int = 13) -> str:

@@ -1,6 +1,6 @@
 """Draws a matrix of a training, such as attention to tokens: the rows and columns with the largest entries, by their words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import Array
 from odesim.plot.images import draw_cells
 from odesim.plot.labels import symbol
-from odesim.plot.style import SMALL, literal
+from odesim.plot.style import SMALL, can_draw, literal
 
 ROWS, COLUMNS, PLAIN = 20, 24, 60  # largest numbers of rows, of columns, and of columns that are shown in their own order
 LINE, BARE, LEAST, HEAD = 2.7, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
@@ -31,7 +31,7 @@ class Table:
     def names(self, axis: int) -> list[str] | None:
         """Names of the places along an axis, None where there are none."""
         names = self.labels.get(self.dims[axis])
-        return None if names is None or len(names) < self.values.shape[axis] else [short(str(name)) for name in names]
+        return None if names is None or len(names) < self.values.shape[axis] else place_names(names)
 
     @property
     def chosen(self) -> tuple[Array, Array]:
@@ -76,6 +76,11 @@ def label_places(axes: Axes, table: Table) -> None:
             axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_ylabel(symbol(table.dims[0]))
     axes.set_xlabel(symbol(table.dims[1]))
+
+
+def place_names(names: Sequence[str]) -> list[str]:
+    """Names as they are drawn, cut where long; `#7` for the one at place 7 with letters that the font of pictures does not have."""
+    return [short(str(name)) if can_draw(str(name)) else f"#{place}" for place, name in enumerate(names)]
 
 
 def short(name: str) -> str:

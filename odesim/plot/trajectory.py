@@ -17,7 +17,7 @@ from odesim.plot.header import add_header
 from odesim.plot.labels import place_labels, symbol
 from odesim.plot.logarithmic import make_log
 from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.quantity import LINES, Quantity
+from odesim.plot.quantity import LINES, Quantity, is_still
 from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
@@ -53,7 +53,7 @@ def figure_of_trajectory(
     timed.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
     values = {name: without_single_axes(run[name]).transpose(SEED, TIME, ...) for name in timed}
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in values.items()}
-    still = [name for name, q in means.items() if q.is_constant and np.ptp(values[name].values) == 0]
+    still = [name for name, q in means.items() if q.is_constant and is_still(flat_of(values[name].values))]
     if not tables and len(still) == len(timed):
         still = []  # a picture of constants, which were asked for
     names = [name for name in timed if name not in still]
@@ -85,6 +85,11 @@ def figure_of_trajectory(
         figure.align_ylabels(axes)
         place_labels(figure, [label for label in ends if label])
     return figure
+
+
+def flat_of(values: Any) -> Any:
+    """Values (R, T, ...) of all seeds as (R T, n)."""
+    return values.reshape(values.shape[0] * values.shape[1], -1)
 
 
 def without_single_axes(values: "xarray.DataArray") -> "xarray.DataArray":

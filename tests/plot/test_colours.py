@@ -1,5 +1,6 @@
 """Colours as readers with other eyes see them."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from odesim.plot.colors import color_scale
-from odesim.plot.style import CATEGORIES, ordered_colors
+from odesim.plot.images import draw_cells
+from odesim.plot.style import CATEGORIES, new_figure, ordered_colors, project_style
 
 # Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
 DEFECTS = {
@@ -42,3 +44,17 @@ def test_what_is_alike_has_one_colour(spread: float, notes: int) -> None:
     scale = color_scale(values, "x")
     assert scale.norm.vmin == pytest.approx(0.5 if spread < 1e-6 else 1.0, rel=1e-8) and len(scale.notes) == notes
     assert notes == 0 or scale.notes[0] == "x: one colour, its values differ by 1e-09 at most"
+
+
+@pytest.mark.parametrize("high", [1.3, 3.0, 9.0, 40.0, 5e3, 1e9])
+@pytest.mark.parametrize("low", [0.7, 1.02e-6, 2e7])
+def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> None:
+    """However short it is, and wherever it lies; no two of them touch."""
+    with project_style():
+        figure = new_figure(40.0)
+        draw_cells(figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log=True)
+        figure.draw_without_rendering()
+    bar = figure.axes[-1]
+    labels = [label for label in bar.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= low * high * (1 + 1e-9)]
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    assert len(boxes) >= 2 and all(left.x1 < right.x0 for left, right in pairwise(boxes))

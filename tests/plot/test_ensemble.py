@@ -10,8 +10,9 @@ from matplotlib.text import Text
 
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.members import components, values_of
-from odesim.plot.style import SMALL
+from odesim.plot.ensemble_bands import draw_spread
+from odesim.plot.members import Drawn, components, values_of
+from odesim.plot.style import SMALL, new_figure, project_style
 from tests.support.texts import clashes, drawn_texts
 
 T = np.linspace(0.0, 5.0, 26)
@@ -115,6 +116,23 @@ def test_histograms_have_the_same_rule(ends):
     left = int((run.status == OK).sum())
     assert counted == (60 if ends else left)
     assert axes.get_title(loc="right") == ("" if ends else f"{left} of 60 members")
+
+
+@pytest.mark.parametrize("log", [None, "y"])
+@pytest.mark.parametrize("components", [2, 5])
+def test_a_legend_of_histograms_hides_nothing(log, components):
+    """It lies above the highest bar; members are counted in whole numbers."""
+    values = np.random.default_rng(0).normal(size=(60, components))
+    indices = np.arange(components)[:, None]
+    with project_style():
+        figure = new_figure(26.0, width=40.0)
+        axes = figure.add_subplot()
+        draw_spread(axes, values, Drawn("x", ("i",), (components,), indices), Choice(log=log))
+        figure.draw_without_rendering()
+    tops = [axes.transData.transform(patch.get_xy())[:, 1].max() for patch in axes.patches]  # type: ignore[attr-defined]
+    legend: Any = axes.get_legend()
+    assert legend.get_window_extent().y0 >= max(tops) and legend.get_window_extent().y1 <= axes.get_window_extent().y1 + 1
+    assert log or all(float(tick).is_integer() for tick in axes.get_yticks())
 
 
 def test_few_that_are_far_off_are_counted():

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from odesim.errors import ParamError, StoreError
 from odesim.plot.choice import Choice
 from odesim.plot.style import SMALL
-from odesim.plot.tokens import COLUMNS
+from odesim.plot.tokens import COLUMNS, place_names
 from odesim.plot.trajectory import figure_of_trajectory
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
@@ -85,7 +85,8 @@ def test_chosen_scales():
     case = CASES["attention to words"]
     chosen = figure_of_trajectory(case, choice=Choice(log="xyc"))
     assert all((axes.get_xscale(), axes.get_yscale()) == ("log", "log") for axes in chosen.axes if axes.lines)
-    norms = [type(mesh.norm) for axes in chosen.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    meshes = [mesh for axes in chosen.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    norms = [type(mesh.norm) for mesh in meshes if mesh.cmap.N > 1]  # grey cells, <= 0, have no scale
     assert norms and set(norms) == {LogNorm}
     assert any("$t$ = 0, not shown (log)" in note for note in notes(chosen))
     plain = figure_of_trajectory(case, choice=Choice(log="none"))
@@ -136,6 +137,22 @@ def test_a_constant_has_no_panel():
     figure = figure_of_trajectory(case)
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "other"]
     assert "constant: still = 0.5" in notes(figure)
+
+
+@pytest.mark.parametrize(("change", "drawn"), [(1e-13, False), (1e-10, True)])
+def test_rounding_is_no_change(change, drawn):
+    """What changes by the rounding of a sum is a constant too: its axis would show digits that mean nothing."""
+    case = run(50, 2, 2.5, still=())
+    case["still"][:] = 1.831 * (1 + change * np.linspace(0, 1, case.sizes["time"]))
+    figure = figure_of_trajectory(case)
+    assert ("still" in [axes.get_ylabel() for axes in figure.axes]) is drawn is not ("constant: still = 1.831" in notes(figure))
+
+
+def test_letters_that_the_font_does_not_have():
+    """Such a word is the number of its place: boxes would say nothing. Others stay, and no text is a formula."""
+    assert place_names(["façade", "東京", "$x", "a_b", "", "は a"]) == ["façade", "#1", "$x", "a_b", "", "#5"]
+    figure = figure_of_trajectory(run(20, 1, 0.1, c=(6, 90)), {"c_0": ["は"] * 6, "c_1": ["$5", *["東京"] * 89]})
+    figure.draw_without_rendering()  # a missing letter is a warning, which fails
 
 
 def test_nothing_finite_is_drawn():
