@@ -84,7 +84,7 @@ def test_colours_end_at_the_tolerance(scale, pale):
     figure = figure_of_solution(solution({"z": values}, dims={"z": ("l",)}, attrs=TOLERANCES), Choice(log="c"))
     (mesh,) = (c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
     figure.draw_without_rendering()
-    grey = (mesh.get_facecolor() == to_rgba(PALE)).all(axis=-1).reshape(101, -1)
+    grey = np.equal(np.asarray(mesh.get_facecolor()), to_rgba(PALE)).all(axis=-1).reshape(101, -1)
     assert (NOTE in notes(figure), ALL_BELOW in notes(figure)) == (pale > 0, pale == 0)
     np.testing.assert_array_equal(grey[:, 0], (values[0] < 1e-8) & (pale > 0))
     assert grey[:, 0].sum() == pale
