@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
 from odesim.plot.colors import PALE, above, add_bar, color_scale
@@ -13,21 +14,19 @@ from odesim.plot.style import DIVERGING
 
 
 def draw_cells(
-    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, log: bool = False, floor: float = 0.0
+    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, log_from: float | None = None
 ) -> tuple[QuadMesh, tuple[str, ...]]:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
 
-    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log: logarithmic
-    colours, from floor on: cells below it are grey. Returns the cells and notes on values that have no colour.
+    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log_from: where
+    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours. Returns the cells and notes on
+    values that have no colour.
     """
     over = shown if over is None else over
-    scale = above(color_scale(over.compressed(), label, log), floor)
+    scale = above(color_scale(over.compressed(), label, log_from is not None), log_from or 0.0)
     if isinstance(scale.norm, LogNorm) and scale.norm.vmin is not None:
-        pale = np.ma.masked_where(~(shown < scale.norm.vmin).filled(False), shown)
-        if pale.count():
-            axes.pcolormesh(x, y, pale, cmap=ListedColormap([PALE]), rasterized=True)
-        shown = np.ma.masked_less(shown, scale.norm.vmin)
-    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True)
+        shown = np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown)
+    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colormaps[scale.cmap].with_extremes(under=PALE), rasterized=True)
     axes.invert_yaxis()
     ticks: Any = None
     if scale.cmap == DIVERGING:

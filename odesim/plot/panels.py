@@ -93,7 +93,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
     edges = cell_edges(time_axis.x[columns], time_axis.log)
-    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), log=log, floor=quantity.floor)[1]
+    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), log_from=quantity.floor if log else None)[1]
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
     label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}"
-    _, notes = draw_cells(axes, x, y, matrix, label, log=log, floor=quantity.floor)
+    _, notes = draw_cells(axes, x, y, matrix, label, log_from=quantity.floor if log else None)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):

@@ -12,7 +12,7 @@ from odesim.plot.style import few_log_ticks
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 TIMES = 10.0  # a step has errors of one tolerance, and many steps have made the values
 NOTE = "grey: below the tolerances of the run, where digits may be errors"
-ALL_BELOW = "all values are below the tolerances of the run, where digits may be errors"
+ALL_BELOW = "all below the tolerances of the run: digits may be errors"
 
 
 def floor_of(values: Array, attributes: Mapping[str, Any], *, state: bool) -> float:

@@ -1,5 +1,6 @@
 """NVIDIA's compiler takes every text, for three architectures, without a device."""
 
+import ast
 import re
 import sys
 from collections.abc import Callable
@@ -8,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from odesim.base.parsing import parse
 from odesim.codegen.build import nvrtc
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
+from odesim.codegen.cuda.scope import ModuleScope
+from odesim.codegen.cuda.source import Driver
 from odesim.errors import CodegenError
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve.explicit.device import driver_text
@@ -35,41 +39,52 @@ def said(log: str, what: str) -> int:
 QUICK = ("hierarchy.grouped", "joma.nonlinear")
 HOWS = (("float64", True), ("float64", False), ("float32", True))  # every model by one of the last two: the first differs in flags
 FIRST_WIDE = [("reversal.row", "float64", False, "sm_90")]
-WIDE = [(name, *how, "sm_90") for name, how in in_turn(list_models(), HOWS[1:]) if name not in ("reversal.row", *QUICK)]
-WIDE += FIRST_WIDE + [(name, *how, "sm_90") for name in QUICK for how in HOWS[1:]]
-WIDE += [(name, *how, arch) for name in QUICK for how in HOWS for arch in ARCHITECTURES if arch != "sm_90" or how not in HOWS[1:]]
+WIDE = [*FIRST_WIDE, ("scan_snap.full", "float64", False, "sm_90")]
+WIDE += [(name, *how, arch) for name in QUICK for how in HOWS for arch in ARCHITECTURES]
+OTHERS = [name for name in list_models() if name not in ("reversal.row", "scan_snap.full", *QUICK)]
+OWN = [(name, *how) for name, how in in_turn(OTHERS, HOWS[1:])]
 
 
 @pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
-    """Every model on one architecture, every architecture with two models: few enough registers that all blocks run at once."""
-    check_wide(load_model(model), dtype, strict, arch)
+    """Four models, every architecture with two of them: few enough registers that all blocks run at once."""
+    check_wide(load_model(model), dtype, strict, arch, driver_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "dtype", "strict"), OWN)
+def test_nvrtc_compiles_the_functions_of_every_model(model: str, dtype: str, strict: bool) -> None:
+    """Of all others what is their own: the right-hand side, events and laws, and the team that computes them, without the integrator."""
+    steps = parse("def run(at):\n    return 0\n").body[0]
+    assert isinstance(steps, ast.FunctionDef)
+    alone = Driver(ModuleScope({"run": steps}, {}, "solve_"), driver_text().places)
+    check_wide(load_model(model), dtype, strict, "sm_90", alone)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), [("scan_snap.full", "eta_Y"), ("scan_snap.symmetric", "p")])
 def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     """A right-hand side of several hundred lines has no more registers than another one."""
-    check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
+    check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90", driver_text())
 
 
 @pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in INSIDE])
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
-    check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90")
+    check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90", driver_text())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["neighbours", "causal"])
 def test_nvrtc_compiles_words_of_the_language(name: str) -> None:
     """Words that have functions of their own in the text."""
-    check_wide(SYSTEMS[name], "float64", True, "sm_90")
+    check_wide(SYSTEMS[name], "float64", True, "sm_90", driver_text())
 
 
-def check_wide(system: System, dtype: str, strict: bool, arch: str) -> None:
+def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driver) -> None:
     """The compiler takes the text, and two blocks of it have room on a multiprocessor."""
     made = CompiledRHS(system, "cuda", dtype, strict)
-    text = wide_text(system, made.program, made.events_program, made.laws_program, driver_text(), dtype=dtype, strict=strict).source
+    text = wide_text(system, made.program, made.events_program, made.laws_program, driver, dtype=dtype, strict=strict).source
     cubin = compile_cubin(text, "wide", options_for(arch, strict=strict))
     assert cubin.code.startswith(b"\x7fELF")
     assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS

@@ -67,7 +67,7 @@ def test_wide_sets_states_at_events(cuda: Shim) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS[::3])
+@pytest.mark.parametrize("model", [name for name in FLOWS if name != "induction.full"][::3])  # that one takes g++ a minute
 def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:
     """float32: where a state is rounded while it is summed is part of the arithmetic."""
     cuda()

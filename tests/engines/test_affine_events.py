@@ -11,6 +11,7 @@ from sympy import Interval, oo, symbols
 
 import odesim
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, sizes, time
+from tests.support.matrix import slow_but
 
 (K,) = sizes("K")
 x, y = symbols("x y", real=True)
@@ -60,12 +61,10 @@ def passes(speed: float, level: float, slope: float) -> np.ndarray:
 
 
 # more levels than a float has bits share the last mark
-COUNTS = [7, pytest.param(61, marks=pytest.mark.slow)]
-METHODS = ["tsit5", *(pytest.param(m, marks=pytest.mark.slow) for m in ("vern7", "dop853", "rodas5p"))]
+CASES = slow_but([("tsit5", 7), ("vern7", 7), ("dop853", 7), ("rodas5p", 7), ("tsit5", 61), ("rodas5p", 61)], [("tsit5", 7)], several=True)
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "count"), CASES)
 def test_levels_that_are_passed(method: str, count: int) -> None:
     """Every passage is found, and no other: by brute force between the extrema of the closed form."""
     params = own(count)
@@ -81,8 +80,7 @@ def test_levels_that_are_passed(method: str, count: int) -> None:
     np.testing.assert_array_equal(run.down_count, (falls < T1).sum(axis=1))
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "count"), CASES)
 def test_bits_of_single_runs(method: str, count: int) -> None:
     """In strict mode members have the zeros of `integrate`, every bit."""
     params = own(count)

@@ -52,7 +52,9 @@ def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> N
     """However short it is, and wherever it lies; no two of them touch."""
     with project_style():
         figure = new_figure(40.0)
-        draw_cells(figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log=True)
+        draw_cells(
+            figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log_from=0.0
+        )
         figure.draw_without_rendering()
     bar = figure.axes[-1]
     labels = [label for label in bar.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= low * high * (1 + 1e-9)]

@@ -15,7 +15,7 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System
 from tests.engines.test_events import check_alone, turning
-from tests.support.matrix import DENSE, LONG, slow_but
+from tests.support.matrix import DENSE, LONG, in_turn, slow_but
 from tests.support.models import FLOWS
 from tests.support.systems import SOURCE
 
@@ -25,7 +25,7 @@ HOWS = (("rodas4", "ends"), ("rodas5p", "grid"))
 FAST = {("joma.nonlinear", "rodas5p", "grid")}
 ROWS = [
     pytest.param(*row, marks=() if row in FAST else pytest.mark.slow, id=", ".join(row))
-    for row in sorted({*FAST, *((name, *HOWS[n % 2]) for n, name in enumerate(SMALL))})
+    for row in sorted({*FAST, *((name, *how) for name, how in in_turn(SMALL[::2], HOWS))})
 ]
 
 
