@@ -75,7 +75,7 @@ def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]
     from html import escape
 
     names = [m.name for m in METRICS if any(not np.isnan(row[m.name]) for row in rows)]
-    heads = "".join(f"<th>{HEADS.get(name, name)}</th>" for name in ("observable", *names))
+    heads = "".join(f"<th>{HEADS.get(name, name).replace('_', ' ')}</th>" for name in ("observable", *names))
     lines = "".join(
         f"<tr><td><b>{escape(title(row))}</b></td>" + "".join(f"<td>{cell(name, row[name]).strip()}</td>" for name in names) + "</tr>"
         for row in rows

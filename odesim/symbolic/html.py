@@ -30,6 +30,7 @@ p {{ margin: .3rem 0; }}
 </head>
 <body>
 """
+SPACE = '<mspace width="2em"/>'
 RELATIONS = {"=": "=", ">=": "≥", "<-": "←"}
 
 
@@ -40,15 +41,15 @@ def html_page(system: Definition) -> str:
 
 
 def html_fragment(system: Definition) -> str:
-    """The same as a part of a page of somebody else, such as a notebook: no styles, no scripts."""
-    return f"<div>{html_body(page_of(system))}</div>"
+    """The same as a part of a page of somebody else, such as a notebook: no styles, no scripts, which notebooks remove."""
+    return f"<div>{html_body(page_of(system), beside=False)}</div>"
 
 
-def html_body(page: Page) -> str:
-    """Title, source and the sections of a page."""
+def html_body(page: Page, *, beside: bool = True) -> str:
+    """Title, source and the sections of a page. beside: ranges of indices stand at the right edge, by its styles, else in the formula."""
     body = [tag("h1", escape(page.title)), f'<p class="source">{escape(page.source)}</p>']
     for title, rows in page.sections.items():
-        body += [tag("h2", escape(title)), *(row_html(page, r) for r in rows)]
+        body += [tag("h2", escape(title)), *(row_html(page, r, beside=beside) for r in rows)]
     return "\n".join(body)
 
 
@@ -83,9 +84,9 @@ class Formatter:
         arguments = {"start": tag("mn", "0"), "next": row(tag("mi", "t"), sign("+"), tag("mn", "1"))}
         return row(left, brackets(arguments[f.kind])) if f.kind in arguments else left
 
-    def ranges(self, f: Formula) -> str:
-        """The values that the indices take, in words of mathematics."""
-        return ", ".join(math(row(self(i), sign("="), listed([tag("mn", "0"), sign("…"), self(last)]))) for i, last in f.ranges)
+    def ranges(self, f: Formula) -> list[str]:
+        """The values that each index takes, in words of mathematics."""
+        return [row(self(i), sign("="), listed([tag("mn", "0"), sign("…"), self(last)])) for i, last in f.ranges]
 
 
 def math(inner: str, **attributes: str) -> str:
@@ -93,7 +94,7 @@ def math(inner: str, **attributes: str) -> str:
     return tag("math", inner, **attributes)
 
 
-def row_html(page: Page, r: Row) -> str:
+def row_html(page: Page, r: Row, *, beside: bool = True) -> str:
     """A row: its name, words, and the formula, on a line of its own or in that of the words."""
     write = Formatter(page)
     words = escape(r.words)
@@ -104,5 +105,9 @@ def row_html(page: Page, r: Row) -> str:
     if r.inline:
         return tag("p", math(write.formula(r.formula)), f" {words}")
     title = f'<p><b>{escape(r.name)}</b> <span class="about">{words}</span></p>\n' if r.name else ""
-    ranges = f'<span class="range">{write.ranges(r.formula)}</span>' if r.formula.ranges else ""
-    return f'{title}<div class="formula">{math(write.formula(r.formula), display="block")}{ranges}</div>'
+    ranges = write.ranges(r.formula)
+    if not beside:  # a paragraph: its margins keep the fractions of two formulas apart
+        inner = row(write.formula(r.formula), SPACE, listed(ranges)) if ranges else write.formula(r.formula)
+        return f'{title}<p class="formula">{math(inner, display="block")}</p>'
+    aside = f'<span class="range">{", ".join(map(math, ranges))}</span>' if ranges else ""
+    return f'{title}<div class="formula">{math(write.formula(r.formula), display="block")}{aside}</div>'

@@ -4,6 +4,7 @@ import pickle
 import re
 from dataclasses import replace
 from typing import Any
+from xml.dom import minidom
 
 import numpy as np
 import pytest
@@ -234,6 +235,25 @@ def quartic(n: int, *, named: bool = True, **options: Any) -> System:
         initial={x[l]: 0.1},
         observables={"loss": loss} if named else {},
     )
+
+
+def test_the_range_of_an_index_stays_with_its_equation() -> None:
+    """In a notebook, which has no styles, it is part of the formula; on a page it stands beside it. The same words otherwise."""
+    system = MODELS["scan_snap.reduced"]
+    page, notebook = html_page(system), system._repr_html_()
+    read = minidom.parseString(page[page.index("<body>") :].replace("</html>", "")), minidom.parseString(notebook)
+    beside, within = (
+        [part for tag in ("div", "p") for part in x.getElementsByTagName(tag) if part.getAttribute("class") == "formula"] for x in read
+    )
+    assert 'class="range"' in page and 'class="range"' not in notebook
+    assert [words_of(part) for part in within] == [words_of(part) for part in beside]
+    assert all([child.nodeName for child in part.childNodes] == ["math"] for part in within)
+
+
+def words_of(node: Any) -> str:
+    """The text below a node of XML, without spaces and commas."""
+    text = node.data if node.nodeType == node.TEXT_NODE else "".join(map(words_of, node.childNodes))
+    return re.sub(r"[\s,]", "", text)
 
 
 def test_a_long_gradient_is_shown_as_one() -> None:
