@@ -1,6 +1,7 @@
 """Docstrings are plain text: their stars and bars are no markup, single backticks are code."""
 
 import re
+from itertools import groupby
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -39,13 +40,27 @@ def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
 
 
 def process_help(app: Sphinx, context: Any, lines: list[str]) -> None:
-    """Rewrites the lines of a help page in place: bars and stars are no markup."""
-    lines[:] = [line[:2] + re.sub(r"([|*])", r"\\\1", line[2:]) for line in lines]  # a bar in front keeps a line as it is
+    """Rewrites the lines of a help page in place: bars and stars are no markup, lines with a bar in front are printed as they are."""
+    out: list[str] = []
+    for barred, group in groupby(lines, key=lambda line: line.startswith("| ")):
+        block = list(group)
+        out += (
+            [".. code-block:: text", "", *(f"    {line[2:]}" for line in block), ""]
+            if barred
+            else [re.sub(r"([|*])", r"\\\1", line) for line in block]
+        )
+    lines[:] = out
+
+
+def no_arguments(app: Sphinx, context: Any, lines: list[str]) -> None:
+    """Leaves the list of arguments out, in place: the usage and the text have them."""
+    lines.clear()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects to autodoc."""
     app.connect("autodoc-process-docstring", process)
-    for part in ("description", "options", "arguments", "epilog"):
+    for part in ("description", "options", "epilog"):
         app.connect(f"sphinx-click-process-{part}", process_help)
+    app.connect("sphinx-click-process-arguments", no_arguments)
     return {"parallel_read_safe": True}

@@ -19,6 +19,7 @@ import odesim
 from odesim.claims.ledger import all_claims
 from odesim.cli.commands.doctor import usable_cores
 from odesim.cli.commands.notebook import notebook_of, scripts, title_of
+from odesim.cli.output.ledger import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
 from odesim.symbolic.document import latex_document
 
@@ -124,9 +125,7 @@ def write_family(folder: Path, family: str, names: list[str]) -> list[Item]:
     claims = [claim for claim in all_claims() if claim.name.partition(".")[0] == family]
     if claims:
         parts += ["## What the papers state", "Each row is checked by `odesim verify CLAIM`; see the [ledger](../../ledger.md)."]
-        rows = [(f"`{c.name}`", plain(c.source.where), plain(s.text), str(s.verdict)) for c in claims for s in c.statements.values()]
-        head = "| claim | in the paper | statement | verdict |\n|---|---|---|---|\n"
-        parts.append(head + "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows))
+        parts.append("\n".join(claim_table(claims)))
     write(folder / "models" / f"{family}.md", re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n")
     return items
 

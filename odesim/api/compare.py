@@ -85,7 +85,7 @@ def compare(
         own |= {name: value or None for name, value in names.items()}
         given = [name for name, value in own.items() if value is not None] + ["clock"] * (clock != "effective")
         if given:
-            raise ParamError(f"{given[0]}: the recipe {recipe!r} has it already")
+            raise ParamError(f"{given[0]}: the recipe {recipe!r} fixes it already")
         return compare_recipe(stored, backend, progress)
     if model is None:
         raise ParamError("compare needs a model and its task, two runs, or a recipe")
@@ -93,9 +93,9 @@ def compare(
         of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
         given = [name for name, value in of_training.items() if value is not None]
         if given:
-            raise ParamError(f"{given[0]}: there is no task to train; two runs are compared as they are")
+            raise ParamError(f"{given[0]} belongs to a training, and no task is given; two stored runs are compared as they are")
         if other is None:
-            raise ParamError("a comparison needs a task for the model, or two runs")
+            raise ParamError("a comparison needs a model and a task (--task), or two stored runs")
         with np.errstate(over="ignore", invalid="ignore"):
             return compare_runs(model, other, clock, **names)
     if other is not None:

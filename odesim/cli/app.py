@@ -35,7 +35,10 @@ COMMANDS = {
     "completion": "odesim.cli.commands.completion",
 }
 COMPLETE = "_ODESIM_COMPLETE"
-EXIT_CODES = "Exit codes: 0 done; 2 wrong request, nothing was written; 3 stopped early, what was computed is kept; 1 a bug in odesim."
+EXIT_CODES = (
+    "Exit codes: 0 done; 2 wrong request, nothing was written; 3 stopped early, or a result is not as recorded, what was computed is kept; "
+    "1 a bug in odesim."
+)
 
 
 class CommandGroup(click.Group):

@@ -128,7 +128,7 @@ def elsewhere(root: click.Context, option: str) -> str:
         return ""
     commands = {name: root.command.get_command(root, name) for name in root.command.list_commands(root)}
     have = [name for name, c in commands.items() if c and any(option in p.opts for p in c.get_params(root) if p.name != "help")]
-    return f"; it is one of {', '.join(have)}" if have and 2 * len(have) < len(commands) else ""
+    return f"; it is an option of {', '.join(have)}" if have and 2 * len(have) < len(commands) else ""
 
 
 def _start_small(sentence: str) -> str:

@@ -103,7 +103,7 @@ def auto_rule(request: EnsembleRequest) -> str:
     """In words, how auto chooses the method of each member."""
     if request.options.step is not None:
         return "tsit5: a fixed step was asked for"
-    rule = f"{explicit_of(request)}; {STIFF} for a member whose own steps stability limits, or that takes max_steps, where it gets further"
+    rule = f"{explicit_of(request)}; {STIFF} for members whose steps are limited by stability, or would be more than max_steps"
     obstacle = method_obstacle(request.changed(method=STIFF)) if request.strict or request.options.on.gpu else ""
     return f"{explicit_of(request)}; {STIFF} has no lanes for {obstacle}" if obstacle else rule
 

@@ -187,7 +187,9 @@ def make_members(
         if len(set(counts.values())) > 1:
             raise ParamError(f"members disagree: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
         if not counts or not next(iter(counts.values())):
-            raise ParamError("an ensemble needs members: give a parameter or an initial value with a leading axis, one row a member")
+            raise ParamError(
+                "an ensemble needs members: vary, grid or zip a number, or give an array with a leading axis, one row per member"
+            )
         source = ArrayRows(arrays)
     for place in schema.params:
         if place.name in source.names and place.indexes:

@@ -149,6 +149,13 @@ def _method(e: BaseException, message: str, *_: Any) -> str | None:
     return f"symbols have no .{found[1]}{advice}"
 
 
+def _limits(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
+    """A sum without its index or its end: Sum(w[k]), Sum(w[k], k)."""
+    if not isinstance(e, ValueError) or not re.match("specify dummy variables|Sum requires values for lower and upper", message):
+        return None
+    return "a sum needs its index and its size: write over(Sum, w[k], (k, M))"
+
+
 def _length(e: BaseException, message: str, *_: Any) -> str | None:
     """The length of an array of symbols: len(w)."""
     if isinstance(e, TypeError) and re.fullmatch(r"object of type '\w*(IndexedBase|Symbol|Indexed)' has no len\(\)", message):
@@ -158,10 +165,14 @@ def _length(e: BaseException, message: str, *_: Any) -> str | None:
 
 def _name(e: BaseException, message: str, _: str, names: Mapping[str, Any]) -> str | None:
     """A name that is not defined, or not imported."""
-    if not isinstance(e, NameError) or not e.name:
-        return None
     import odesim.symbolic
 
+    if isinstance(e, ImportError) and e.name == "odesim.symbolic" and (missing := re.match(r"cannot import name '(\w+)'", message)):
+        if missing[1] in SYMPY:
+            return f"{missing[1]!r} is not in odesim.symbolic: from sympy import {missing[1]}"
+        return f"{missing[1]!r} is not in odesim.symbolic{nearest(missing[1], odesim.symbolic.__all__)}"
+    if not isinstance(e, NameError) or not e.name:
+        return None
     for module, exports in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", (*SYMPY, *CHOICES))):
         if e.name in exports:
             return f"{e.name!r} is not defined: from {module} import {e.name}"
@@ -186,7 +197,7 @@ def _argument(e: BaseException, message: str, *_: Any) -> str | None:
 
 
 _EXPLANATIONS: tuple[Callable[..., str | None], ...] = (
-    _number_function, _range, _condition, _overwritten, _call, _operator, _method, _length, _name, _argument,
+    _number_function, _range, _condition, _overwritten, _call, _operator, _method, _limits, _length, _name, _argument,
 )  # fmt: skip
 
 

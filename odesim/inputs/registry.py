@@ -107,9 +107,7 @@ def _load_named(ref: str) -> System:
         return _system_in(module, constant if colon else CONSTANT, f"model {name}")
     entries = _entry_points()
     if name not in entries:
-        text = name if len(name) <= 60 else name[:57] + "..."
-        known = {*shipped, *entries}
-        raise ModelError(no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py"))
+        raise ModelError(_no_model(name, {*shipped, *entries}))
     try:
         loaded = entries[name].load()
     except KeyboardInterrupt:
@@ -118,6 +116,21 @@ def _load_named(ref: str) -> System:
         raise ModelError(f"model {name}, from {entries[name].value}, cannot be used: {_one_line(e)}") from e
     where = f"model {name}, from {entries[name].value},"
     return _system_in(loaded, CONSTANT, where) if isinstance(loaded, ModuleType) else _check_system(loaded, where, "entry point")
+
+
+def _no_model(name: str, known: set[str]) -> str:
+    """A sentence for a name of no model: that of a family, of a file without its .py, of a task, or a misspelled one."""
+    from odesim.reference.tasks import TASKS
+
+    if family := sorted(other for other in known if other.startswith(f"{name}.")):
+        task = f" (a task too: odesim train {name})" if name in TASKS else ""
+        return f"no model {name!r}, which is a family{task}; choose from {', '.join(family)}"
+    if name in TASKS:
+        return f"no model {name!r}, which is a task: odesim train {name}"
+    text = name if len(name) <= 60 else name[:57] + "..."
+    if name.isidentifier() and os.path.isfile(f"{name}.py"):
+        return f"no model {text!r}; did you mean '{text}.py'?"
+    return no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py")
 
 
 def _file_module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
@@ -210,8 +223,10 @@ def _system_in(module: ModuleType, name: str, where: str) -> System:
         return _check_system(variants[name](), where, name)
     systems = sorted([*variants, *(k for k, v in vars(module).items() if isinstance(v, System))])
     if name not in vars(module):
-        hint = f"; its Systems are {', '.join(systems)}{nearest(name, systems)}" if systems else "; it has no System at all"
-        raise ModelError(f"{where} has no {name}{hint}")
+        if not systems:
+            raise ModelError(f"{where} has no {name}, and no System at all: `odesim new FILE.py` writes an example")
+        hint = f": write {where}:{systems[0]}" if where.endswith(".py") and name == CONSTANT else nearest(name, systems)
+        raise ModelError(f"{where} has no {name}; its Systems are {', '.join(systems)}{hint}")
     return _check_system(getattr(module, name), where, name)
 
 

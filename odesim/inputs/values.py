@@ -21,6 +21,7 @@ FILLS = ("linspace", "logspace", "normal", "uniform")
 FORMS = "write a number, 1,2,3, [[1, 2], [3, 4]], @file.csv, @file.npy, or linspace, logspace, uniform, normal with two numbers (a,b)"
 DEPTH = 32  # numpy has room for 64 axes
 
+_OPENED = re.compile(r"([^\W\d]\w*)\s*\([^)]*$")
 _CALL = re.compile(r"([^\W\d]\w*)\s*\((.*)\)", re.DOTALL)
 _PIECE = re.compile(r"[\[\],]|[^\[\],]+")
 
@@ -93,6 +94,10 @@ def parse_value(text: str, where: str) -> Value:
         return make("list", _parse_list(s, where))
     if call := _CALL.fullmatch(s):
         return make("fill", _parse_fill(call[1], call[2], where))
+    if opened := _OPENED.match(s):
+        raise ParamError(
+            f"{where}: {show_text(s)}: a ) is missing" if opened[1] in FILLS else f"{where}: {no_such('function', opened[1][:60], FILLS)}"
+        )
     if "," in s:
         return make("list", _parse_list(f"[{s}]", where))
     if s.lower().endswith((".csv", ".npy")):
@@ -184,6 +189,8 @@ def parse_size(text: str) -> tuple[str, int]:
     if not equals or not name.isidentifier():
         raise ParamError(f"--size takes NAME=N, as in --size M=100, not {show_text(text)}")
     n = parse_number(value, f"--size {name}")
+    if isinstance(n, float) and n.is_integer() and abs(n) < 1e16:
+        n = int(n)
     if not isinstance(n, int):
         raise ParamError(f"--size {name}={value[:60]}: a size is a whole number below 10^16")
     if n < 1:

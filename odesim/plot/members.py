@@ -146,11 +146,11 @@ def find_varied(run: "xarray.Dataset", text: str, option: str) -> Varied:
     states = {f"{state}_start": state for state in names_in(run, "states")}
     name = next((label for label, state in states.items() if state == name and label in arrays), name)
     if name not in arrays:
-        raise ParamError(no_such(f"number that varies between members ({option})", text, [*arrays, TIME], str(run.attrs["model"])))
+        raise ParamError(no_such(f"varied number ({option})", text, [*arrays, TIME], str(run.attrs["model"])))
     shape = arrays[name]
     if len(index) != len(shape) or any(i >= n for i, n in zip(index, shape, strict=False)):
         example = f"{name}[{','.join('0' for _ in shape)}]" if shape else name
-        raise ParamError(f"{option} = {text!r} is no number of {name}, whose shape is {shape}: write {example}, for example")
+        raise ParamError(f"{option} = {text!r} is not one number of {name}, whose shape is {shape}: write {example}, for example")
     values = run[name].values.reshape(run.sizes[MEMBER], -1)[:, int(np.ravel_multi_index(index, shape)) if shape else 0]
     if not np.isfinite(values.astype(float)).any():
         raise ParamError(f"{option} = {text!r} is finite in no member: choose another number")

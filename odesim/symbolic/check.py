@@ -73,7 +73,9 @@ def _check_sizes(s: Definition) -> None:
             raise SpecError(f"{s.name}: axis {i} runs over {extent}, which is no whole number from 1 and no sum of sizes")
     for number, (size, n) in enumerate(s.sizes.items()):
         with error_part("sizes", number):
-            if not isinstance(size, str | Symbol):
+            if isinstance(size, str):
+                raise SpecError(f"{s.name}: sizes has the text {size!r} as a key: write it without quotes, {value_text(size)[1:-1]}")
+            if not isinstance(size, Symbol):
                 raise SpecError(f"{s.name}: sizes has the key {value_text(size)}, which is no size: write one of sizes()")
             name = str(size)
             if name not in s.size_names:
@@ -87,12 +89,16 @@ def _check_names(s: Definition) -> None:
     indices = [i.name for i in s.axes]
     for name in names:
         if names.count(name) > 1:
-            raise SpecError(f"{s.name}: {name!r} names two things")
+            kinds = ["state"] * s.states.count(name) + ["parameter"] * [p.name for p in s.params].count(name)
+            twice = f"two {kinds[0]}s have the name {name!r}" if len(set(kinds)) == 1 else f"{name!r} is a state and also a parameter"
+            raise SpecError(f"{s.name}: {twice}")
     for name in (*names, *s.size_names, *indices):
         if len(name) > LONGEST:
             raise SpecError(f"{s.name}: the name {shorten(name, 60)!r} has more than {LONGEST} characters")
-        if not name.isidentifier() or name.startswith("_") or iskeyword(name):
-            raise SpecError(f"{s.name}: {name!r} is not a plain name; write alpha, x_1 or lambda_")
+        if iskeyword(name):
+            raise SpecError(f"{s.name}: {name!r} is a keyword of Python; write {name}_")
+        if not name.isidentifier() or name.startswith("_"):
+            raise SpecError(f"{s.name}: {name!r} is not a plain name, such as alpha or x_1: letters, digits and _, a letter first")
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
     summed = {lim[0].name for e in with_layers(s.equations.values()) for total in e.atoms(*REDUCTIONS) for lim in total.limits}
@@ -101,10 +107,12 @@ def _check_names(s: Definition) -> None:
         names_of_kind = [part.name for part in parts]
         for name in names_of_kind:
             if names_of_kind.count(name) > 1:
-                raise SpecError(f"{s.name}: {kind} {name!r} stands there twice")
+                raise SpecError(f"{s.name}: two {kind}s have the name {name!r}")
     for name in (*s.states, *s.observables, *indices):
-        if name in RESULTS or not name.isidentifier():
-            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state, observable or index")
+        if name in RESULTS:
+            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state, observable or index: a stored run has its own {name}")
+        if not name.isidentifier():
+            raise SpecError(f"{s.name}: {name!r} cannot be the name of a state, observable or index: write letters, digits and _")
     rates = {f"d_{state}" for state in s.states}
     for name in (*names, *s.size_names, *indices, *sorted(summed)):
         if name == time.name:

@@ -97,6 +97,8 @@ class NameScope:
         t = triangle(low, high)
         if t is None:
             unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
+            if len(unknown) == 1 and high + 1 == (other := next(iter(unknown))):
+                fail(f"{k} runs to {high}, and {no_such('size', other.name, self.size_names, self.system.name)}")
             if low != 0 or unknown:
                 fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
             return high + 1
@@ -104,7 +106,7 @@ class NameScope:
             if i.name in self.size_names:
                 fail(f"the symbol of size {i} assumes what that of an index does, in the bound of {k}: make it by sizes()")
             if i not in extents or i not in free:
-                fail(f"index {i}, a bound of {k}, is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
+                fail(f"index {i}, a bound of {k}, is neither free nor summed{_free(free)}")
         extent = t.extent(extents)
         ends = (low == 0 and t.shift <= 0) if t.op == "prefix" else (sp.expand(high + 1 - extent) == 0 and t.shift >= 0)
         if not ends:
@@ -153,7 +155,7 @@ class NameScope:
         for i, extent in zip(e.indices, shape, strict=True):
             if isinstance(i, Symbol):
                 if i not in extents or i not in free:
-                    fail(f"index {i} of {e} is neither free nor summed{nearest(str(i), sorted(map(str, free)))}")
+                    fail(f"index {i} of {e} is neither free nor summed{_free(free)}")
                 if sp.expand(extents[i] - extent) != 0:
                     fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
             elif isinstance(i, Neighbour):
@@ -178,7 +180,7 @@ class NameScope:
         if isinstance(inner, Neighbour):
             self._check_neighbour(e, inner, extent, extents, free, fail)
         elif isinstance(inner, Symbol) and (inner not in extents or inner not in free):
-            fail(f"index {inner} of {e} is neither free nor summed{nearest(str(inner), sorted(map(str, free)))}")
+            fail(f"index {inner} of {e} is neither free nor summed{_free(free)}")
         elif isinstance(inner, Symbol) and sp.expand(extents[inner] - extent) != 0:
             fail(f"{e}: index {inner} runs over {extents[inner]}, but that axis of {base_name(e)} has extent {extent}")
 
@@ -193,7 +195,7 @@ class NameScope:
             return
         if e in extents:
             if e not in free:
-                fail(f"index {e} is neither free nor summed")
+                fail(f"index {e} is neither free nor summed{_free(free)}")
             return
         name = e.name
         if name in self.size_names or (name in self.params and not self.shapes[name]):
@@ -206,3 +208,8 @@ class NameScope:
             self._fail_array(e, fail)
         scalars = [n for n, s in self.shapes.items() if not s]
         fail(self._undeclared("symbol", name, [*scalars, *self.size_names]))
+
+
+def _free(free: set[Symbol]) -> str:
+    """`; free here: m, n`, the indices that an expression may have without a sum."""
+    return f"; free here: {', '.join(sorted(map(str, free)))}" if free else "; no index is free here"

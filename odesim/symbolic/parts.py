@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
+from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from odesim.base.signatures import readable
@@ -147,6 +148,8 @@ def checked_expression(e: Any, where: str) -> sp.Expr:
         hint = ""
         if hasattr(e, "__len__") and not isinstance(e, str) and "the initial value" in where:
             hint = "; for an array give a Param with that default, and write its element"
+        elif isinstance(result, Relational) and where.split(":")[-1].strip().startswith("event"):
+            hint = f"; it passes 0 where that changes: write {sp.sstr(result.lhs - result.rhs)}"
         elif isinstance(result, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
         raise SpecError(f"{where} must be an expression, not {value_text(e)}{hint}")
@@ -209,6 +212,8 @@ def _check_default(where: str, default: Any) -> None:
             "" if isinstance(default, str | type(None)) or not hasattr(default, "__len__") else ": write lambda sizes: [...] for an array"
         )
         raise SpecError(f"{where}: the default must be a number or a function of the sizes, not {value_text(default)}{hint}")
+    if not math.isfinite(float(default)):
+        raise SpecError(f"{where}: the default {float(default):g} is not a finite number")
 
 
 def required_arguments(function: Callable[..., Any]) -> int | None:

@@ -212,7 +212,7 @@ def test_completion_offers(words, offered, folder):
 
 
 def test_figures_are_held_against_their_targets(odesim, monkeypatch):
-    """The features stand in a table; one off its target is exit code 1 and named."""
+    """The features stand in a table; one off its target is exit code 3 and named."""
     good, off = Feature("a number of some paper with a long name", 1.0, 1.0, 0.0), Feature("another", 2.0, 1.0, 0.5)
     runs = {"one": FigureRun("one", (good,), (Path("one.png"),)), "two": FigureRun("two", (good, off), (Path("two.png"),))}
     monkeypatch.setattr("odesim.plot.figures.list_figures", lambda: list(runs))
@@ -220,7 +220,7 @@ def test_figures_are_held_against_their_targets(odesim, monkeypatch):
     monkeypatch.setattr("odesim.api.cluster_figures.run_figure", lambda name, **_: runs[name])
     assert odesim("figure", "one").exit_code == 0
     done = odesim("figure", "all", "--format", "png,pdf")
-    assert done.exit_code == 1 and "two: 1 of 2 features are off their target: another" in done.stderr
+    assert done.exit_code == 3 and "two: 1 of 2 features are off their target: another" in done.stderr
     assert done.stdout == f"{features_text(runs['one'])}\n{features_text(runs['two'])}\n"
     assert "OFF" in features_text(runs["two"]) and "OFF" not in features_text(runs["one"])
 

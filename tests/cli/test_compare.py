@@ -90,7 +90,7 @@ def test_an_early_end_is_3(odesim):
     ("command", "said"),
     [
         ("", "compare needs a MODEL and its --task, two RUNs, or a --recipe"),
-        ("scan_snap.full", "a comparison needs a task for the model, or two runs"),
+        ("scan_snap.full", "a comparison needs a model and a task (--task), or two stored runs"),
         ("scan_snap.ful --task scan_snap", "did you mean 'scan_snap.full'?"),
         ("scan_snap.full --task scan_snip", "did you mean 'scan_snap'?"),
         ("scan_snap.full --task scan_snap --set eta_W=1", "no setting 'eta_W'"),
@@ -109,10 +109,10 @@ def test_an_early_end_is_3(odesim):
         ("scan_snap.full --task scan_snap --set decoder=decorrelated", "decoder is decorrelated, not vanilla"),
         ("scan_snap.symmetric --task scan_snap --set num_unique_per_next=0", "num_unique_per_next is 0, not more"),
         ("joma.nonlinear --task joma_gaussian", "in the theory of joma_gaussian; choose from joma.joint_exp, joma.joint_linear, "),
-        ("t.zarr", "a comparison needs a task for the model, or two runs"),
+        ("t.zarr", "a comparison needs a model and a task (--task), or two stored runs"),
         ("t.zarr x.zarr", "no run x.zarr"),
-        ("t.zarr i.zarr --set eta_Y=1", "settings: there is no task to train"),
-        ("t.zarr i.zarr --map flow", "map: there is no task to train"),
+        ("t.zarr i.zarr --set eta_Y=1", "settings belongs to a training"),
+        ("t.zarr i.zarr --map flow", "map belongs to a training"),
         ("t.zarr i.zarr --observable looss", "did you mean 'loss'?"),
         ("t.zarr i.zarr --align q", "no axis 'q' in what is compared"),
         ("t.zarr i.zarr --task scan_snap", "one model, or two runs without a task"),
@@ -145,7 +145,7 @@ def test_recipe_refused(odesim):
     """A wrong name lists the choices; what the recipe has is not given again."""
     for given, words in (
         (("--recipe", "reversal"), "joma_joint_exp, joma_joint_linear"),
-        (("--recipe", "reversal_shuffled", "--steps", "4"), "steps: the recipe 'reversal_shuffled' has it already"),
+        (("--recipe", "reversal_shuffled", "--steps", "4"), "steps: the recipe 'reversal_shuffled' fixes it already"),
         (("reversal.row", "--recipe", "reversal_shuffled"), "model: the recipe"),
     ):
         done = odesim("compare", *given)

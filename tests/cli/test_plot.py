@@ -11,7 +11,7 @@ GRID = (
 )
 WRONG = {
     "name": ("--var w", "no state or observable 'w' in joma.nonlinear; choose from gap, v"),
-    "axis": ("--x mo", "no number that varies between members (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),
+    "axis": ("--x mo", "no varied number (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),
     "index": ("--var v --index 1", "index 1 is outside v, whose shape is (1): choose 0 to 0"),
     "no index": ("--index 1,x", "--index takes whole numbers from 0, as in 3 or 1,0, not '1,x'"),
     "time": ("--at 9", "at = 9 is outside the saved times, which go from 0 to 5"),
@@ -66,7 +66,7 @@ def test_a_picture_needs_no_run(odesim, folder, tmp_path_factory, monkeypatch):
 WORDS = {
     "name": ("--var w", "no state or observable 'w' in what this run stores of joma.nonlinear; choose from gap, v"),
     "not observed": ("--var entropy", "no state or observable 'entropy' in what this run stores"),
-    "axis": ("--x mo", "no number that varies between members (--x) 'mo' in joma.nonlinear; choose from mu, time, v; did you mean 'mu'?"),
+    "axis": ("--x mo", "no varied number (--x) 'mo' in joma.nonlinear; choose from mu, time, v; did you mean 'mu'?"),
     "y alone": ("--y mu", "y = 'mu' needs x too"),
 }
 
@@ -81,7 +81,7 @@ def test_an_ensemble_draws_what_it_is_asked_for(odesim, folder, run):
         done = odesim("ensemble", *shlex.split(GRID), "--plot", "c.png", "--out", "c.zarr", *words.split())
         assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1) and sentence in done.stderr, done.stderr
     done = odesim("ensemble", *shlex.split(GRID), "--out", "c.zarr", "--x", "mu")
-    assert done.exit_code == 2 and "--x is of a picture: give --plot FILE.png too" in done.stderr
+    assert done.exit_code == 2 and "--x is an option of the picture: give --plot FILE.png too" in done.stderr
     assert not [*folder.glob("c.*")]
     done = odesim("ensemble", *shlex.split(GRID), "--out", "c.zarr", "--plot", "c.png", "--x", "mu[3]")  # known when it is drawn
-    assert done.exit_code == 3 and "x = 'mu[3]' is no number of mu" in done.stderr and [*folder.glob("c.*")] == [folder / "c.zarr"]
+    assert done.exit_code == 3 and "x = 'mu[3]' is not one number of mu" in done.stderr and [*folder.glob("c.*")] == [folder / "c.zarr"]

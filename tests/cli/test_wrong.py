@@ -32,7 +32,7 @@ TABLE = {
     # names
     "command": ("intergate joma.nonlinear", "no command 'intergate'", "did you mean 'integrate'?"),
     "option": (f"{JOMA} --mehtod tsit5", "no option '--mehtod'", "did you mean '--method'?"),
-    "option of others": ("show joma.nonlinear --event x", "no option '--event' of odesim show; it is one of integrate, ensemble"),
+    "option of others": ("show joma.nonlinear --event x", "no option '--event' of odesim show; it is an option of integrate, ensemble"),
     "model": ("integrate joma.nonlinaer", "no model 'joma.nonlinaer'", "did you mean 'joma.nonlinear'?"),
     "model to show": ("show joma.nonlinaer", "no model", "did you mean 'joma.nonlinear'?"),
     "parameter": (f"{JOMA} --set mv=1", "no parameter 'mv' in joma.nonlinear", "mu"),

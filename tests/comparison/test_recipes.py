@@ -62,7 +62,7 @@ GIVEN |= {"model": "reversal.row", "clock": "limit", "observables": ["loss"], "a
 @pytest.mark.parametrize("name", GIVEN)
 def test_a_recipe_has_its_arguments(name):
     """What a recipe fixes is refused by name, before anything is trained."""
-    with pytest.raises(ParamError, match=f"^{name}: the recipe 'reversal_shuffled' has it already$"):
+    with pytest.raises(ParamError, match=f"^{name}: the recipe 'reversal_shuffled' fixes it already$"):
         odesim.compare(recipe="reversal_shuffled", **{name: GIVEN[name]})
 
 

@@ -165,7 +165,7 @@ def test_cuda_trains_what_a_theory_is_compared_with(arrays: Any) -> None:
     here = str(odesim.compare("scan_snap.full", **options))
     assert not arrays.copied
     assert str(odesim.compare("scan_snap.full", **options, **BACKEND)) == here and arrays.copied
-    with pytest.raises(ParamError, match="backend: there is no task to train"):
+    with pytest.raises(ParamError, match="backend belongs to a training"):
         odesim.compare("a.zarr", "b.zarr", **BACKEND)
 
 

@@ -77,7 +77,7 @@ def test_names_of_sizes(name):
     """A size that is no name of Python's is refused when the System is built."""
     size = Symbol(name, integer=True, positive=True)
     y = IndexedBase("y", shape=(size,))
-    with pytest.raises(SpecError, match=f"'{name}' is not a plain name"):
+    with pytest.raises(SpecError, match=f"'{name}' is (a keyword of Python; write {name}_|not a plain name)"):
         System("test.names", SOURCE, {i: size}, {y[i]: -y[i]}, (), {y[i]: 1.0}, sizes={size: 3})
 
 

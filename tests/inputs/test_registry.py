@@ -95,7 +95,11 @@ def test_an_edited_file_is_read_again(file):
         ("__import__('os')", ["no model"]),
         ("x" * 10_000, ["no model"]),
         ("..errors", ["no model"]),
-        ("my", ["no model 'my'", "a file is written with its .py"]),
+        ("qq", ["no model 'qq'", "a file is written with its .py"]),
+        ("my", ["no model 'my'; did you mean 'my.py'?"]),
+        ("joma", ["no model 'joma', which is a family; choose from joma.cluster, ", "joma.self_consistent"]),
+        ("topics", ["which is a family (a task too: odesim train topics)"]),
+        ("corpus", ["no model 'corpus', which is a task: odesim train corpus"]),
         ("my_.py", ["there is no model file 'my_.py'", "did you mean 'my.py'?"]),
         ("none/my.py", ["there is no model file 'none/my.py'"]),
         ("my.py:NONE", ["my.py has no NONE", "OTHER, SYSTEM"]),
@@ -126,7 +130,8 @@ def test_only_near_files_are_meant(file):
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("x = 1\n", ["has no SYSTEM", "no System at all"]),
+        ("x = 1\n", ["has no SYSTEM", "no System at all", "odesim new"]),
+        (GOOD.replace("SYSTEM", "MAIN"), ["has no SYSTEM; its Systems are MAIN, OTHER: write my.py:MAIN"]),
         ("SYSTEM = 3\n", ["SYSTEM must be a System, not int"]),
         (GOOD.replace("SYSTEM =", "MAIN ="), ["line 14", "name 'SYSTEM' is not defined"]),
         ("\n\nx = 1 / 0\n", ["line 3", "ZeroDivisionError: division by zero"]),

@@ -193,7 +193,7 @@ def test_nested_lists_come_back_bit_for_bit(a):
 def test_assignments_and_sizes():
     name, value = parse_assignment(" eta_Y = 1e-3 ")
     assert (name, value) == ("eta_Y", Value("number", 1e-3, "1e-3", "--set eta_Y"))
-    assert parse_size("M=1000") == ("M", 1000)
+    assert parse_size("M=1000") == parse_size("M=1e3") == ("M", 1000)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,13 @@ def test_assignments_and_sizes():
         (parse_assignment, "=3", "NAME=VALUE, not '=3'"),
         (parse_assignment, "P=", "--set P: the value is empty"),
         (parse_assignment, "a b=1", "'a b' is not a plain name"),
+        (parse_assignment, "P=uniform(0,1", "--set P: 'uniform(0,1': a ) is missing"),
+        (parse_assignment, "P=unifrom(0,1", "no function 'unifrom'; choose from"),
         (parse_size, "M=0", "--size M=0: a size is at least 1"),
         (parse_size, "M=-3", "--size M=-3: a size is at least 1"),
         (parse_size, "M=2.5", "whole number"),
-        (parse_size, "M=1e3", "whole number"),
+        (parse_size, "M=1e-3", "whole number"),
+        (parse_size, "M=1e16", "whole number"),
         (parse_size, "M=99999999999999999999", "whole number"),
         (parse_size, "M", "--size takes NAME=N"),
         (parse_size, "M=", "number is missing"),

@@ -228,7 +228,7 @@ def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
 
     for name, word in words.items():
         if word is not None and plot is None:
-            raise ParamError(f"--{name} is of a picture: give --plot FILE.png too")
+            raise ParamError(f"--{name} is an option of the picture: give --plot FILE.png too")
 
 
 def place_for(out: Path | None) -> AbstractContextManager[Path]:

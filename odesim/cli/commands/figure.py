@@ -29,13 +29,13 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
 
     This writes the picture, NAME.nc (data) and NAME.json (parameters, versions, features), and replaces what odesim wrote there before.
     It prints each feature (a number that the figure shows) as measured, beside its target. Targets are published, follow from theory, or
-    come from a script that follows the code of the paper. The exit code is 1 if a feature is off its target.
+    come from a script that follows the code of the paper. The exit code is 3 if a feature is off its target.
 
     On a cluster each figure is a task, and they are printed as they come.
     """
     from odesim.api.cluster_figures import run_figures
     from odesim.base.cluster import connected
-    from odesim.cli.outcome import BUG, DONE, say
+    from odesim.cli.outcome import DONE, STOPPED, say
     from odesim.cli.output.tables import wrap_paragraph
     from odesim.plot.figures import list_figures, load_figure
 
@@ -55,7 +55,7 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
             if not run.passed:
                 off = [feature.name for feature in run.features if not feature.passed]
                 say(f"{run.name}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
-                code = BUG
+                code = STOPPED
     return code
 
 

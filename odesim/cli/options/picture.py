@@ -54,5 +54,5 @@ def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping
     choice.names(dict.fromkeys(stored.names(system), ()), f"what this run stores of {system.name}")
     for option, text in (("--x", choice.x), ("--y", choice.y)):
         if text is not None and text != TIME and split_index(text)[0].removesuffix("_start") not in varied:
-            raise ParamError(no_such(f"number that varies between members ({option})", text, [*varied, TIME], system.name))
+            raise ParamError(no_such(f"varied number ({option})", text, [*varied, TIME], system.name))
     return choice

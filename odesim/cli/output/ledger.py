@@ -1,6 +1,7 @@
 """Output of `odesim verify`: the ledger as text in 80 columns, as JSON, and as a page of Markdown."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -131,10 +132,22 @@ def ledger_page(claims: Iterable["Claim"]) -> str:
     about = "Statements of the papers, each checked by `odesim verify NAME`. This page is written by `odesim verify --page`."
     lines = ["# The ledger", "", about]
     for paper, group in groupby(claims, key=lambda claim: claim.source.key):
-        lines += ["", f"## {paper}", "", "| claim | in the paper | statement | verdict |", "|---|---|---|---|"]
-        for claim in group:
-            for kind, statement in claim.statements.items():
-                first = (f"`{claim.name}`", claim.source.where) if kind == "printed" else ("", kind)
-                verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
-                lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (*first, statement.text, verdict)) + " |")
+        lines += ["", f"## {paper_title(paper)}", "", f"`{paper}`", "", *claim_table(group)]
     return "\n".join(lines)
+
+
+def claim_table(claims: Iterable["Claim"]) -> list[str]:
+    """The lines of a table of Markdown: each claim with its place in the paper, its statement and verdict, then the corrected statement."""
+    lines = ["| claim | statement | verdict |", "|---|---|---|"]
+    for claim in claims:
+        for kind, statement in claim.statements.items():
+            first = f"`{claim.name}`<br>{claim.source.where}" if kind == "printed" else kind
+            verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (first, statement.text, verdict)) + " |")
+    return lines
+
+
+def paper_title(key: str) -> str:
+    """The key of a paper as a title: tian2023joma -> Tian 2023, joma."""
+    found = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
+    return f"{found[1].capitalize()} {found[2]}, {found[3]}" if found else key

@@ -58,8 +58,8 @@ def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Wind
         positions = positions[corpus.document[positions - length + 1] == corpus.document[positions + 1]]
         if not len(positions) and (part == "training" or fraction > 0):
             raise ParamError(
-                f"the text is too short: of its {counted(n, 'token')} {stop - start} are for {part}, "
-                f"without a document of the {length + 1} that length={length} needs"
+                f"the text is too short: for {part} it has {stop - start} of its {counted(n, 'token')}, "
+                f"and no document of {length + 1} tokens, which length={length} needs"
             )
         result.append(Windows(corpus.ids, positions, length))
     return result[0], result[1]

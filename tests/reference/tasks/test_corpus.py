@@ -301,8 +301,8 @@ def test_the_vocabulary_is_that_of_a_short_text():
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"text": " \n\t"}, "the text has no tokens"),
-    ({"text": "a b a b", "vocabulary": 3}, "the text is too short: of its 4 tokens 4 are for training"),
-    ({"text": "a b c d " * 20, "vocabulary": 5, "length": 60}, "8 are for validation, without a document of the 61 that length=60 needs"),
+    ({"text": "a b a b", "vocabulary": 3}, "the text is too short: for training it has 4 of its 4 tokens"),
+    ({"text": "a b c d " * 20, "vocabulary": 5, "length": 60}, r"for validation it has 8 of its \d+ tokens, and no document of 61 tokens"),
     ({**BY_HAND, "num_next": 9}, "num_next must be at most [3-8], the next words that num_query=3 leaves, not 9"),
     ({**BY_HAND, "text": "a b " * 30 + "c d " * 10, "vocabulary": 5, "num_next": 2, "validation": 0.2}, "none of the 2 pairs"),
     ({**BY_HAND, "contexts": "infinite", "seeds": (0, 1)}, "one seed is all there is, not 2"),
