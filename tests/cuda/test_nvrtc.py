@@ -48,7 +48,7 @@ OWN = [(name, *how) for name, how in in_turn(OTHERS, HOWS[1:])]
 @pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
     """Four models, every architecture with two of them: few enough registers that all blocks run at once."""
-    check_wide(load_model(model), dtype, strict, arch, driver_text())
+    check_wide(load_model(model), dtype, strict, arch)
 
 
 @pytest.mark.slow
@@ -65,26 +65,28 @@ def test_nvrtc_compiles_the_functions_of_every_model(model: str, dtype: str, str
 @pytest.mark.parametrize(("model", "name"), [("scan_snap.full", "eta_Y"), ("scan_snap.symmetric", "p")])
 def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     """A right-hand side of several hundred lines has no more registers than another one."""
-    check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90", driver_text())
+    check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90")
 
 
 @pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in INSIDE])
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
-    check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90", driver_text())
+    check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["neighbours", "causal"])
 def test_nvrtc_compiles_words_of_the_language(name: str) -> None:
     """Words that have functions of their own in the text."""
-    check_wide(SYSTEMS[name], "float64", True, "sm_90", driver_text())
+    check_wide(SYSTEMS[name], "float64", True, "sm_90")
 
 
-def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driver) -> None:
-    """The compiler takes the text, and two blocks of it have room on a multiprocessor."""
+def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driver | None = None) -> None:
+    """The compiler takes the text, and two blocks of it have room on a multiprocessor. driver: default the whole integrator."""
     made = CompiledRHS(system, "cuda", dtype, strict)
-    text = wide_text(system, made.program, made.events_program, made.laws_program, driver, dtype=dtype, strict=strict).source
+    text = wide_text(
+        system, made.program, made.events_program, made.laws_program, driver or driver_text(), dtype=dtype, strict=strict
+    ).source
     cubin = compile_cubin(text, "wide", options_for(arch, strict=strict))
     assert cubin.code.startswith(b"\x7fELF")
     assert said(cubin.log, r"Used (\d+) registers") <= WIDE_REGISTERS
