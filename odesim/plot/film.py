@@ -105,5 +105,7 @@ def parts_of_training(training: Any) -> Parts:
     timed = {str(name): v.transpose("seed", "time", ...) for name, v in run.data_vars.items() if "time" in v.dims}
     arrays = {name: v.values.mean(axis=0) for name, v in timed.items()}
     seeds = run["seed"].values
-    title = f"{run.attrs['task']} ({run.attrs['model']}), " + (f"mean of {len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}")
+    title = f"{run.attrs['task']} ({run.attrs['model']}), " + (
+        f"mean of {counted(len(seeds), 'seed')}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    )
     return title, run["time"].values, arrays, {name: v.dims[2:] for name, v in timed.items()}, "iterations", labels

@@ -188,7 +188,7 @@ def needed(folder: Path) -> set[str]:
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     # cuda12, cuda13, parquet and cluster, imported where they are asked for
     extras = {"cupy", "cupyx", "dask", "pyarrow", "distributed", "cloudpickle", "fsspec"}
-    named = {"llvmlite": "numba", "yaml": "pyyaml"}  # numba stands on llvmlite
+    named = {"llvmlite": "numba", "yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}  # numba stands on llvmlite
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 
 

@@ -59,7 +59,7 @@ def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Wind
         if not len(positions) and (part == "training" or fraction > 0):
             raise ParamError(
                 f"the text is too short: for {part} it has {stop - start} of its {counted(n, 'token')}, "
-                f"and no document of {length + 1} tokens, which length={length} needs"
+                f"and no document of {counted(length + 1, 'token')}, which length={length} needs"
             )
         result.append(Windows(corpus.ids, positions, length))
     return result[0], result[1]
