@@ -21,7 +21,8 @@ def formulas(document: str) -> str:
         if found := re.fullmatch(r"\\subsection\*\{(.*)\}", line):
             parts.append(f"**{found[1]}**")
         elif found := re.fullmatch(r"\\fit\{(.*)\}", line):
-            parts.append("$$\n" + found[1].replace(r"\mathtt", r"\text") + "\n$$")
+            formula = found[1].replace(r"\mathtt", r"\text").replace("{aligned}", "{split}")  # latex2mathml does not know aligned
+            parts.append(f"$$\n{formula}\n$$")
         elif line.startswith(r"\section"):
             continue
         else:

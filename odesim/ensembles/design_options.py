@@ -206,7 +206,9 @@ def as_numbers(value: Any, where: str, rank: int, source: str = "the array") -> 
         rows, columns = (counted(n, word) for n, word in zip(array.shape, ("row", "column"), strict=True))
         raise ParamError(f"{where} takes one column of numbers, and {source} has {rows} and {columns}")
     if array.ndim != rank or not len(array):
-        raise ParamError(f"{where} needs {rank} {'axes' if rank > 1 else 'axis'}, the first one that of the members; got {array.shape}")
+        raise ParamError(
+            f"{where} needs {rank} {'axes' if rank > 1 else 'axis'}, the first one that of the members; it has shape {array.shape}"
+        )
     return array
 
 

@@ -38,8 +38,10 @@ _MEANINGS = {
     Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
     "before it",
 }
+_OF_FIXED_STEPS = {Status.MAX_STEPS: "took max_steps steps before the end; allow more steps, take longer ones or shorten the span"}
 _OF_MAPS = {
     Status.OK: "did all updates",
+    Status.MAX_STEPS: "did max_steps updates before the end; allow more, or do fewer",
     Status.NON_FINITE: "the start or the next update is not finite; change the initial values or the parameters, or do fewer updates",
     Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without it, or do fewer updates",
 }
@@ -49,7 +51,7 @@ def meanings(system: System, options: RunOptions) -> list[str]:
     """The meaning of each of STATUSES for a member of an ensemble of this System with these options, with a remedy."""
     has_clock = system.growth is not None and not options.rescaled
     more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if has_clock else {}
-    found = {**_MEANINGS, **(_OF_MAPS if system.discrete else {})}
+    found = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
     return [found[status] + more.get(status, "") for status in STATUSES]
 
 

@@ -98,11 +98,12 @@ def _bind(
 
 def _check_numbered_elements(schema: Schema, known_sizes: Sizes) -> None:
     """Raises ParamError where an element with a number as index lies outside its array."""
-    for element, i, extent in schema.numbered_elements:
+    for element, i, extent, event in schema.numbered_elements:
         n = extent.value(known_sizes.values)
         if i >= n:
             length = f" ({extent.text} = {n})" if extent.terms else ""
-            raise ParamError(f"{element} is out of range: that axis has {counted(n, 'element')}{length}")
+            where = f" in the event {event!r}" if event else ""
+            raise ParamError(f"{element}{where} is out of range: that axis has {counted(n, 'element')}{length}")
 
 
 def check_name(schema: Schema, kind: str, name: str) -> None:
@@ -155,7 +156,7 @@ def _read(place: Place, value: Any) -> Any:
         return _scalar(name, array.item())
     constant = all(n == e.const for n, e in zip(array.shape, place.extents, strict=False) if not e.terms)
     if array.ndim != place.rank or not constant:
-        raise ParamError(f"{name} must {f'have shape {place.shape_text}' if place.rank else 'be one number'}; got {array.shape}")
+        raise ParamError(f"{name} must {f'have shape {place.shape_text}' if place.rank else 'be one number'}; it has shape {array.shape}")
     if array.size == 0:
         raise ParamError(f"{name} is empty: it has shape {array.shape}")
     return check_numbers(place, array)

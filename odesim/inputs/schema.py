@@ -83,7 +83,8 @@ class Place:
 class Schema:
     """All facts about a System that binding needs, without symbols to handle.
 
-    numbered_elements: (element, index, extent of that axis) of every element with a number as index.
+    numbered_elements: (element, index, extent of that axis, event) of every element with a number as index; event: the name of the one
+    that has it, or empty.
     """
 
     name: str
@@ -94,7 +95,7 @@ class Schema:
     axes: tuple[Extent, ...]
     span: tuple[float, float]
     rules: tuple[Rule, ...]
-    numbered_elements: tuple[tuple[str, int, Extent], ...]
+    numbered_elements: tuple[tuple[str, int, Extent, str], ...]
 
 
 _SCHEMAS: Memo[Schema] = Memo()
@@ -123,11 +124,12 @@ def _schema(s: System) -> Schema:
         raise SpecError(f"{s.name}: {e}") from None
 
 
-def _numbered_elements(s: System) -> tuple[tuple[str, int, Extent], ...]:
+def _numbered_elements(s: System) -> tuple[tuple[str, int, Extent, str], ...]:
     shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}  # those of layers stand in their arrays
     elements = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    events = {a: event.name for event in s.events for a in sp.sympify(event.expr).atoms(Indexed)}
     pairs = ((a, i, n) for a in elements for i, n in zip(a.indices, shapes.get(base_name(a), a.base.shape), strict=True))
-    return tuple(sorted(((str(a), int(i), make_extent(n)) for a, i, n in pairs if i.is_Integer), key=str))
+    return tuple(sorted(((str(a), int(i), make_extent(n), events.get(a, "")) for a, i, n in pairs if i.is_Integer), key=str))
 
 
 def _param_place(p: Param) -> Place:

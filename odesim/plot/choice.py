@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TIME = "time"
 SCALES = "xyc"
+RECORD, STORE = "; `odesim train --observe NAME` records more", "; `odesim ensemble --observe NAME` stores more"
 WORD = re.compile(r"(\w+)(?:\[([0-9, ]+)\])?", re.ASCII)
 
 
@@ -47,11 +48,14 @@ class Choice:
         if self.x == TIME and self.at is not None:
             raise ParamError("x = 'time' shows all times, and at is one of them: give one of the two")
 
-    def names(self, shapes: Mapping[str, Sequence[int]], where: str, what: str = "state or observable") -> list[str]:
-        """The names to draw, of those of {name: shape}: with an index alone, those that have such axes. Raises ParamError."""
+    def names(self, shapes: Mapping[str, Sequence[int]], where: str, what: str = "state or observable", more: str = "") -> list[str]:
+        """The names to draw, of those of {name: shape}: with an index alone, those that have such axes. Raises ParamError.
+
+        where: the model or task; what: the kind of quantity; more: how a run gets more of them.
+        """
         for name in self.var:
             if name not in shapes:
-                raise ParamError(no_such(what, name, shapes, where))
+                raise ParamError(no_such(what, name, shapes, where) + more)
         fitting = [name for name, shape in shapes.items() if self.index is None or len(shape) == len(self.index)]
         return list(dict.fromkeys(self.var)) or fitting or list(shapes)
 
@@ -105,7 +109,7 @@ class Choice:
         self.refuse_axes("a training")
         axes = {str(name): tuple(dim for dim in v.dims if dim not in ("seed", TIME)) for name, v in run.data_vars.items()}
         shapes = {name: tuple(run.sizes[dim] for dim in dims) for name, dims in axes.items()}
-        names = self.names(shapes, str(run.attrs.get("task", "the run")), "observable")
+        names = self.names(shapes, str(run.attrs.get("task", "the run")), "recorded observable", RECORD)
         if self.index is None:
             return run.drop_vars([name for name in run.data_vars if name not in names]) if self.var else run
         index = ",".join(map(str, self.index))

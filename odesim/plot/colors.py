@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
@@ -70,6 +71,14 @@ def above(scale: ColorScale, floor: float) -> ColorScale:
     if high <= floor:
         return replace(scale, notes=(*scale.notes, ALL_BELOW))
     return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
+
+
+def with_pale(values: Any, scale: ColorScale) -> tuple[Any, Colormap]:
+    """(values with what is not finite masked, colours); what lies below a logarithmic scale is pale."""
+    shown, colors = np.ma.masked_invalid(values), colormaps[scale.cmap]
+    if not isinstance(scale.norm, LogNorm) or scale.norm.vmin is None:
+        return shown, colors
+    return np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown), colors.with_extremes(under=PALE)  # LogNorm drops values <= 0
 
 
 def limits(finite: Array) -> tuple[float, float]:

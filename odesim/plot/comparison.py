@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
         raise several_panels(list(comparison.theory))
     with project_style():
         if ax is not None:
-            label = draw_pair(ax, None, names[0], comparison, time_axis)
+            label = draw_pair(ax, None, make_pair(names[0], comparison, time_axis), time_axis)
             ax.set_xlabel(time_axis.label)
             beyond = any(shown.get_label() == BEYOND["label"] for shown in ax.collections)
             ax.legend(handles=[handle for handle in legend_of(comparison, beyond) if handle.get_label() != CHANCE_LABEL])
@@ -60,9 +61,9 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
         for name, (row, columns) in zip(names, cells_of_two(len(names)), strict=True):
             axes.append(figure.add_subplot(cells[2 * row, columns]))
             below.append(figure.add_subplot(cells[2 * row + 1, columns], sharex=axes[-1]))
-            labels.append(draw_pair(axes[-1], below[-1], name, comparison, time_axis))
-            theory, training, drawn = parts_of(name, comparison, time_axis)
-            silent += without_line(training[:, :, drawn], theory[:, :, drawn])
+            pair = make_pair(name, comparison, time_axis)
+            labels.append(draw_pair(axes[-1], below[-1], pair, time_axis))
+            silent += without_line(pair.residuals, pair.training, pair.theory)
         lowest = label_time([*axes, *below], time_axis)
         beyond = any(shown.get_label() == BEYOND["label"] for ax in axes for shown in ax.collections)
         notes = [*notes_of(comparison, left_out), *dict.fromkeys(silent)]
@@ -74,46 +75,62 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
     return figure
 
 
-def draw_pair(axes: Axes, below: Axes | None, name: str, comparison: "Comparison", time_axis: TimeAxis) -> EndLabels | None:
+@dataclass(frozen=True)
+class Pair:
+    """Both sides of the drawn components of an observable, masked where not finite.
+
+    theory (1 or R, T, n), training (R, T, n), residuals (T, n). indices (n,): of the components, as text. total: components there are.
+    """
+
+    name: str
+    symbol: str
+    theory: Any
+    training: Any
+    residuals: Any
+    indices: list[str]
+    total: int
+
+
+def make_pair(name: str, comparison: "Comparison", time_axis: TimeAxis) -> Pair:
+    """The Pair of an observable at the times of the axis, of a few of its components if there are many."""
+    shape = comparison.training[name].shape[2:]
+    sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
+    theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in sides)
+    drawn = component_indices(theory.mean(axis=0))
+    total, theory, training = theory.shape[2], theory[:, :, drawn], training[:, :, drawn]
+    indices = [",".join(map(str, np.unravel_index(i, shape))) for i in drawn]
+    return Pair(name, symbol(name, comparison.dims[name]), theory, training, residuals(training, theory), indices, total)
+
+
+def draw_pair(axes: Axes, below: Axes | None, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
     """Draws both sides of one observable, and their difference below; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
-    shape = comparison.training[name].shape[2:]
-    theory, training, drawn = parts_of(name, comparison, time_axis)
-    mean = theory.mean(axis=0)  # (T, n)
-    training, mean, differences = training[:, :, drawn], mean[:, drawn], residuals(training[:, :, drawn], theory[:, :, drawn])
-    colors: list[Any] = [CATEGORIES[0]] if len(drawn) == 1 else ordered_colors(len(drawn))
+    training, mean, count = pair.training, pair.theory.mean(axis=0), len(pair.indices)
+    colors: list[Any] = [CATEGORIES[0]] if count == 1 else ordered_colors(count)
     for i, color in enumerate(colors):
         if len(training) > 1:
             axes.fill_between(time_axis.x, training[:, :, i].min(axis=0), training[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
         axes.plot(time_axis.x, training[:, :, i].mean(axis=0), color=color)
-    for i in range(len(drawn)):
+    for i in range(count):
         axes.plot(time_axis.x, mean[:, i], **THEORY)
-    values = np.ma.concatenate([mean, training.reshape(-1, len(drawn))])
-    if "loss" in name:
+    values = np.ma.concatenate([mean, training.reshape(-1, count)])
+    if "loss" in pair.name:
         set_loss_scale(axes, values)
     else:
         set_value_scale(axes, values, decades=DECADES)
-    axes.set_ylabel(symbol(name, comparison.dims[name]))
-    if len(drawn) < theory.shape[2]:
-        axes.set_title(f"{len(drawn)} of {theory.shape[2]}", loc="right", fontsize=SMALL)
+    axes.set_ylabel(pair.symbol)
+    if count < pair.total:
+        axes.set_title(f"{count} of {pair.total}", loc="right", fontsize=SMALL)
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
     if below is not None:
-        draw_residuals(below, time_axis.x, differences, colors, several=len(training) > 1)
+        draw_residuals(below, time_axis.x, pair.residuals, colors, several=len(training) > 1)
     if len(training) > 1:
         draw_beyond(axes, outside(axes, training, mean), time_axis)
-    if len(drawn) == 1:
+    if count == 1:
         return None
-    ends = np.ma.filled(mean[-1], np.nan).tolist()
-    return component_labels(axes, [",".join(map(str, np.unravel_index(i, shape))) for i in drawn], ends)
-
-
-def parts_of(name: str, comparison: "Comparison", time_axis: TimeAxis) -> tuple[Any, Any, list[int]]:
-    """Theory (1 or R, T, n) and training (R, T, n) of an observable, masked where not finite, and the numbers of components to draw."""
-    sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
-    theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in sides)
-    return theory, training, component_indices(theory.mean(axis=0))
+    return component_labels(axes, pair.indices, np.ma.filled(mean[-1], np.nan).tolist())
 
 
 def draw_beyond(axes: Axes, times: Any, time_axis: TimeAxis) -> None:

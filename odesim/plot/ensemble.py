@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, StoreError, counted
 from odesim.plot.canvas import Canvas
-from odesim.plot.choice import TIME, Choice
+from odesim.plot.choice import STORE, TIME, Choice
 from odesim.plot.ensemble_bands import draw_members, draw_spread
 from odesim.plot.ensemble_curve import draw_curve
 from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
@@ -19,6 +19,7 @@ from odesim.plot.members import (
     Drawn,
     Varied,
     blocks,
+    chosen_numbers,
     components,
     find_varied,
     is_state,
@@ -53,7 +54,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     if not (run["status"].values >= 0).any():
         raise StoreError("no member is done yet: there is nothing to draw")
     shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
-    names = choice.names(shapes, str(run.attrs["model"]))
+    names = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)
     row = choice.row(run["time"].values)
     axes_over = chosen_axes(run, choice)
     drawn = [components(run, name, choice) for name in names[:PANELS]]
@@ -196,9 +197,10 @@ def end_values(run: "xarray.Dataset", drawn: Drawn, row: int) -> Array:
 
 
 def title_of(run: "xarray.Dataset", row: int | None = None) -> str:
-    """The title: the model and the number of members, and the time of values at one time."""
+    """The title: the model and the number of members, the numbers by which they were chosen, and the time of values at one time."""
+    fixed = "".join(f", {name} = {value:.4g}" for name, value in chosen_numbers(run).items())
     when = f", $t$ = {run['time'].values[row]:.4g}" if row is not None else ""
-    return literal(f"{run.attrs['model']}, {counted(run.sizes[MEMBER], 'member')}") + when
+    return literal(f"{run.attrs['model']}, {counted(run.sizes[MEMBER], 'member')}") + fixed + when
 
 
 def status_notes(run: "xarray.Dataset") -> list[str]:

@@ -5,23 +5,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.errors import ParamError, StoreError, counted
-from odesim.plot.choice import TIME, Choice
-from odesim.plot.colors import PALE, ColorScale, add_bar, color_scale
+from odesim.plot.choice import STORE, TIME, Choice
+from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.ensemble import chosen_axes, title_of
 from odesim.plot.ensemble_curve import MARGIN, fit_axis, make_groups
-from odesim.plot.ensemble_map import LOST, POINTS, fill_cells, is_grid, label_axes, lost_note, make_cells, medians, without_color
+from odesim.plot.ensemble_map import LOST, POINTS, fill_cells, is_grid, label_axes, lost_note, make_cells, medians
 from odesim.plot.film import FRAMES
 from odesim.plot.logarithmic import make_log
-from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, names_in, spans, values_of, varied_numbers
+from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, is_state, names_in, spans, values_of, varied_numbers
 from odesim.plot.panels import spread_indices, thousands
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, new_figure
+from odesim.plot.tolerance import floor_of, shade_below
 
 if TYPE_CHECKING:
     import xarray
@@ -35,6 +34,7 @@ class MemberFilm:
     """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over one or two numbers that vary.
 
     alone: whether nothing else differs between members. lost: how many have no value at the end, and why; empty if all have one.
+    floor: below which values may be errors of the integration: logarithmic colours end there.
     """
 
     title: str
@@ -46,6 +46,7 @@ class MemberFilm:
     choice: Choice
     alone: bool
     lost: str = ""
+    floor: float = 0.0
 
     @property
     def label(self) -> str:
@@ -64,7 +65,7 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     if not (run["status"].values >= 0).any():
         raise StoreError("no member is done yet: there is nothing to draw")
     shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
-    name = choice.names(shapes, str(run.attrs["model"]))[0]
+    name = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)[0]
     count = run.sizes[TIME]
     if count < 2:
         raise ParamError(f"{run.attrs['model']} has {counted(count, 'saved time')}; an animation needs two or more: --save N stores them")
@@ -84,7 +85,9 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
     lost = lost_note(run["status"].values, list(run.attrs["status_names"]), ~np.isfinite(values[-1]), run.sizes[MEMBER])
-    return MemberFilm(title_of(run), run[TIME].values[rows], str(run.attrs.get("time_unit", "")), values, drawn, over, choice, alone, lost)
+    floor = floor_of(values, run.attrs, state=is_state(run, drawn))
+    unit = str(run.attrs.get("time_unit", ""))
+    return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)
 
 
 def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list[str]]:
@@ -109,6 +112,7 @@ def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], l
     notes = make_log(axes, film.label) if film.choice.is_log("y", spans(curves)) else []
     axes.set_ylabel(film.label)
     axes.set_ylim(axes.get_ylim())
+    notes += shade_below(axes, film.floor, whole=bool(film.choice.scale("y")))
     (line,) = axes.plot(place, curves[0], color=CATEGORIES[0], marker="o" if count <= 40 else "")
     few_ticks(axes)
     said = ["median of members"] * (count < len(x.values))
@@ -125,8 +129,8 @@ def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], lis
         frames = [make_cells(x, y, values, film.choice) for values in film.values]
         values: Any = np.array([cells.values for cells in frames])
         first = frames[0]
-        scale = color_scale(values, film.label, film.choice.scale("c"), robust=True)
-        shown, colors = coloured(values, scale)
+        scale = above(color_scale(values, film.label, film.choice.scale("c"), robust=True), film.floor)
+        shown, colors = with_pale(values, scale)
         fill_cells(axes, first, first.empty, facecolor="white", zorder=0)
         mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], norm=scale.norm, cmap=colors, rasterized=True)
         axes.set(xlim=(first.x[0], first.x[-1]), ylim=(first.y[0], first.y[-1]))
@@ -134,17 +138,9 @@ def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], lis
         notes += [f"a cell: the median of its members, at most {thousands(first.most)}"] * (first.most > 1)
         notes += ["hatched: no member has a value"] * bool((~np.isfinite(values) & ~first.empty).any())
     else:
-        scale = color_scale(film.values, film.label, film.choice.scale("c"), robust=True)
-        shown, colors = coloured(film.values, scale)
+        scale = above(color_scale(film.values, film.label, film.choice.scale("c"), robust=True), film.floor)
+        shown, colors = with_pale(film.values, scale)
         mesh = axes.scatter(x.values, y.values, c=shown[0], norm=scale.norm, cmap=colors, s=8.0, lw=0)
     add_bar(axes, mesh, film.label, scale)
     few_ticks(axes, x=4, y=4)
     return lambda frame: mesh.set_array(shown[frame]), [*notes, *scale.notes]
-
-
-def coloured(values: Array, scale: ColorScale) -> tuple[Any, Colormap]:
-    """(values with what is not finite masked, colours); what a logarithmic scale does not have is pale, as in a picture."""
-    pale = np.isfinite(values) & without_color(values, scale)
-    low = float(scale.norm.vmin or 0.0)
-    colors = colormaps[scale.cmap].with_extremes(under=PALE) if pale.any() else colormaps[scale.cmap]
-    return np.ma.masked_invalid(np.where(pale, low / 2, values)), colors

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
 from odesim.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.colors import PALE, ColorScale, above, add_bar, color_scale
+from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.logarithmic import check_axis
 from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
@@ -97,10 +96,9 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     if is_grid(x, y) or len(values) > POINTS:
         cells = make_cells(x, y, values, choice)
         scale = above(color_scale(cells.values, label, choice.scale("c"), robust=True), floor)
-        shown = np.ma.masked_where(without_color(cells.values, scale), cells.values)
-        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True)
+        shown, colors = with_pale(cells.values, scale)
+        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=colors, rasterized=True)
         fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, **LOST)
-        fill_cells(axes, cells, np.isfinite(cells.values) & without_color(cells.values, scale), facecolor=PALE)
         if scale.cmap == DIVERGING:  # both ends are dark where there is no colour
             dot_cells(axes, cells, cells.values < -floor)
             notes.append("dotted: values < 0")
@@ -109,11 +107,9 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     else:
         scale = above(color_scale(values, label, choice.scale("c"), robust=True), floor)
         size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
-        lost, pale = ~np.isfinite(values), np.isfinite(values) & without_color(values, scale)
-        drawn = ~(lost | pale)
-        mesh = axes.scatter(x.values[drawn], y.values[drawn], s=size, c=values[drawn], norm=scale.norm, cmap=scale.cmap, lw=0)
-        if pale.any():
-            axes.scatter(x.values[pale], y.values[pale], s=size, c=PALE, lw=0)
+        lost = ~np.isfinite(values)
+        shown, colors = with_pale(values[~lost], scale)
+        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=shown, norm=scale.norm, cmap=colors, lw=0)
         axes.scatter(x.values[lost], y.values[lost], s=size + 4, c=FAINT, marker="x", lw=0.5)
     add_bar(axes, mesh, label, scale)
     few_ticks(axes, x=4, y=4)
@@ -129,12 +125,6 @@ def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> 
             check_axis(letter, varied.name, varied.points)
         (axes.set_xscale if letter == "x" else axes.set_yscale)("log" if log else "linear")
         axis.set_label_text(varied.label)
-
-
-def without_color(values: Array, scale: ColorScale) -> Array:
-    """Which values (...) are not finite, or lie below a logarithmic scale."""
-    known: Array = np.isfinite(values)
-    return ~(known & (values >= scale.norm.vmin)) if isinstance(scale.norm, LogNorm) else ~known
 
 
 def fill_cells(axes: Axes, cells: Cells, which: Array, **style: Any) -> None:

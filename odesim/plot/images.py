@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
-from odesim.plot.colors import PALE, above, add_bar, color_scale
+from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.style import DIVERGING
 
 
@@ -24,9 +22,8 @@ def draw_cells(
     """
     over = shown if over is None else over
     scale = above(color_scale(over.compressed(), label, log_from is not None), log_from or 0.0)
-    if isinstance(scale.norm, LogNorm) and scale.norm.vmin is not None:
-        shown = np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown)
-    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colormaps[scale.cmap].with_extremes(under=PALE), rasterized=True)
+    shown, colors = with_pale(shown, scale)
+    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
     axes.invert_yaxis()
     ticks: Any = None
     if scale.cmap == DIVERGING:

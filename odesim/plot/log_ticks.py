@@ -44,11 +44,14 @@ class RoundFormatter(Formatter):
         """The tick x as text; `10^5` where the axis shows powers of ten alone."""
         axis: Any = self.axis
         low, high = sorted(axis.get_view_interval())
-        if is_plain(low, high):
-            return f"{x:g}"
-        power = floor(log10(x) + 1e-9)
-        factor = float(f"{x / 10.0**power:.6g}")
-        return rf"$\mathdefault{{10^{{{power}}}}}$" if factor == 1 else rf"$\mathdefault{{{factor:g}\times10^{{{power}}}}}$"
+        return f"{x:g}" if is_plain(low, high) else power_text(x)
+
+
+def power_text(x: float) -> str:
+    """The number x > 0 with a power of ten: 10^5, 2 10^5."""
+    power = floor(log10(x) + 1e-9)
+    factor = float(f"{x / 10.0**power:.6g}")
+    return rf"$\mathdefault{{10^{{{power}}}}}$" if factor == 1 else rf"$\mathdefault{{{factor:g}\times10^{{{power}}}}}$"
 
 
 def is_plain(low: float, high: float) -> bool:

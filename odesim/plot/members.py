@@ -168,6 +168,13 @@ def label_of(name: str, index: Sequence[str], states: Mapping[str, str]) -> str:
     return symbol(states.get(name, name), index) + (" at the start" if name in states else "")
 
 
+def chosen_numbers(run: "xarray.Dataset") -> dict[str, float]:
+    """{symbol: value} of the numbers that varied, and of which one was chosen (`run.sel(mu=1)`); of a single member none."""
+    states = {f"{state}_start": state for state in names_in(run, "states")}
+    fixed = {str(name): v for name, v in run.coords.items() if v.ndim == 0 and "design" in v.attrs and run.sizes[MEMBER] > 1}
+    return {label_of(name, (), states): float(v) for name, v in fixed.items()}
+
+
 def varied_numbers(run: "xarray.Dataset") -> list[Varied] | None:
     """The numbers that differ between members, of zipped ones the first; None where arrays differ."""
     arrays = varied_arrays(run)

@@ -79,9 +79,7 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
 
 def draw_training(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:
     """The Figure of a training as a Dataset. Raises ParamError."""
-    if ax is not None:
-        raise ParamError("ax is one panel, and this picture has several: it makes a Figure of its own")
-    return figure_of_trajectory(choice.of_training(run), choice=choice)
+    return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
 
 
 def draw_comparison(comparison: Any, choice: Choice, ax: Axes | None) -> Figure:

@@ -15,14 +15,16 @@ from matplotlib.mathtext import MathTextParser
 
 from odesim.plot.files import METADATA, write_atomically
 from odesim.symbolic.document import formula_latex
+from odesim.symbolic.line_breaks import break_formula
 from odesim.symbolic.page import Formula, Page, Row, page_of
 from odesim.symbolic.show import Formulas, LatexPrinter
 from odesim.symbolic.system import System
 
 PAPER = (595.0, 842.0)  # A4, in points
 MARGIN, INDENT = 62.0, 14.0
-TITLE, HEADING, WORDS, MATHS, LEAST = 16.0, 11.0, 9.0, 11.0, 4.0  # type; a formula that is too wide shrinks, to LEAST
+TITLE, HEADING, WORDS, MATHS, LEAST = 16.0, 11.0, 9.0, 11.0, 4.0  # type; a line of a formula that is too wide shrinks, to LEAST
 INK, SOFT = "#222222", "#666666"
+WIDTH = PAPER[0] - 2 * MARGIN - INDENT  # of a formula
 CHARACTERS, CODE = 98, 84  # of words in a line, of formulas as text, which have wider letters
 STYLE: Any = {"font.family": "DejaVu Sans", "mathtext.fontset": "cm", "text.color": INK}
 
@@ -139,21 +141,27 @@ class Sheets:
         self.words(" ".join(others), INDENT)
 
     def formula(self, text: str) -> None:
-        """A formula on a line of its own."""
-        size, _, height, depth = self.measured(text)
-        self.room(height + 8)
-        self.y -= height - depth + 6
-        self.put(INDENT, f"${text}$", size)
-        self.y -= depth + 2
+        """A formula on lines of its own."""
+        for line in self.lines(text):
+            size, _, height, depth = self.measured(line)
+            self.room(height + 8)
+            self.y -= height - depth + 6
+            self.put(INDENT, f"${line}$", size)
+            self.y -= depth + 2
+
+    def lines(self, text: str) -> list[str]:
+        """The lines of a formula that is wider than the page: the further ones begin to the right."""
+        first, *others = break_formula(text, lambda line: self.parser.parse(f"${line}$", 72, FontProperties(size=MATHS))[0], WIDTH - INDENT)
+        return [first, *(rf"\qquad {line}" for line in others)]
 
     def fits(self, text: str) -> bool:
-        """Whether a formula, at the smallest type, is no wider than the page."""
-        return self.measured(text)[1] < PAPER[0] - 2 * MARGIN - INDENT + 1
+        """Whether a line of a formula, at the smallest type, is no wider than the page."""
+        return all(self.measured(line)[1] < WIDTH + 1 for line in self.lines(text))
 
     def measured(self, text: str) -> tuple[float, float, float, float]:
         """(size of type, width, height, depth) of a formula that fits the page, in points."""
         width, height, depth, *_ = self.parser.parse(f"${text}$", 72, FontProperties(size=MATHS))
-        part = max(min(1.0, (PAPER[0] - 2 * MARGIN - INDENT) / width), LEAST / MATHS)
+        part = max(min(1.0, WIDTH / width), LEAST / MATHS)
         return MATHS * part, width * part, height * part, depth * part
 
     def text(self, f: Formula) -> str:

@@ -8,13 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from odesim.comparison.metrics import STILL
+from odesim.plot.log_ticks import PLAIN, inside, power_text
 from odesim.plot.style import FAINT, few_ticks
 
 RESIDUAL = 14.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
 ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
-PLAIN = 1e4  # from which on a tick is a power of ten
+POWERS = 10.0 ** np.arange(1, 300)  # ticks of a logarithmic axis beyond CHANCE
 SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in it: both sides are computed with tolerances
 SAME, ALIKE = "no line in Δ: no difference beyond rounding", "no line in Δ: the seeds are alike, there is no standard error"
 
@@ -32,9 +33,8 @@ def residuals(training: Any, theory: Any) -> Any:
     return np.ma.masked_where(np.ma.filled(error, 0.0) <= STILL * size, difference.mean(axis=0)) / error
 
 
-def without_line(training: Any, theory: Any) -> list[str]:
-    """Notes on components that have no residual: training (R, T, n) and theory (1 or R, T, n) are the same, or the seeds are alike."""
-    values = residuals(training, theory)
+def without_line(values: Any, training: Any, theory: Any) -> list[str]:
+    """Notes on components without residuals (T, n): training (R, T, n) and theory (1 or R, T, n) are the same, or the seeds are alike."""
     silent = np.ma.count(values, axis=0) == 0
     if len(training) < 2 or not silent.any():
         return []
@@ -59,7 +59,7 @@ def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, se
     few_ticks(axes, y=4)
     if wide:
         axes.set_yscale("symlog", linthresh=CHANCE, linscale=0.5)
-        down, up = powers(-low), powers(high)
+        down, up = ([*inside(POWERS, POWERS[0], end)] for end in (-low, high))
         axes.yaxis.set_major_locator(FixedLocator([*(-tick for tick in down[-1:]), -CHANCE, CHANCE, *up[-1:]]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(tick)))
         axes.yaxis.set_minor_locator(FixedLocator([*(-tick for tick in down[:-1]), *up[:-1]]))
@@ -68,16 +68,10 @@ def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, se
     axes.set_ylim(low, high)
 
 
-def powers(end: float) -> list[float]:
-    """The powers of ten on one side of a logarithmic axis, from 10 to its end."""
-    return [10.0**k for k in range(1, int(np.floor(np.log10(end))) + 1)]
-
-
 def tick_text(tick: float) -> str:
     """A tick as a number, or as a power of ten if that is shorter."""
-    if abs(tick) < PLAIN:
-        return f"{tick:g}".replace("-", "\u2212")
-    return rf"${'-' if tick < 0 else ''}10^{{{round(np.log10(abs(tick)))}}}$"
+    size = abs(tick)
+    return "\u2212" * (tick < 0) + (f"{size:g}" if size < PLAIN[1] else power_text(size))
 
 
 def outside(axes: Axes, training: Any, theory: Any) -> Any:

@@ -113,7 +113,7 @@ def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> Non
 
 
 def few_log_ticks(axes: Axes) -> None:
-    """Labels powers of ten of logarithmic axes, or 1, 2 and 5 of each below two decades, or round numbers where that is a single one."""
+    """Gives logarithmic axes few ticks at round numbers, those of RoundLocator."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
             axis.set_major_locator(RoundLocator())

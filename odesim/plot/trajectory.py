@@ -12,9 +12,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from odesim.errors import ParamError, StoreError, counted
-from odesim.plot.choice import Choice
+from odesim.plot.choice import Choice, several_panels
 from odesim.plot.header import add_header
-from odesim.plot.labels import place_labels, symbol
+from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.logarithmic import make_log
 from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.quantity import LINES, Quantity, is_still
@@ -37,13 +37,14 @@ def figure_of_trajectory(
     run: "xarray.Dataset",
     labels: Mapping[str, Any] | None = None,
     choice: Choice = Choice(),  # noqa: B008  frozen
+    ax: Axes | None = None,
 ) -> Figure:
     """A Figure of a training Dataset (seed, time, ...): the mean over seeds, for numbers with bands.
 
     The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
     not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. choice: its
-    logarithmic scales. Raises StoreError if nothing is recorded yet, ParamError for scales that no panel has, and
-    where nothing can be drawn.
+    logarithmic scales. ax: Axes to draw one observable on, without title and notes. Raises StoreError if nothing is recorded yet,
+    ParamError for scales that no panel has, and where nothing can be drawn.
     """
     labels = run.attrs.get("labels", {}) if labels is None else labels
     if not run.sizes.get(TIME):
@@ -66,17 +67,25 @@ def figure_of_trajectory(
         choice.refuse_colors()
     time_axis = make_time_axis(run[TIME].values, "iterations", choice.scale("x"))
     with project_style():
+        if ax is not None:
+            if len(shown) + len(drawn) != 1:
+                raise several_panels([*names, *tables])
+            for table in drawn:
+                draw_table(ax, table, log=bool(choice.scale("c")))
+            for name in shown:
+                end, _ = draw_observable(ax, means[name], values[name].values, time_axis, labels, choice)
+                ax.set_xlabel(time_axis.label)
+                if end:
+                    end.place()
+            return ax.get_figure(root=True)  # type: ignore[return-value]
         figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], FOOT, [table.height for table in drawn])
         ends, hidden = [], [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
-        for ax, name in zip(axes, shown, strict=True):
-            if means[name].shape:
-                end, more = draw_quantity(ax, means[name], time_axis, places=labels, choice=choice)
-                ends.append(end)
-            else:
-                more = draw_seeds(ax, name, values[name].values, time_axis, choice.scale("y"))
+        for panel, name in zip(axes, shown, strict=True):
+            end, more = draw_observable(panel, means[name], values[name].values, time_axis, labels, choice)
+            ends.append(end)
             hidden += more
-        for ax, table in zip(below, drawn, strict=True):
-            draw_table(ax, table, log=bool(choice.scale("c")))
+        for panel, table in zip(below, drawn, strict=True):
+            draw_table(panel, table, log=bool(choice.scale("c")))
         label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
@@ -126,6 +135,15 @@ def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[floa
     cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
     axes = [figure.add_subplot(cells[cell]) for cell in cells_of_two(n)]
     return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
+
+
+def draw_observable(
+    axes: Axes, mean: Quantity, values: Any, time_axis: TimeAxis, labels: Mapping[str, Any], choice: Choice
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws the mean of an array, or values (R, T) of a number with bands over seeds; returns labels, not placed yet, and notes."""
+    if mean.shape:
+        return draw_quantity(axes, mean, time_axis, places=labels, choice=choice)
+    return None, draw_seeds(axes, mean.name, values, time_axis, choice.scale("y"))
 
 
 def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis, log: bool | None) -> list[str]:

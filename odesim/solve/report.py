@@ -102,6 +102,11 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
     return out, " and ".join(ended)
 
 
+def fewer_steps(step: float | None) -> str:
+    """What to do so that a run needs fewer steps. step: the length of its steps, None where tolerances choose it."""
+    return "loosen rtol or shorten the span" if step is None else "take longer ones or shorten the span"
+
+
 def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
     t, step, standing = state.t, state.options.step, state.standing
     if status is Status.OK:
@@ -124,7 +129,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 if step is None and problem.linear and isinstance(state.method, Method)
                 else ""
             )
-            advice = f"allow more steps{other}, loosen rtol or shorten the span"
+            advice = f"allow more steps{other}, {fewer_steps(step)}"
             return f"max_steps = {state.options.max_steps} reached at {where} {at_step}, {what}; {advice}"
         case Status.BLOW_UP:
             where = f"{where} (step {h:.3g}), {what}"

@@ -22,7 +22,7 @@ from odesim.solve.methods import METHODS
 from odesim.solve.occurrences import Events, components_since, joined
 from odesim.solve.options import save_grid
 from odesim.solve.problem import Problem, Raw
-from odesim.solve.report import largest, left
+from odesim.solve.report import fewer_steps, largest, left
 from odesim.solve.resets import Acted, Which
 from odesim.solve.rosenbrock import ROSENBROCK
 
@@ -119,7 +119,7 @@ class Segments:
                 self.options.pop("explicit")
             k += self.t >= self.ends[k]
             if self._tried() >= self.most:
-                what = "allow more steps, loosen rtol or shorten the span"
+                what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
                 return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
             crossed = [(e, i) for e, found in enumerate(ended[self.own :]) for i in found]
             if self._chatters(crossed):

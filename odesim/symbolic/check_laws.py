@@ -52,6 +52,8 @@ def check_laws(s: Definition, scope: Scope) -> None:
             if not isinstance(event.doc, str):
                 raise SpecError(f"{s.name}: event {event.name!r}: doc says in words what the event means, not {value_text(event.doc)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
+            if not {time.name, *s.states} & set(map(str, event.expr.free_symbols)):
+                raise SpecError(f"{s.name}: event {event.name!r}: nothing in it changes along a run: write a state or t in it")
             check_resets(s, event, scope)
     for number, c in enumerate(s.constraints):
         with error_part("constraints", number):

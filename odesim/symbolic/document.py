@@ -1,5 +1,6 @@
 """A System as a LaTeX document: everything that `show` prints, in the symbols of the paper."""
 
+from odesim.symbolic.line_breaks import break_formula, letters
 from odesim.symbolic.page import Formula, Page, Row, page_of
 from odesim.symbolic.show import Formulas, rate_latex
 from odesim.symbolic.system import System
@@ -9,12 +10,13 @@ HEAD = r"""\documentclass{article}
 \usepackage{amsmath,amssymb,graphicx}
 \setlength{\parindent}{0pt}
 \newsavebox{\formula}
-% a formula wider than the page is made smaller, never cut
+% a line of a formula that is wider than the page is made smaller, never cut
 \newcommand{\fit}[1]{\sbox{\formula}{$\displaystyle #1$}%
   \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
 \begin{document}"""
 RELATIONS = {"=": "=", ">=": r"\geq", "<-": r"\leftarrow"}
 TIMES = r" \times "
+LETTERS = 80.0  # in a line of a formula
 
 
 def latex_document(system: System) -> str:
@@ -44,7 +46,14 @@ def row_latex(page: Page, row: Row) -> str:
     if row.inline:
         return f"${formula}${':' if row.formula.name else ','} {words}\\par"
     title = f"\\textit{{{escape(row.name)}}}{f': {words}' if words else ''}\\par\n" if row.name else ""
-    return f"{title}\\fit{{{formula}}}"
+    return f"{title}\\fit{{{in_lines(formula)}}}"
+
+
+def in_lines(formula: str) -> str:
+    """A formula, broken into lines where it is wider than the page."""
+    first, *others = break_formula(formula, letters, LETTERS)
+    rest = "".join(rf" \\ & \quad {line}" for line in others)
+    return rf"\begin{{aligned}} & {first}{rest} \end{{aligned}}" if others else first
 
 
 def formula_latex(formulas: Formulas, f: Formula) -> str:

@@ -23,7 +23,12 @@ PATH = click.Path(path_type=Path)
 @click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
 @click.argument("first", metavar="[MODEL|RUN]", type=ModelKind(), required=False)
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
-@click.option("--recipe", metavar="NAME", help="Run a stored comparison, and print its numbers beside those recorded.")
+@click.option(
+    "--recipe",
+    metavar="NAME",
+    shell_complete=completed("recipes", ending=""),
+    help="Run a stored comparison, and print its numbers beside those recorded.",
+)
 @click.option("--task", metavar="TASK", type=TaskName(), help="The task to train. Its settings determine the parameters of the model.")
 @click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed("settings"), help="Set a setting of the task."

@@ -140,7 +140,8 @@ def export_command(run: Path, form: str | None, out: Path | None, overwrite: boo
          execute starts with '.
          Training: the first index is the seed; arrays without times are
          left out. Ensemble: one line per member and time, for the members
-         that were begun.
+         that were begun, with what varies; how each of them ended (t_end,
+         steps, method) is in nc alone.
     nc   netCDF 3, with all arrays and attributes of RUN. Parameters and
          initial values are params_mu, initial_v, ...; each variable has
          an attribute `coordinates`.
@@ -150,19 +151,21 @@ def export_command(run: Path, form: str | None, out: Path | None, overwrite: boo
     from odesim.store import export_run
     from odesim.store.inspected import run_kind
 
-    form = form or format_of(out)
+    form = chosen_format(form, out)
     run_kind(run)
     echo(f"written to {export_run(run, form, out or beside(run, f'.{form}'), overwrite=overwrite)}")
 
 
-def format_of(out: Path | None) -> str:
-    """The format of the export that the extension of a file names. Raises UsageError."""
+def chosen_format(form: str | None, out: Path | None) -> str:
+    """The format of the export: the one given, or that of the file's extension. Raises UsageError if there is none, or if they differ."""
     ending = out.suffix[1:].lower() if out else ""
-    if ending not in FORMATS:
+    if form is None and ending not in FORMATS:
         raise click.UsageError(
             f"export needs --to {'|'.join(FORMATS)}, or --out FILE with one of these extensions", click.get_current_context()
         )
-    return ending
+    if form is not None and ending in FORMATS and ending != form:
+        raise click.UsageError(f"--to is {form}, and --out is a file of {ending}: choose one", click.get_current_context())
+    return form or ending
 
 
 def beside(run: Path, suffix: str) -> Path:

@@ -69,7 +69,11 @@ class TrainCommand(click.Command):
 )
 @click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
 @click.option(
-    "--observe", metavar="NAME", multiple=True, help="Record this costly or large observable at all of them, not only at the end."
+    "--observe",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed("recorded", ending=""),
+    help="Record this costly or large observable at all of them, not only at the end.",
 )
 @click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
 @click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))

@@ -74,11 +74,27 @@ def settings(ctx: click.Context) -> Described:
 
 def groups(ctx: click.Context) -> Described:
     """The groups of parameters of the task's model, each of which has a learning rate."""
+    return ((name, "a group of parameters") for name in sorted(set(by_default(ctx).model.groups.values())))
+
+
+def recorded(ctx: click.Context) -> Described:
+    """The observables of the task."""
+    return ((observable.name, "an observable") for observable in by_default(ctx).model.observables)
+
+
+def by_default(ctx: click.Context) -> Any:
+    """The task with its default settings and one seed."""
     from odesim.reference.tasks import load_task
 
     task = load_task(given(ctx, "task"))
-    model = task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
-    return ((name, "a group of parameters") for name in sorted(set(model.groups.values())))
+    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
+
+
+def recipes(ctx: click.Context) -> Described:
+    """The stored comparisons, with what they say."""
+    from odesim.comparison.recipes import RECIPES
+
+    return ((name, recipe.doc) for name, recipe in RECIPES.items())
 
 
 def stored(ctx: click.Context) -> Described:
@@ -115,5 +131,5 @@ def words(*known: str) -> Complete:
 
 KINDS: dict[str, Callable[[click.Context], Described]] = {
     "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings, "groups": groups,
-    "stored": stored, "varied": varied, "claims": claims,
+    "stored": stored, "varied": varied, "claims": claims, "recorded": recorded, "recipes": recipes,
 }  # fmt: skip

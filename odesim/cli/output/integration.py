@@ -10,6 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.cli.output.tables import GLUE, number_text, shape_text, table
 from odesim.errors import counted, escaped
+from odesim.solve.options import usable
 from odesim.solve.solution import Solution
 from odesim.store.plain_data import events_to_plain, to_plain
 
@@ -118,9 +119,16 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
     return [
         ("method", f"{solution.method} on {solution.backend}"),
         *([("auto", chosen)] if chosen else []),
+        *tolerance_rows(solution.attrs),
         ("steps", steps_text(s)),
         ("seconds", f"{s['seconds']:.3g}, and {s['compile_seconds']:.3g} to compile"),
     ]
+
+
+def tolerance_rows(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A row for a relative tolerance that is below rounding, with the one used in its place."""
+    asked, least = attributes.get("rtol", 1.0), usable(0.0, 0.0, str(attributes.get("dtype", "float64")))[0]
+    return [("rtol", f"{least:.2g}: {asked:.2g} is below rounding")] * (attributes.get("step") is None and asked < least)
 
 
 COUNTS = ("steps", "rejected", "rhs_calls")

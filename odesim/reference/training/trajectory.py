@@ -67,14 +67,21 @@ class Trajectory:
         run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
         return run
 
-    def plot(self, var: str | Iterable[str] = (), *, index: int | Iterable[int] | None = None, log: str | None = None) -> Axes | Array:
+    def plot(
+        self,
+        var: str | Iterable[str] = (),
+        *,
+        index: int | Iterable[int] | None = None,
+        log: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes | Array:
         """Draws observables against iterations, with bands over seeds; returns Axes, an array of them for several panels.
 
-        var: names, default all; index: a component of an array; log: letters of logarithmic scales (x, y, c for colours), or "none".
-        `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        var: names, default all; index: a component of an array; log: letters of logarithmic scales (x, y, c for colours), or "none";
+        ax: Axes of matplotlib, for one observable; it is returned. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
         run = self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {}))
-        drawn: Axes | Array = draw("training", run, var=var, index=index, log=log)
+        drawn: Axes | Array = draw("training", run, ax, var=var, index=index, log=log)
         return drawn
 
     def __repr__(self) -> str:
