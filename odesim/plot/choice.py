@@ -55,7 +55,8 @@ class Choice:
         """
         for name in self.var:
             if name not in shapes:
-                raise ParamError(no_such(what, name, shapes, where) + more)
+                sentence = no_such(what, name, shapes, where)
+                raise ParamError(sentence if sentence.endswith("?") else sentence + more)
         fitting = [name for name, shape in shapes.items() if self.index is None or len(shape) == len(self.index)]
         return list(dict.fromkeys(self.var)) or fitting or list(shapes)
 

@@ -57,9 +57,8 @@ def _check_format(path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
     target = Path(path)
     extension = target.suffix[1:].lower()
     if not extension:
-        raise StoreError(
-            f"{str(path)!r} has no extension, which chooses the format: write {target.name or 'picture'}.{formats[0]}, for example"
-        )
+        name = target.name if target.name.strip(".") and target.name[0] != "." else "picture"
+        raise StoreError(f"{str(path)!r} has no extension, which chooses the format: write {name}.{formats[0]}, for example")
     if extension not in formats:
         raise StoreError(f"{no_such('picture format', extension, formats)} ({str(path)!r})")
     return check_writable(target)

@@ -71,7 +71,7 @@ def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, se
 def tick_text(tick: float) -> str:
     """A tick as a number, or as a power of ten if that is shorter."""
     size = abs(tick)
-    return "\u2212" * (tick < 0) + (f"{size:g}" if size < PLAIN[1] else power_text(size))
+    return "\u2212" * bool(tick < 0) + (f"{size:g}" if size < PLAIN[1] else power_text(size))
 
 
 def outside(axes: Axes, training: Any, theory: Any) -> Any:

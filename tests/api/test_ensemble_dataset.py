@@ -106,7 +106,7 @@ def test_methods_return_axes(tmp_path):
         assert thing.plot(ax=axes, **words) is axes and axes.has_data()
         with pytest.raises(ParamError, match="ax is one panel"):
             thing.plot(ax=page.add_subplot())
-        with pytest.raises(ParamError, match="no state or observable 'w'"):
+        with pytest.raises(ParamError, match="no (stored )?state or observable 'w'"):
             thing.plot(var="w")
 
 
@@ -114,7 +114,7 @@ def test_comparisons_and_trainings_have_pictures():
     """Comparison.plot and Trajectory.plot draw all observables, or those that are named."""
     training = odesim.train("scan_snap", settings={"num_common": 3, "length": 7, "batch": 5}, steps=4, save=2)
     assert isinstance(training.plot(var="loss"), Axes)
-    with pytest.raises(ParamError, match=r"no observable 'los'.*did you mean 'loss'"):
+    with pytest.raises(ParamError, match=r"no recorded observable 'los'.*did you mean 'loss'"):
         training.plot(var="los")
     same = odesim.compare(training, training)
     both: Any = same.plot(var=next(iter(same.theory)))

@@ -47,8 +47,8 @@ def test_true_size(tmp_path: Path) -> None:
 REFUSED = {
     "a.gif": "no picture format 'gif'; choose from pdf, png, svg",
     "a.pngg": "did you mean 'png'",
-    "a": "no picture format ''",
-    ".png": "no picture format ''",
+    "a": "has no extension, which chooses the format: write a.png, for example",
+    ".png": "has no extension, which chooses the format: write picture.png, for example",
     "none/a.png": "no folder",
     "folder.png": "is a folder",
     "locked/a.png": "no permission",
