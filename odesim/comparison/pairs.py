@@ -218,14 +218,14 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
     if not described and facts.task in TASKS:
         instead = f": {INSTEAD[facts.task]}" if facts.task in INSTEAD else ""
         raise ParamError(
-            f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be held against it{instead}"
+            f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be compared with it{instead}"
         )
     if system in described and (wrong := misfits(find_pair(system, facts.task), facts)):
         raise ParamError(does_not_describe(system, facts.task, wrong))
     if system not in theory:
         described -= {system}
         if not described:
-            raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be held against it")
+            raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be compared with it")
         raise ParamError(no_such("System", system, described, f"the theory of {facts.task}"))
 
 

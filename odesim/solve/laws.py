@@ -1,6 +1,6 @@
 """Laws along a run: the largest violation of each over all steps taken.
 
-A constant is held against its value at the start, a monotone law against its extreme so far, a nonnegative one against 0.
+A constant is compared with its value at the start, a monotone law with its extreme so far, a nonnegative one with 0.
 """
 
 import ctypes
@@ -53,7 +53,7 @@ class LawSpec:
 
 @dataclass(frozen=True)
 class Laws:
-    """The laws of a problem, whose values lie one after another. before (3, size): what they are held against, the worst violations and
+    """The laws of a problem, whose values lie one after another. before (3, size): what they are compared with, the worst violations and
     their times, where the run goes on with another one."""
 
     specs: tuple[LawSpec, ...]

@@ -109,10 +109,14 @@ def compare_command(
     from odesim.cli.options.training import read_seeds, read_settings
     from odesim.cli.output.comparison import json_text
     from odesim.errors import ParamError
-    from odesim.reference.tasks import load_task
+    from odesim.inputs.registry import list_models
+    from odesim.reference.tasks import TASKS, load_task
 
     if first is None and recipe is None:
         raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
+    if first is not None and second is not None and task is None and not Path(first).exists() and first in list_models():
+        name = second if str(second) in TASKS else "NAME"
+        raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
     found = load_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None
     values = read_settings(found.name, found.settings, settings) if found else dict.fromkeys(settings)
