@@ -106,7 +106,7 @@ def test_methods_return_axes(tmp_path):
         assert thing.plot(ax=axes, **words) is axes and axes.has_data()
         with pytest.raises(ParamError, match="ax is one panel"):
             thing.plot(ax=page.add_subplot())
-        with pytest.raises(ParamError, match="no (stored )?state or observable 'w'"):
+        with pytest.raises(ParamError, match=r"no (stored )?state or observable 'w'"):
             thing.plot(var="w")
 
 

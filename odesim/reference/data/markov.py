@@ -1,13 +1,10 @@
 """Sequences of Markov chains whose rows of transition probabilities are drawn from Dirichlet(1, ..., 1), a chain for each sequence."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
 from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, DATA, TESTS, generators
 
 FIRSTS = ("stationary", "uniform")
 
@@ -39,23 +36,7 @@ def draw_sequences(rng: Generator, count: int, k: int, length: int, first: str) 
     return states.T.copy()
 
 
-class MarkovSequences:
-    """A Stream {"tokens": (R, B, T), "targets": (R, B, T)}, the targets the next tokens: new sequences, or always the same `samples`."""
-
-    def __init__(self, seeds: Sequence[int], k: int, length: int, first: str, *, batch: int, samples: int) -> None:
-        self.seeds, self.k, self.length, self.first, self.size = tuple(seeds), k, length, first, batch
-        self.fixed = self.drawn(samples, DATA) if samples else None
-
-    def __call__(self, iteration: int) -> Batch:
-        return self.drawn(self.size, BATCHES, iteration) if self.fixed is None else self.fixed
-
-    def test(self, count: int) -> Batch:
-        """Sequences that are not trained on."""
-        return self.drawn(count, TESTS)
-
-    def drawn(self, count: int, purpose: int, place: int = 0) -> Batch:
-        """A batch of `count` sequences for each seed."""
-        states = np.stack(
-            [draw_sequences(rng, count, self.k, self.length + 1, self.first) for rng in generators(self.seeds, purpose, place)]
-        )
-        return {"tokens": states[..., :-1].copy(), "targets": states[..., 1:].copy()}
+def draw_predictions(rng: Generator, count: int, *, k: int, length: int, first: str) -> Batch:
+    """Sequences as tokens (count, length), and as targets (count, length) the states after them."""
+    states = draw_sequences(rng, count, k, length + 1, first)
+    return {"tokens": states[:, :-1], "targets": states[:, 1:]}

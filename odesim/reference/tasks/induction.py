@@ -8,11 +8,13 @@ then falls. Positions are learned and attention is causal, so that the numbers o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.data.repeats import Repeats
+from odesim.reference.data.drawn import Drawn
+from odesim.reference.data.repeats import draw_repeats
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
@@ -105,7 +107,7 @@ class Induction:
             start="normal",
             std=values["init_scale"],
         )
-        stream = Repeats(seeds, N, V, batch=values["batch"], samples=values["samples"])
+        stream = Drawn(seeds, partial(draw_repeats, N=N, V=V), batch=values["batch"], samples=values["samples"])
         return Experiment(
             task=self.name,
             config=dict(values),

@@ -11,11 +11,13 @@ entropy of the stationary law (k = 2: .5638273; k = 3: .9788), and the mean entr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
-from odesim.reference.data.markov import FIRSTS, MarkovSequences
+from odesim.reference.data.drawn import Drawn
+from odesim.reference.data.markov import FIRSTS, draw_predictions
 from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.transformer.architecture import Architecture
@@ -94,7 +96,8 @@ class Markov:
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         check_dtype(dtype)
-        stream = MarkovSequences(seeds, values["k"], values["length"], values["first"], batch=values["batch"], samples=values["samples"])
+        draw = partial(draw_predictions, **{name: values[name] for name in ("k", "length", "first")})
+        stream = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"])
         test = stream.test(TEST_SEQUENCES)
         network = Transformer(std=values["init_scale"], mlp=0, **architecture(values))
         return Experiment(

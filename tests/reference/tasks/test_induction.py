@@ -1,5 +1,6 @@
 """The task induction: its sequences, what is watched by loops, its seeds, and that a head forms."""
 
+from functools import partial
 from math import log
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 import odesim
 from odesim.errors import ParamError
-from odesim.reference.data.repeats import Repeats, draw_repeats
+from odesim.reference.data.drawn import Drawn
+from odesim.reference.data.repeats import draw_repeats
 from odesim.reference.tasks import load_task
 from odesim.reference.tasks.induction import head_scores
 
@@ -19,7 +21,7 @@ SMALL: dict[str, Any] = {"N": 4, "V": 6, "batch": 5, "width": 4}
 
 def test_sequences_ask_for_what_followed() -> None:
     """Tokens differ, the query is one of them, the answer follows it; every pair of query and place within 4 standard errors of alike."""
-    tokens, answers, places = draw_repeats(np.random.default_rng(1), 6000, 4, 5)
+    tokens, answers, places = draw_repeats(np.random.default_rng(1), 6000, N=4, V=5).values()
     for row, answer, place in zip(tokens, answers, places, strict=True):
         assert len(set(row[:-1])) == 4 and row[place] == answer and row[place - 1] == row[-1]
     counts = np.bincount(tokens[:, -1] * 3 + places - 1, minlength=15)
@@ -28,7 +30,7 @@ def test_sequences_ask_for_what_followed() -> None:
 
 def test_a_fixed_sample_stays() -> None:
     for samples in (0, 7):
-        stream = Repeats((0, 3), 4, 6, batch=5, samples=samples)
+        stream = Drawn((0, 3), partial(draw_repeats, N=4, V=6), batch=5, samples=samples)
         assert np.array_equal(stream(0)["tokens"], stream(1)["tokens"]) is (samples > 0)
         assert stream(0)["tokens"].shape == (2, samples or 5, 5)
 

@@ -1,5 +1,6 @@
 """The task markov: its sequences and strategies by hand, their limits in infinite contexts, its seeds, from simple to complex."""
 
+from functools import partial
 from itertools import pairwise, product
 from math import log
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 import odesim
-from odesim.reference.data.markov import MarkovSequences, draw_chains, draw_sequences, stationary
+from odesim.reference.data.drawn import Drawn
+from odesim.reference.data.markov import draw_chains, draw_predictions, draw_sequences, stationary
 from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies
 from odesim.reference.tasks import load_task
 from odesim.reference.tasks.markov import previous_attention
@@ -104,7 +106,7 @@ def test_sequences_are_of_their_law(first: str) -> None:
 def test_targets_are_the_next_tokens() -> None:
     """Of every position; a fixed sample is the same in every iteration, new sequences are not, and the test's are others."""
     for samples in (0, 7):
-        stream = MarkovSequences((0, 3), 3, 6, "stationary", batch=5, samples=samples)
+        stream = Drawn((0, 3), partial(draw_predictions, k=3, length=6, first="stationary"), batch=5, samples=samples)
         one, two, test = stream(0), stream(1), stream.test(5)
         for batch in (one, two, test):
             np.testing.assert_array_equal(batch["tokens"][..., 1:], batch["targets"][..., :-1])
