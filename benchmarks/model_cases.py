@@ -116,5 +116,84 @@ def facts() -> Case:
     return case("reversal.full", numpy, {"R": 800, "M": 802, "N": 540}, {"R": 6, "M": 8, "N": 4})
 
 
-MODEL_CASES = (induction_full, lumped, circle, rescaled, two_layer, graded, margins, stage1, facts)
+def parallel() -> Case:
+    return case("gibbs.parallel", lambda y, p: {"pi": y["pi"] @ p["Q"]}, {"S": 1024}, {"S": 16})
+
+
+def training() -> Case:
+    """Signs with all fields and pairs, two masked."""
+
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        F, P, G = p["F"], p["p"], p["G"].astype(int)
+        pulls = softmax((y["theta"] @ F)[G]) * P[G].sum(axis=1, keepdims=True)
+        return {"theta": F @ (P - np.bincount(G.ravel(), pulls.ravel(), len(P)) * len(P) / G.size)}
+
+    return case("gibbs.training_flow", numpy, {"S": 256, "A": 36, "N": 1792, "R": 4}, {"S": 16, "A": 10, "N": 24, "R": 4}, {"k": 2})
+
+
+def unnormalised() -> Case:
+    """One head."""
+
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        x = y["x"]
+        pull = np.exp(p["beta"] * (x @ p["Q"][0].T) @ (x @ p["K"][0].T).T) @ x @ p["V"][0].T / len(x)
+        return {"x": pull - (pull * x).sum(axis=1, keepdims=True) * x}
+
+    return case("particles.unnormalised", numpy, {"n": 256, "d": 16, "H": 1}, {"n": 6, "d": 3, "H": 1})
+
+
+def tied() -> Case:
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        E, P, shown = y["E"], p["P"], p["P_shown"]
+        read = shown @ E.T
+        off = read @ E - P
+        return {"E": -2 * (read.T @ off + E @ off.T @ shown) / len(P)}
+
+    return case("topics.tied", numpy, {"d": 101, "N": 45, "K": 101}, {"d": 31, "N": 45, "K": 31}, {"T": 10, "tau": 2})
+
+
+def deep_linear() -> Case:
+    """Three layers."""
+
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        W1, W2, W3 = y["W1"], y["W2"], y["W3"]
+        low, high = W2 @ W1, W3 @ W2
+        off = p["Sigma"] - W3 @ low
+        return {"W1": high.T @ off, "W2": W3.T @ off @ W1.T, "W3": off @ low.T}
+
+    return case("classics.deep_linear", numpy, {"d": 100}, {"d": 3})
+
+
+def committee() -> Case:
+    """The means of erf units over fields with covariances C, students and teachers together, weights w of the error."""
+
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        Q, R, v, eta = y["Q"], y["R"], y["v"], p["eta"]
+        K = len(v)
+        C, w = np.block([[Q, R], [R.T, p["T"]]]), np.concatenate([v, -p["A"]])
+        one = 1 + C.diagonal()
+        both = np.outer(one, one)
+        pull = 2 / np.pi * (C * one[:K, None, None] - C[:K, :, None] * C[:K, None]) @ (w / np.sqrt(both - C**2)[:K])[..., None]
+        pull = -v[:, None] * pull[..., 0] / one[:K, None]
+        students, fields = C[:K, :K], C[:K]
+        det = (both - C**2)[:K, :K]
+        left, right = fields[:, None], fields[None]  # (i, 1, f), (1, k, f)
+        det3 = det[..., None] * one + 2 * students[..., None] * left * right - right**2 * one[:K, None, None] - left**2 * one[:K, None]
+        cross = left[..., None] * right[..., None, :]
+        top = students[..., None, None] * (cross + cross.swapaxes(2, 3)) + C * det[..., None, None]
+        top -= (right[..., None] * right[..., None, :]) * one[:K, None, None, None]
+        top -= (left[..., None] * left[..., None, :]) * one[:K, None, None]
+        angles = np.arcsin(top / np.sqrt(det3[..., None] * det3[..., None, :]))
+        spread = (4 / np.pi**2 * (angles @ w) @ w + 2 * p["sigma"] ** 2 / np.pi) / np.sqrt(det)
+        dQ = eta * (pull[:, :K] + pull[:, :K].T) + eta**2 * np.outer(v, v) * spread
+        dv = -p["eta_2"] * 2 / np.pi * np.arcsin(fields / np.sqrt(both[:K])) @ w
+        return {"Q": dQ, "R": eta * pull[:, K:], "v": dv}
+
+    return case("classics.committee", numpy, {"K": 8, "M": 8}, {"K": 2, "M": 2})
+
+
+MODEL_CASES = (
+    induction_full, lumped, circle, rescaled, two_layer, graded, margins, stage1, facts, parallel, training, unnormalised, tied,
+    deep_linear, committee,
+)  # fmt: skip
 __all__ = ["MODEL_CASES"]
