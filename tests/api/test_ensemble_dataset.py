@@ -114,6 +114,11 @@ def test_comparisons_and_trainings_have_pictures():
     """Comparison.plot and Trajectory.plot draw all observables, or those that are named."""
     training = odesim.train("scan_snap", settings={"num_common": 3, "length": 7, "batch": 5}, steps=4, save=2)
     assert isinstance(training.plot(var="loss"), Axes)
+    for name in ("loss", "c"):  # a line, a matrix
+        axes = Figure().add_subplot()
+        assert training.plot(name, ax=axes) is axes and axes.has_data()
+    with pytest.raises(ParamError, match="ax is one panel"):
+        training.plot(ax=axes)
     with pytest.raises(ParamError, match=r"no recorded observable 'los'.*did you mean 'loss'"):
         training.plot(var="los")
     same = odesim.compare(training, training)

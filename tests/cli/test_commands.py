@@ -126,6 +126,8 @@ def test_a_run_is_drawn_and_exported(odesim):
     assert Path("run.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in Path("other.svg").read_text()
     done = odesim("export", "run.zarr", "--to", "csv")
     assert done.exit_code == 2 and "run.csv is there" in done.stderr
+    done = odesim("export", "run.zarr", "--to", "csv", "--out", "other.nc")
+    assert done.exit_code == 2 and "--to is csv, and --out is a file of nc" in done.stderr and not Path("other.nc").exists()
     assert odesim("export", "run.zarr", "--to", "csv", "--overwrite").exit_code == 0
 
 
@@ -187,6 +189,8 @@ def test_completion_prints_a_script(shell, odesim):
         ("odesim train nothing --set m", set()),
         ("odesim train scan_snap --lr ", {"Y=", "Z="}),
         ("odesim train nothing --lr ", set()),
+        ("odesim train scan_snap --observe loss_p", {"loss_population"}),
+        ("odesim compare --recipe reversal_", {"reversal_chains", "reversal_replacement", "reversal_shuffled"}),
         ("odesim compare scan_snap.full --observable c", {"c"}),
         ("odesim compare my.py --observable c", set()),
         ("odesim figure joma_fig4", {"joma_fig4"}),

@@ -54,6 +54,13 @@ def test_json_is_the_contract(odesim):
     assert Path("run.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_rtol_below_rounding_is_said(odesim):
+    """Four units of rounding of float64 are used in its place, and the table has them."""
+    words = ("integrate", "joma.nonlinear", "--size", "M=2", "--span", "0:1", "--backend", "numpy", "--rtol", "1e-20")
+    assert "8.9e-16: 1e-20 is below rounding" in odesim(*words).stdout
+    assert "below rounding" not in odesim(*words[:-2]).stdout
+
+
 def test_sensitivities_stand_with_the_rest(odesim):
     """Derivatives of states are final values, those of observables are observables, in JSON, in the picture and in a stored run."""
     words = ("--sensitivity", "mu", "--sensitivity", "v", "--backend", "numpy", "--json", "--out", "run.zarr", "--plot", "run.png")

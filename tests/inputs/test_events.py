@@ -144,6 +144,7 @@ def test_what_is_wrong_with_two_events():
         (["a: t"] * 101, "most"),
         (["v: v[0] - 1"], "joma.nonlinear has something else called 'v'"),
         (["mu: v[0] - 1"], "something else called 'mu'"),
+        (["far: v[99] - 1"], r"v\[99\] in the event 'far' is out of range"),
     ):
         with pytest.raises(ParamError, match=words):
             odesim.integrate("joma.nonlinear", backend="numpy", events=texts)

@@ -11,7 +11,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from odesim.ensembles.grid import unstack
 from odesim.plot.choice import Choice
+from odesim.plot.datasets import as_members
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.header import in_lines
 
@@ -90,6 +92,13 @@ def test_groups_of_neighbours_are_said():
     run = run.assign_coords(a=("member", rng.uniform(size=90)), b=("member", rng.uniform(size=90)))
     assert "lines: 8 groups of neighbours in $a$" in notes_of(figure_of_ensemble(run, Choice(x="a")))
     assert not any("groups" in note for note in notes_of(figure_of_ensemble(grid(one=True), Choice(x="a"))))
+
+
+def test_the_title_names_the_number_by_which_members_were_chosen():
+    """Of a grid of a and b: b = -1 alone; of one member neither, which its label would repeat."""
+    cut = unstack(grid()).sel(b=-1.0)
+    assert "my.grid, 9 members, $b$ = -1," in figure_of_ensemble(as_members(cut)).texts[0].get_text()
+    assert "$b$" not in figure_of_ensemble(as_members(cut.isel(a=0))).texts[0].get_text()
 
 
 @pytest.mark.parametrize("attrs", [{}, {"step": 0.1}], ids=["adaptive", "fixed step"])

@@ -101,7 +101,9 @@ def test_max_steps() -> None:
     assert run.t[-1] == run.t_last and np.array_equal(run.y[-1], run.y_last)
     assert np.all(np.diff(run.t) > 0)
     assert run.y[:, 0] == pytest.approx(np.exp(-run.t), abs=1e-5)
-    assert "max_steps = 7" in run.message
+    assert "max_steps = 7" in run.message and "loosen rtol" in run.message
+    fixed = integrate_problem(problem(lambda t, y: -y, 1.0, 100.0), method="rk4", max_steps=7, step=1.0)
+    assert fixed.status is Status.MAX_STEPS and "take longer ones" in fixed.message and "rtol" not in fixed.message
 
 
 def test_compiled_right_side() -> None:
