@@ -8,6 +8,7 @@ import numpy as np
 
 from odesim.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.static._causal_claims import GRADIENT
+from odesim.models.static._hypercube_claims import HYPERCUBE
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
@@ -171,4 +172,5 @@ CLAIMS = (
             "rounding",
         ),
     ),
+    HYPERCUBE,
 )
