@@ -119,15 +119,12 @@ def linear_is_right() -> Iterable[Measurement]:
 
 def descend(W: np.ndarray) -> np.ndarray:
     """The weights (r, D) at the end of descent from W."""
-    shape = W.shape
-    found = minimize(
-        lambda w: loss_of_linear(w.reshape(shape)),
-        W.ravel(),
-        jac=lambda w: slope_of_linear(w.reshape(shape)).ravel(),
-        method="BFGS",
-        options={"gtol": 1e-9},
-    )
-    return np.asarray(found.x.reshape(shape))
+
+    def both(w: np.ndarray) -> tuple[float, np.ndarray]:
+        there = w.reshape(W.shape)
+        return loss_of_linear(there), slope_of_linear(there).ravel()
+
+    return np.asarray(minimize(both, W.ravel(), jac=True, method="BFGS", options={"gtol": 1e-9}).x.reshape(W.shape))
 
 
 HYPERCUBE = Claim(
