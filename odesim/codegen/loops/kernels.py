@@ -8,6 +8,7 @@ import sympy as sp
 from odesim.codegen.integers import copy_integer_factors
 from odesim.codegen.loops.blocks import BLOCK, HERE, LATE
 from odesim.codegen.loops.fused import FusedLoops
+from odesim.codegen.loops.lanes import along_lanes
 from odesim.codegen.loops.layout import lay_out
 from odesim.codegen.loops.nests import Nests, Start
 from odesim.codegen.loops.passes import LoopPlan
@@ -37,7 +38,7 @@ class Kernel:
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
         whole = {p.name for p in system.params if p.integer}
-        program = join_products(lay_out(copy_integer_factors(program, whole, all_names(system))))
+        program = join_products(lay_out(along_lanes(copy_integer_factors(program, whole, all_names(system)))))
         self.name, self.system, self.program = name, system, program
         self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
         self.body = "\n".join(self.nests.emit())

@@ -25,10 +25,10 @@ def lay_out(program: Program) -> Program:
     r0[i, j, s] = sum_k Z[s, i, k] * U[s, k, j], r1[i, s] = sum_j r0[i, j, s]  ->  r0[s, i, j] = ..., r1[s, i] = ...
     """
     for _ in range(ROUNDS):
-        turned = {name: order for name, order in _orders(program).items() if order != sorted(order)}
-        if not turned:
+        better = {name: order for name, order in _orders(program).items() if order != sorted(order)}
+        if not better:
             break
-        program = replace(program, passes=tuple(tuple(_turned(s, turned) for s in group) for group in program.passes))
+        program = replace(program, passes=tuple(tuple(turned(s, better) for s in group) for group in program.passes))
     return program
 
 
@@ -65,7 +65,7 @@ def _places(s: Statement) -> dict[Symbol, float]:
     return {i: sum(places) / len(places) for i, places in found.items()}
 
 
-def _turned(s: Statement, orders: Mapping[str, Sequence[int]]) -> Statement:
+def turned(s: Statement, orders: Mapping[str, Sequence[int]]) -> Statement:
     """A statement with the axes of these arrays in another order."""
 
     def turn(e: Expr) -> Expr:

@@ -7,6 +7,7 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.lane_system import is_lane
 from odesim.symbolic.program import Program, Statement
 
 Strides = Mapping[Symbol, Expr]
@@ -87,6 +88,8 @@ def find_product(s: Statement, extents: Mapping[Symbol, Expr]) -> Product | None
     left, right = sorted(factors, key=lambda f: s.free.index(own[f][0]) if own[f] else len(s.free))
     summed = {s.bound, *s.more}
     batch = tuple(i for i in s.free if i in left.indices and i in right.indices)
+    if any(is_lane(extents[i]) for i in batch):
+        return None  # a matrix for each member, whose elements are no neighbours
     if not own[left] or not summed <= {*left.indices} & {*right.indices} or {*left.indices, *right.indices} != {*s.free, *summed}:
         return None
     assert isinstance(s.target, Indexed)
