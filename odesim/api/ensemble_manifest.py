@@ -13,6 +13,7 @@ from odesim.base.versions import versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
+from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
@@ -70,7 +71,7 @@ def names_of_codes() -> dict[str, Any]:
 
 def has_lanes(engine: AnyEngine) -> int:
     """1 if the engine integrates members in lanes of the processor, else 0."""
-    return int(isinstance(engine, LaneEngine | HandOver))
+    return int(isinstance(engine, LaneEngine | LoopLaneEngine | HandOver))
 
 
 def check_unchanged(store: EnsembleStore, written: Mapping[str, Any]) -> None:

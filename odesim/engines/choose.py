@@ -10,6 +10,7 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
 from odesim.engines.lanes.kernel import stiff_key
 from odesim.engines.lanes.plan import KernelPlan
+from odesim.engines.loop_lanes.engine import LoopLaneEngine, loop_lane_engine
 from odesim.engines.observables import observed_key
 from odesim.engines.one_by_one import SingleEngine
 from odesim.engines.rescaled import ClockEngine
@@ -29,12 +30,17 @@ STEPS = 100
 STIFF_STEP = 4e5
 """Nanoseconds of a stiff step of one member whose kernel is not compiled."""
 
-AnyEngine = LaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
+FEW = 32
+"""Members from which on lanes with loops are worth their own right-hand side: two calls for each lane."""
+LOOPS = 0.15
+"""The time of lanes with loops, of that of one member after another: measured 0.07 to 0.3, see benchmarks/RESULTS.md."""
+
+AnyEngine = LaneEngine | LoopLaneEngine | SingleEngine | ClockEngine | DeviceEngine | HandOver
 
 
 def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
-    """The engine: lanes where they support the request and are worth compiling, or a GPU's threads. Raises SolveError for what a GPU's
-    threads cannot do.
+    """The engine: written-out lanes, lanes with loops or one member after another, whichever is done first; or a GPU's threads. Raises
+    SolveError for what a GPU's threads cannot do.
     """
     shared, own = slack_numbers(request, members), members.source.names
     if request.rescaled is not None and not request.options.on.gpu:
@@ -43,22 +49,30 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
         return hand_over(request, members)
     if request.options.on.gpu:
         return device_engine(request, shared, own)
-    lanes = lane_engine(request, shared, own)
-    return lanes if lanes is not None and worth_compiling(lanes, members.source.count) else SingleEngine(request, shared)
+    lanes, count = lane_engine(request, shared, own), members.source.count
+    if lanes is not None and (lines_of(lanes) <= SOON or (lanes.plan.stiff and lanes.plan.strict)):
+        return lanes
+    loops = loop_lane_engine(request, shared, own) if count >= FEW else None
+    if lanes is not None and worth_compiling(lanes, count, LOOPS if loops else 1.0):
+        return lanes
+    return loops or SingleEngine(request, shared)
 
 
-def worth_compiling(engine: LaneEngine, count: int) -> bool:
-    """Whether `count` members are as soon done in lanes, their kernel compiled first, as one after another.
+def lines_of(engine: LaneEngine) -> int:
+    """The number of operations that the kernel of an engine has written out."""
+    return len(engine.plan.linear.code) if engine.plan.stiff else len(engine.plan.formulas.code)
 
-    Both times are estimates from counted operations, the same on every machine. A stiff method has a strict mode in lanes alone.
+
+def worth_compiling(engine: LaneEngine, count: int, share: float) -> bool:
+    """Whether `count` members are as soon done in written-out lanes, their kernel compiled first, as in another way.
+
+    share: what that way takes, of the time of one member after another. Both times are estimates from counted operations, the same on
+    every machine.
     """
     plan, request = engine.plan, engine.request
-    lines = len(plan.linear.code) if plan.stiff else len(plan.formulas.code)
-    if lines <= SOON or (plan.stiff and plan.strict):
-        return True
     costs = make_costs(request.right, engine.numbers.sizes, lambda: None)
     step = STIFF_STEP if plan.stiff else step_cost(plan.method, costs.right(), request.layout.size)
-    return 1e-9 * step * STEPS * count >= COMPILED_LINE * lines
+    return share * 1e-9 * step * STEPS * count >= COMPILED_LINE * lines_of(engine)
 
 
 def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:
@@ -94,6 +108,8 @@ def engine_key(engine: AnyEngine) -> str:
     seen = observed_key(engine.request.system, engine.request.outputs.observe)
     if isinstance(engine, SingleEngine | ClockEngine):
         return (engine.request.rescaled or engine.request.right).key + seen + resets_key(engine.request.system)
+    if isinstance(engine, LoopLaneEngine):
+        return engine.key + seen
     if isinstance(engine, DeviceEngine):
         return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
     return kernel_name(engine.plan) + seen

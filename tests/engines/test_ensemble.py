@@ -14,6 +14,7 @@ import odesim
 from odesim.api.ensemble import make_engine, make_request
 from odesim.base.run_options import RunOptions
 from odesim.engines.lanes.engine import LaneEngine
+from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.engines.one_by_one import SingleEngine
 from odesim.ensembles.members import make_members
 from odesim.errors import ParamError, SolveError
@@ -192,8 +193,14 @@ def pairs() -> System:
         (MODEL, 10, {"dtype": "float32"}, 1, LaneEngine),
         (MODEL, 10, {"method": "rk4", "step": 0.1}, 1, LaneEngine),
         (MODEL, 10, {"method": "rodas5p", "step": 0.1}, 1, SingleEngine),
-        (MODEL, 65, {}, 10**8, SingleEngine),
-        (pairs(), 16, {}, 100, SingleEngine),
+        (MODEL, 65, {}, 10**8, SingleEngine),  # it has events
+        (pairs(), 65, {}, 10**8, LoopLaneEngine),
+        (pairs(), 65, {}, 31, SingleEngine),
+        (pairs(), 65, {"strict": True}, 10**8, SingleEngine),
+        (pairs(), 65, {"dtype": "float32"}, 10**8, SingleEngine),
+        (pairs(), 65, {"method": "rk4", "step": 0.1}, 10**8, SingleEngine),
+        (pairs(), 16, {}, 31, SingleEngine),
+        (pairs(), 16, {}, 100, LoopLaneEngine),
         (pairs(), 16, {}, 10**8, LaneEngine),
         ("joma.linear_softmax", 60, {"method": "rodas5p"}, 10, SingleEngine),
         ("joma.linear_softmax", 60, {"method": "rodas5p"}, 10**6, LaneEngine),

@@ -17,8 +17,10 @@ def along_lanes(program: Program) -> Program:
         return program
     fixed = {name for s in program.statements() if s.op == "inverse" for name in (s.name, *s.reads())} | set(program.outputs)
     orders = {
-        s.name: sorted(range(len(s.free)), key=lambda d, s=s: s.free[d] in lanes) for s in program.statements() if s.name not in fixed
-    }  # type: ignore[misc]
+        s.name: [*(d for d, i in enumerate(s.free) if i not in lanes), *(d for d, i in enumerate(s.free) if i in lanes)]
+        for s in program.statements()
+        if s.name not in fixed
+    }
 
     def plain(s: Statement) -> Statement:
         both = s.op == "dot" and all(lanes & f.free_symbols for f in s.body.args)

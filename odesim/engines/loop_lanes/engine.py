@@ -11,6 +11,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, aligned_empty
 from odesim.base.blas import few_blas_threads
+from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name, sources_text
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
@@ -30,6 +31,9 @@ BLOCK = 256
 """Members of a block, whatever the threads: which lane a member gets depends on those before it, and its last bits on its lane."""
 MOST_ROWS = 4096
 """Of states and own parameters: beyond them a row of lanes is as long as what a single run has in its loops."""
+
+
+_WIDE: Memo[CompiledRHS | None] = Memo()
 
 
 @cache
@@ -161,11 +165,20 @@ def loop_lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[
         return None
     if (watched and request.system.events) or request.switches or request.options.on.gpu or not request.right.on.compiles:
         return None
-    try:
-        wide = lane_system(request.right.system, own)
-    except SpecError:
-        return None
-    right = CompiledRHS(wide, request.right.backend, request.dtype, False, {**numbers.sizes, LANES: places.LANES})
-    if right.text.scales or right.layout({**numbers.sizes, LANES: places.LANES}).size > MOST_ROWS * places.LANES:
-        return None
-    return LoopLaneEngine(request, numbers, right, tuple(p.name for p in request.right.system.params if p.name in own))
+    right = wide_right(request.right, numbers.sizes, own)
+    mine = tuple(p.name for p in request.right.system.params if p.name in own)
+    return LoopLaneEngine(request, numbers, right, mine) if right is not None else None
+
+
+def wide_right(one: CompiledRHS, sizes: Mapping[str, int], own: frozenset[str]) -> CompiledRHS | None:
+    """The right-hand side of several members, the same object for the same arguments; None where there is none, or it is too long."""
+    sizes = {**sizes, LANES: places.LANES}
+
+    def make() -> CompiledRHS | None:
+        try:
+            right = CompiledRHS(lane_system(one.system, own), one.backend, one.dtype, False, sizes)
+        except SpecError:
+            return None
+        return None if right.text.scales or right.layout(sizes).size > MOST_ROWS * places.LANES else right
+
+    return _WIDE((IdentityKey(one), tuple(sorted(own)), tuple(sorted(sizes.items()))), make)

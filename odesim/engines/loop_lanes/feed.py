@@ -155,7 +155,7 @@ def take(at: Any, i: int, l: int) -> None:
     if at[IS_SAVING] != 0:
         save = doubles(at[SAVE])
         q = 1 if at[SAVES] > 0 and save[0] == t0 else 0
-        if q == 1 and doubles(at[CODE0])[i] == RUNNING:
+        if q == 1:
             for k in range(n):
                 doubles(at[OUT] + 8 * n * i * at[SAVES])[k] = doubles(state_at(at))[k * LANES + l]
         lane_row(at, SAVED)[l], lane_row(at, NEXT)[l] = float(q), save[q] if q < at[SAVES] else math.inf

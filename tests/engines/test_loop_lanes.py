@@ -1,0 +1,182 @@
+"""Lanes with loops: the System of several members is that of each, and each member's run is a single run, but for rounding."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Interval, Sum, cos, oo, tanh
+
+import odesim
+from odesim.codegen.compiled import compile_system
+from odesim.engines import choose
+from odesim.engines.choose import make_engine
+from odesim.engines.hand_over import HandOver
+from odesim.engines.loop_lanes import LOOP
+from odesim.engines.loop_lanes import engine as loops
+from odesim.engines.loop_lanes.places import LANES as WIDTH
+from odesim.errors import SpecError
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
+from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
+from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from tests.support.threads import MODELS
+
+REAL = Interval(-oo, oo)
+(i, j), (M,) = index("i j"), sizes("M")
+x, w, b = IndexedBase("x", shape=(M,)), IndexedBase("w", shape=(M,)), IndexedBase("b", shape=(M, M))
+PULL = over(Sum, b[i, j] * tanh(x[j] - x[i]), (j, M)) + w[i] * cos(time)
+
+
+def coupled(rate: Any = PULL, start: Any = 0.5) -> System:
+    """x_i' = sum_j b_ij tanh(x_j - x_i) + w_i cos t: it reads the time, a vector and a matrix."""
+    params = (Param(w, 1.0, REAL, "driving"), Param(b, 0.3, REAL, "coupling"))
+    return System("test.coupled", Source("none", "test"), {i: M, j: M}, {x[i]: rate}, params, {x[i]: start}, sizes={M: 5}, span=(0.0, 4.0))
+
+
+SYSTEM, SQUARE, INVERSE = coupled(), coupled(w[i] * x[i] ** 2), coupled(w[i] / x[i])
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> list[type]:
+    """Lanes with loops wherever they can be; the classes of the engines that were made."""
+    made: list[type] = []
+    for name, value in {"SOON": -1, "FEW": 1, "LOOPS": 0.0}.items():
+        monkeypatch.setattr(choose, name, value)
+    monkeypatch.setattr(
+        "odesim.api.ensemble.make_engine",
+        lambda *asked: made.append(type(make_engine(*asked))) or make_engine(*asked),  # type: ignore[func-returns-value]
+    )
+    return made
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if not load_model(name).discrete])
+def test_every_model_in_lanes(name: str) -> None:
+    """Three members, all of whose real parameters are their own: the rates of each are those of the model, as are those of a time."""
+    system, rng = load_model(name), np.random.default_rng(0)
+    numbers = bind(system, sizes={} if name.startswith("topics") else MODELS[name].get("sizes", {}))
+    own = [p.name for p in system.params if not p.integer and p.indexes is None]
+    try:
+        wide = compile_system(lane_system(system, own), backend="numpy")
+    except SpecError as error:
+        assert "layers" in str(error)
+        return
+    shared = {key: value for key, value in numbers.params.items() if key not in own}
+    lanes = wide.bind({**numbers.sizes, LANES: 3}, shared)
+    alone = compile_system(system, backend="numpy")
+    layout = alone.layout(numbers.sizes)
+    assert lanes.layout.names == (*layout.names, *own, *([TIME] if TIME in lanes.layout.names else []))
+    factors = 1 + 0.01 * rng.random(3)
+    starts = np.concatenate([np.ravel(numbers.initial[key]) for key in layout.names]).astype(float)
+    values = [np.outer(starts, factors), *(np.outer(np.ravel(numbers.params[key]), factors) for key in own)]
+    values += [np.full((1, 3), 0.3)] * (TIME in lanes.layout.names)
+    rates, all_ = np.empty(len(starts)), np.concatenate(values)
+    found = np.empty(all_.size)
+    with np.errstate(all="ignore"):
+        lanes(0.0, all_.ravel(), found)
+        for k, factor in enumerate(factors):
+            mine = {key: numbers.params[key] * factor for key in own}
+            alone.bind(numbers.sizes, {**shared, **mine})(0.3, starts * factor, rates)
+            size = np.abs(rates[np.isfinite(rates)]).max(initial=1.0)
+            np.testing.assert_allclose(found.reshape(-1, 3)[: len(rates), k], rates, rtol=1e-11, atol=1e-13 * size)  # other orders of sums
+    assert not found.reshape(-1, 3)[len(starts) :].any()
+
+
+def members(count: int) -> dict[str, Any]:
+    """Starts and parameters of their own."""
+    rng = np.random.default_rng(1)
+    given = {"w": rng.normal(size=(count, 5)), "b": rng.random((count, 5, 5))}
+    return {"vary": {**given, "x": rng.normal(size=(count, 5))}}
+
+
+@pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
+@pytest.mark.parametrize("save", [9, None])
+def test_members_are_single_runs(always: list[type], method: str, save: int | None) -> None:
+    """States at all saved times to some roundings, grown by the flow; the same steps; more members than lanes, and fewer."""
+    asked: dict[str, Any] = {"method": method, "rtol": 1e-7, "atol": 1e-9, **({"save": save} if save else {})}
+    for count in (WIDTH + 5, 3):
+        given = members(count)
+        found = odesim.ensemble(SYSTEM, **given, **asked)
+        assert always[-1] is loops.LoopLaneEngine and (found.status == 0).all() and (found.t_end == 4.0).all()
+        for k in (0, 2, count - 1):
+            one = {name: values[k] for name, values in given["vary"].items()}
+            run = odesim.integrate(SYSTEM, initial={"x": one.pop("x")}, params=one, **asked)
+            np.testing.assert_allclose(found.x[k], run.y["x"][-len(found.time) :], rtol=1e-10, atol=1e-11)
+            assert (int(found.steps[k]), int(found.rejected[k])) == (run.stats["steps"], run.stats["rejected"])
+
+
+ENDS: dict[str, tuple[System, dict[str, Any], str]] = {
+    "a pole": (SQUARE, {}, "blow_up"),
+    "a root": (coupled(-w[i] / x[i]), {}, "step_too_small"),
+    "few steps": (SYSTEM, {"max_steps": 7}, "max_steps"),
+    "no rate": (INVERSE, {"x": 0.0}, "non_finite"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_members_end_as_single_runs(always: list[type], case: str) -> None:
+    """Every second member ends early: with the status, at the time and in the state of its single run; the others reach the end."""
+    system, options, status = ENDS[case]
+    options = dict(options)
+    starts = np.full((20, 5), 0.5)
+    if "x" in options:
+        starts[::2] = options.pop("x")
+    strengths = np.where(np.arange(20) % 2 == 0, 1.0, 1e-3)[:, None] * np.ones(5)
+    asked: dict[str, Any] = {"method": "tsit5", "save": 5, **options}
+    found = odesim.ensemble(system, vary={"w": strengths, "x": starts}, **asked)
+    assert always[-1] is loops.LoopLaneEngine
+    for k in (0, 1, 18, 19):
+        run = odesim.integrate(system, params={"w": strengths[k]}, initial={"x": starts[k]}, **asked)
+        assert found.attrs["status_names"][int(found.status[k])] == run.status
+        assert float(found.t_end[k]) == pytest.approx(run.t_end, rel=1e-5)  # what rounding makes of error norms, over few steps
+        reached = int((found.time <= run.t_end).sum())
+        np.testing.assert_allclose(found.x[k, :reached], run.y["x"][:reached], rtol=1e-6)  # beside a pole, 5e5 roundings
+        assert np.isnan(found.x[k, reached:]).all()
+    assert found.attrs["status_names"][int(found.status[0])] == status
+
+
+def test_the_bits_do_not_depend_on_threads(always: list[type]) -> None:
+    """Of three blocks, one and two threads."""
+    given = members(2 * loops.BLOCK + 9)
+    one, two = (odesim.ensemble(SYSTEM, **given, save=3, method="tsit5", threads=threads) for threads in (1, 2))
+    assert always[-1] is loops.LoopLaneEngine
+    np.testing.assert_array_equal(one.x, two.x)
+
+
+def test_stiff_members_are_handed_over(always: list[type]) -> None:
+    """Under auto: of two layers, those whose hidden one is 1e7 times faster have few steps of rodas5p; all are right to their tolerance."""
+    fast = np.repeat([1e-7, 0.1], 9)
+    found = odesim.ensemble("hopfield.two_layer", vary={"tau_h": fast}, sizes={"d": 6}, save=3)
+    methods = [found.attrs["method_names"][m] for m in found.method.values]
+    assert always[-1] is HandOver and methods == ["rodas5p"] * 9 + ["tsit5"] * 9 and (found.status == 0).all()
+    for k in (0, 17):
+        run = odesim.integrate("hopfield.two_layer", params={"tau_h": fast[k]}, sizes={"d": 6}, save=3, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found.v[k], run.y["v"], atol=2e-6)  # twice the tolerance
+
+
+def test_what_has_no_lanes() -> None:
+    """Each is one sentence."""
+    for model, own, words in (("galore.projected", (), "layers"), ("induction.full", ("X",), "X differs between members")):
+        with pytest.raises(SpecError, match=words):
+            lane_system(load_model(model), own)
+    with pytest.raises(SpecError, match="'n_lanes' is needed for lanes"):
+        taken = IndexedBase("x", shape=sizes(LANES))
+        lane_system(System("test.taken", Source("none", "test"), {i: sizes(LANES)[0]}, {taken[i]: 1}, (), {taken[i]: 0}), ())
+
+
+def test_names_of_the_joined_text_are_different() -> None:
+    """The modules become one text, where a name that two of them define would be that of the last."""
+    files = ["places", *(name.removeprefix("odesim.") for name in LOOP)]
+    root = Path(odesim.__file__).parent
+    found: Counter[str] = Counter()
+    for name in files:
+        path = root / "engines/loop_lanes/places.py" if name == "places" else root.joinpath(*name.split(".")).with_suffix(".py")
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] += 1
+            elif isinstance(node, ast.Assign):
+                found.update(n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name))
+    del found["_compile"]
+    assert [name for name, count in found.items() if count > 1] == []
