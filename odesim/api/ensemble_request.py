@@ -88,7 +88,7 @@ def make_request(
     held = held_of(rescaled_system(system) if options.rescaled else system)
     runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, asked)}
     request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
-    if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.source.names)):
+    if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.own)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
 

@@ -42,7 +42,7 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     """The engine: written-out lanes, lanes with loops or one member after another, whichever is done first; or a GPU's threads. Raises
     SolveError for what a GPU's threads cannot do.
     """
-    shared, own = slack_numbers(request, members), members.source.names
+    shared, own = slack_numbers(request, members), members.own
     if request.rescaled is not None and not request.options.on.gpu:
         return ClockEngine(request, shared, request.rescaled)
     if request.options.method == "auto":
@@ -89,7 +89,7 @@ def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
 
     def make(asked: EnsembleRequest) -> AnyEngine | None:
         bound = request.strict or request.options.on.gpu
-        if bound and not isinstance(lane_plan(asked, shared, members.source.names), KernelPlan):
+        if bound and not isinstance(lane_plan(asked, shared, members.own), KernelPlan):
             return None  # with other bits on other machines, or not there
         return make_engine(asked, members)
 

@@ -64,6 +64,11 @@ class Members:
     source: MemberRows
     dependent: tuple[Place, ...] = ()
 
+    @property
+    def own(self) -> frozenset[str]:
+        """Parameters and states that differ between members, those that follow from others included."""
+        return self.source.names | {place.name for place in self.dependent}
+
     def chunk(self, first: int, end: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """(params, initial) {name: (end - first, *shape)} of members, float64, for the names that differ between them.
 

@@ -115,7 +115,7 @@ def test_ensemble() -> None:
     mu = np.linspace(0.5, 2.5, 200).reshape(100, 2)
     for rtol, most, name in ((1e-6, 8, "tsit5"), (1e-9, 0, "dop853")):
         easy = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, max_events=most)
-        assert set(methods(easy)) == {name} and easy.attrs["auto"].startswith(f"{name}; rodas5p for a member ")
+        assert set(methods(easy)) == {name} and easy.attrs["auto"].startswith(f"{name}; rodas5p for members whose steps ")
         named = odesim.ensemble("joma.nonlinear", params={"mu": mu}, rtol=rtol, method=name, max_events=most)
         assert np.array_equal(easy.v, named.v) and "auto" not in named.attrs
     fixed = odesim.ensemble("joma.nonlinear", params={"mu": mu[:2]}, step=0.01, max_events=0)

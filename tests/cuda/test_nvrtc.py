@@ -40,7 +40,7 @@ QUICK = ("hierarchy.grouped", "joma.nonlinear")
 HOWS = (("float64", True), ("float64", False), ("float32", True))  # every model by one of the last two: the first differs in flags
 FIRST_WIDE = [("reversal.row", "float64", False, "sm_90")]
 WIDE = [*FIRST_WIDE, ("scan_snap.full", "float64", False, "sm_90")]
-WIDE += [(name, *how, arch) for name in QUICK for how in HOWS for arch in ARCHITECTURES]
+WIDE += [(name, *how, arch) for name in QUICK for how, arch in in_turn(HOWS, ARCHITECTURES)]
 OTHERS = [name for name in list_models() if name not in ("reversal.row", "scan_snap.full", *QUICK)]
 OWN = [(name, *how) for name, how in in_turn(OTHERS, HOWS[1:])]
 

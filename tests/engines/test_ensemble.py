@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, Sum, cos, oo, tanh
+from sympy import Interval, Range, Sum, cos, oo, symbols, tanh
 
 import odesim
 from odesim.api.ensemble import make_engine, make_request
@@ -214,6 +214,20 @@ def test_the_engine(model, states, options, count, engine):
     made = make_members(system, {}, {state: np.broadcast_to(np.zeros(states), (count, states))}, sizes=None, span=None, seed=0)
     asked = replace(RunOptions(method="tsit5"), **options)
     assert isinstance(make_engine(make_request(system, made, asked), made), engine)
+
+
+@pytest.mark.parametrize("options", [{"method": "tsit5"}, {}, {"strict": True}, {"method": "rodas5p"}], ids=str)
+def test_a_whole_number_that_follows_is_each_members_own(options):
+    """x' = a - n x where n is a rounded down, and 1: the run of each a alone, in lanes that hold whole numbers as text as well."""
+    (y, a), n = symbols("y a", real=True), symbols("n", integer=True, positive=True)
+    follows = Param(n, lambda sizes, params: int(params["a"]) + 1, Range(1, 100), "follows from a")
+    params = (Param(a, 1.0, Interval(0, oo), "differs"), follows)
+    system = System("test.follows", Source("none", "test"), {}, {y: a - n * y}, params, {y: 1.0}, span=(0.0, 1.0))
+    values = np.array([0.5, 1.5, 3.5])
+    found = odesim.ensemble(system, vary={"a": values}, rtol=1e-9, atol=1e-12, **options)
+    rates = np.floor(values) + 1
+    want = values / rates + (1 - values / rates) * np.exp(-rates)  # solved by hand
+    np.testing.assert_allclose(found.y[:, -1], want, rtol=1e-7)
 
 
 @pytest.mark.parametrize(

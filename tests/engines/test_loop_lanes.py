@@ -145,6 +145,17 @@ def test_the_bits_do_not_depend_on_threads(always: list[type]) -> None:
     np.testing.assert_array_equal(one.x, two.x)
 
 
+def test_what_follows_is_each_members_own(always: list[type]) -> None:
+    """The table P of a model of topics follows from the probability p_m: each member has that of its own; in any order the same bits."""
+    masked, order = np.linspace(0.1, 0.3, 21), np.random.default_rng(0).permutation(21)
+    found, turned = (odesim.ensemble("topics.stage1", vary={"p_m": values}, save=3, method="tsit5") for values in (masked, masked[order]))
+    assert always[-1] is loops.LoopLaneEngine
+    np.testing.assert_array_equal(found.W_V[order], turned.W_V)
+    for k in (0, 20):
+        run = odesim.integrate("topics.stage1", params={"p_m": masked[k]}, save=3, method="tsit5")
+        np.testing.assert_allclose(found.W_V[k], run.y["W_V"], rtol=1e-10, atol=1e-12)
+
+
 def test_stiff_members_are_handed_over(always: list[type]) -> None:
     """Under auto: of two layers, those whose hidden one is 1e7 times faster have few steps of rodas5p; all are right to their tolerance."""
     fast = np.repeat([1e-7, 0.1], 9)

@@ -197,7 +197,7 @@ def test_the_bits_of_float32(row):
 
 
 @pytest.mark.slow
-@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(some(TERMS, 1), some(PLANES, 0), st.integers(1, 5), st.integers(0, 99), st.sampled_from(["tsit5", "vern7", "dop853"]))
 def test_random_systems(chosen, planes, count, seed, method):
     """Any few terms with any weights."""

@@ -108,7 +108,8 @@ def test_minus_signs_stand_before_sums():
     assert not [name for name, text in shown.items() if re.search(r"sum_[\w',]+\(-", text)]
 
 
-DEEP = ("induction.full",)  # softmax in softmax in softmax: every sum is computed anew for each term of the one around it
+DEEP = ("induction.full", "joma.joint_softmax", "scan_snap.full", "scan_snap.full_decorrelated")
+"""Softmax in softmax: every sum is computed anew for each term of the one around it."""
 
 
 @pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
