@@ -53,8 +53,6 @@ def check_laws(s: Definition, scope: Scope) -> None:
                 raise SpecError(f"{s.name}: event {event.name!r}: doc says in words what the event means, not {value_text(event.doc)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
             check_resets(s, event, scope)
-            if not {time.name, *s.states} & set(map(str, event.expr.free_symbols)):
-                raise SpecError(f"{s.name}: event {event.name!r}: nothing in it changes along a run: write a state or t in it")
     for number, c in enumerate(s.constraints):
         with error_part("constraints", number):
             _check_choice(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")

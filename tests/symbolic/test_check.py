@@ -59,7 +59,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "size as text": ({"sizes": {"M": 3}}, "sizes has the text 'M' as a key: write it without quotes, M"),
     "two parameters": ({"params": (*GOOD["params"], Param(b, 2.0, REAL, "b"))}, "two parameters have the name 'b'"),
     "two events": ({"events": (Event("x", b), Event("x", a[0]))}, "two events have the name 'x'"),
-    "event that nothing changes": ({"events": (Event("x", a[m] - b),)}, "event 'x': nothing in it changes along a run"),
     "event as a condition": ({"events": (Event("x", v[0] > 1),)}, r"must be an expression, not v\[0\] > 1; .* write v\[0\] - 1"),
     "name twice": ({"params": (*GOOD["params"], Param(v, 1.0, REAL, "v"))}, "'v' is a state and also a parameter"),
     "keyword": ({"params": (*GOOD["params"], Param(symbols("lambda"), 1.0, REAL, "x"))}, "'lambda' is a keyword of Python; write lambda_"),
