@@ -10,7 +10,7 @@ GRID = (
     " --method rk4 --step 0.05 --quiet"
 )
 WRONG = {
-    "name": ("--var w", "no state or observable 'w' in joma.nonlinear; choose from gap, v"),
+    "name": ("--var w", "no stored state or observable 'w' in joma.nonlinear; choose from gap, v"),
     "axis": ("--x mo", "no varied number (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),
     "index": ("--var v --index 1", "index 1 is outside v, whose shape is (1): choose 0 to 0"),
     "no index": ("--index 1,x", "--index takes whole numbers from 0, as in 3 or 1,0, not '1,x'"),

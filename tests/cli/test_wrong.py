@@ -147,7 +147,7 @@ TABLE = {
     "no permission for new": ("new {closed}/my.py", "no permission to write 'my.py' into '{closed}'"),
     "no permission for a figure": ("figure joma_fig4 --out {closed}", "no permission to write 'joma_fig4.png' into '{closed}'"),
     "picture format": (f"{JOMA} --plot run.bmp", "no picture format 'bmp'", "pdf, png, svg"),
-    "picture without format": (f"{JOMA} --plot run", "no picture format ''"),
+    "picture without format": (f"{JOMA} --plot run", "'run' has no extension"),
     "picture is a folder": (f"{JOMA} --plot folder.png", "folder"),
     "picture of somebody else": (f"{JOMA} --plot mine.png", "mine.png is there and odesim did not draw it"),
     "plot over somebody else's": ("plot run.zarr --out mine.png", "mine.png is there"),

@@ -33,7 +33,7 @@ def test_element_outside_its_array(part):
     }  # fmt: skip
     made = system(**{part: parts[part]})
     for call in (lambda: odesim.integrate(made, **RUN), lambda: odesim.ensemble(made, params={"s": np.ones((2, 3))})):
-        with pytest.raises(ParamError, match=r"[xs]\[5\] is out of range: that axis has 3 elements \(N = 3\)"):
+        with pytest.raises(ParamError, match=r"[xs]\[5\]( in the event 'fifth')? is out of range: that axis has 3 elements \(N = 3\)"):
             call()
     run = odesim.integrate(made, sizes={"N": 6}, **RUN)
     assert run.status == "ok" and len(run.observables) == (part == "observables")

@@ -1,5 +1,6 @@
 """`odesim compare`: a training and its theory, or two stored runs, compared."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,7 @@ def compare_command(
 
     if first is None and recipe is None:
         raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
-    if first is not None and second is not None and task is None and not Path(first).exists() and first in list_models():
+    if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
         name = second if str(second) in TASKS else "NAME"
         raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
     found = load_task(task) if task else None
