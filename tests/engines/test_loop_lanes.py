@@ -22,6 +22,7 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from tests.support.matrix import slow_but
 from tests.support.threads import MODELS
 
 REAL = Interval(-oo, oo)
@@ -52,7 +53,17 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     return made
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if not load_model(name).discrete])
+QUICK = (
+    "gibbs.training_flow",
+    "hopfield.two_layer",
+    "joma.linear_attention",
+    "particles.circle",
+    "reversal.bilinear",
+    "scan_snap.symmetric",
+)
+
+
+@pytest.mark.parametrize("name", slow_but([name for name in MODELS if not load_model(name).discrete], QUICK))
 def test_every_model_in_lanes(name: str) -> None:
     """Three members, all of whose real parameters are their own: the rates of each are those of the model, as are those of a time."""
     system, rng = load_model(name), np.random.default_rng(0)
