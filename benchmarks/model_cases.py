@@ -192,8 +192,17 @@ def committee() -> Case:
     return case("classics.committee", numpy, {"K": 8, "M": 8}, {"K": 2, "M": 2})
 
 
+def modes() -> Case:
+    numpy = lambda y, p: {"a": p["L"] * y["a"] ** (2 - 2 / p["L"]) * (p["s"] - y["a"])}  # noqa: E731
+    return case("classics.deep_linear_modes", numpy, {"r": 100}, {"r": 4}, {"L": 2.0})
+
+
+def potts() -> Case:
+    return case("hopfield.potts", lambda y, p: {"z": softmax(p["c"] * y["z"]) - y["z"]}, {"N": 64}, {"N": 8})
+
+
 MODEL_CASES = (
     induction_full, lumped, circle, rescaled, two_layer, graded, margins, stage1, facts, parallel, training, unnormalised, tied,
-    deep_linear, committee,
+    deep_linear, committee, modes, potts,
 )  # fmt: skip
 __all__ = ["MODEL_CASES"]

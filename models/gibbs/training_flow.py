@@ -14,13 +14,13 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from sympy import Interval, Naturals, Naturals0, Sum, Symbol, oo, sqrt
+from sympy import Interval, KroneckerDelta, Naturals, Naturals0, Sum, Symbol, oo, sqrt
 
 from odesim.models.gibbs._kernels import blocks, length, sequences
 from odesim.models.gibbs._laws import normalised
 from odesim.symbolic import Constraint, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, logsumexp, over, sizes, softmax
 
-a, x, g, r = index("a x g r")
+a, x, y, g, r = index("a x y g r")
 S, A, N, R = sizes("S A N R")
 theta, theta_star = IndexedBase("theta", shape=(A,)), IndexedBase("theta_star", shape=(A,))
 F, p, G = IndexedBase("F", shape=(A, S)), IndexedBase("p", shape=(S,)), IndexedBase("G", shape=(N, R))
@@ -62,14 +62,15 @@ def score(parameters: Any, place: Any) -> Any:
 
 
 drawn = over(Sum, p[G[g, r]], (r, R))  # the probability of a group
-loss = over(Sum, drawn * logsumexp(score(theta, G[g, r]), (r, R)), (g, N)) * S / (N * R) - over(Sum, p[x] * score(theta, x), (x, S))
+scores = over(Sum, KroneckerDelta(y, G[g, r]) * score(theta, y), (y, S))  # of all sequences once, then read
+loss = over(Sum, drawn * logsumexp(scores, (r, R)), (g, N)) * S / (N * R) - over(Sum, p[x] * score(theta, x), (x, S))
 in_family = over(Sum, (p[x] - softmax(score(theta_star, x), (x, S))) ** 2, (x, S)) <= 1e-24
 error = sqrt(over(Sum, (theta[a] - theta_star[a]) ** 2, (a, A)))
 
 SYSTEM = System(
     name="gibbs.training_flow",
     source=Source("li2024promises", "the k-masked loss", "of an exponential family, over all sequences"),
-    axes={a: A, x: S, g: N, r: R},
+    axes={a: A, x: S, y: S, g: N, r: R},
     equations=gradient_flow(loss, {theta[a]: 1}),
     params=(
         Param(Symbol("k"), 1, Naturals, "number of masked tokens, predicted together"),
@@ -83,7 +84,7 @@ SYSTEM = System(
     span=(0.0, 30.0),
     time="time of gradient flow",
     observables={"loss": loss, "error": error},
-    display={"P": drawn, "loss": loss, "error": error},
+    display={"P": drawn, "score": scores, "loss": loss, "error": error},
     constraints=(Constraint("p sums to 1", over(Sum, p[x], (x, S)) - 1, "==0", 1e-9),),
     invariants=(
         Invariant("loss falls", loss, "nonincreasing"),
