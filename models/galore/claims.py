@@ -8,6 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.galore._memory_claims import MEMORY
+from odesim.models.galore._rank_claims import LOW_RANK
 from odesim.models.galore._refresh_claims import REFRESH
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
@@ -151,6 +152,7 @@ def contraction() -> Iterable[Measurement]:
 
 CLAIMS = (
     *MEMORY,
+    *LOW_RANK,
     Claim(
         "galore.exponential",
         Source(PAPER, "Theorem 3.2", "wording recalled"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -37,6 +37,13 @@ def heights() -> Iterable[Measurement]:
         yield Measurement(f"height {H}, of 2e6 sequences", found, sampled, 1e-3)
 
 
+def polarity(rho0: float) -> Iterable[Measurement]:
+    """The formula below the root with this rho0, where a child of the root is 0 with probability .9."""
+    for H, sampled in enumerate(SAMPLED[:3], 1):
+        formula = 1 - (1 - 0.9 ** (2 * H)) / (2 * (1 - 0.9**3 * rho0))
+        yield Measurement(f"formula at height {H}, of 2e6 sequences", formula, sampled, 1e-3)
+
+
 def mean_root() -> Iterable[Measurement]:
     """The formula of all heights below the root, taken at the root."""
     shallow = 1 - (1 - 0.9**8) / (2 * (1 - 0.9**3 * 0.8))
@@ -61,6 +68,38 @@ def dip() -> Iterable[Measurement]:
         yield Measurement(f"r1 at t = {run.t[k]:g}", run.observables["r1"][k], want, 6e-5 if k != 1 else 6e-4)
 
 
+def leaf_by_leaf() -> Iterable[Measurement]:
+    """Weights of the 15 leaves of a tree of depth 5 that stand beside the query, each by itself, and of their groups, to t = 50."""
+    grouped = odesim.integrate("hierarchy.grouped", span=(0, 50), save=6, **FINE)
+    count = 2 ** np.arange(4)
+    mu = np.repeat(3 * grouped.observables["P"][0], count)
+    leaves = odesim.integrate("joma.nonlinear_softmax", params={"mu": mu, "T": 2}, span=(0, 50), save=6, **FINE)
+    yield deviation("v of a leaf less v of its group", leaves.y["v"], np.repeat(grouped.y["v"], count, axis=1), 1e-8)
+    yield deviation("entropy of both", leaves.observables["entropy"], grouped.observables["entropy"], 1e-8)
+
+
+DEPTHS = {  # by depth: P of the nearest and of the farthest height, when they are nine tenths there
+    2: ((0.50, 0.50), (2.3, 2.3)),
+    3: ((0.66, 0.35), (4.8, 11.2)),
+    4: ((0.74, 0.29), (8.85, 28.85)),
+    6: ((0.82, 0.24), (30.1, 112.0)),
+    8: ((0.86, 0.24), (108.6, 380.8)),
+}
+
+
+def deep_and_shallow() -> Iterable[Measurement]:
+    """Trees of depth 2 to 8, rho = rho0 = .95: the nearest tokens and the farthest."""
+    delays = []
+    for L, (ends, times) in DEPTHS.items():
+        run = odesim.integrate("hierarchy.grouped", sizes={"L": L}, span=(0, 450), **(FINE | {"rtol": 1e-8}))
+        reached = {event["index"][0]: event["t"] for event in run.events["nine tenths"]}
+        yield deviation(f"P of H = 1 and {L - 1}, L = {L}", run.observables["P"][0][[0, -1]], ends, 6e-3)
+        yield deviation(f"time of H = 1 and {L - 1}, L = {L}", (reached[0], reached[L - 2]), times, 0.1)
+        delays.append(reached[L - 2] / reached[0])
+    yield Measurement("delay of the farthest, L = 8", delays[-1], 3.5, 0.05)
+    yield Measurement("least growth of the delay from L = 2 to 6", float(np.diff(delays[:4]).min()), 0.0, 1e-6, ">=")
+
+
 TREES = (
     Claim(
         "hierarchy.heights",
@@ -78,6 +117,42 @@ TREES = (
             heights,
             Verdict.HOLDS,
             "rounding; three standard errors of 2e6 sequences are 1e-3 and more",
+        ),
+    ),
+    Claim(
+        "hierarchy.polarity",
+        Source(PAPER, "Theorem 5", "its rho0, as recalled"),
+        "the formula alone, N = 2, L = 4, rho = .9, beside sampled sequences",
+        ("hierarchy.occurrence",),
+        printed=Statement(
+            "rho0 is P[y = 0] of a child of the root", lambda: polarity(0.9), Verdict.FAILS, "three standard errors of 2e6 sequences"
+        ),
+        corrected=Statement(
+            "rho0 is its mean polarity, 2 P[y = 0] - 1", lambda: polarity(0.8), Verdict.HOLDS, "three standard errors of 2e6 sequences"
+        ),
+    ),
+    Claim(
+        "hierarchy.leaves",
+        Source(PAPER, "Theorems 4 and 5 together", "tokens of one height are alike"),
+        "hierarchy.grouped, N = 2, L = 5, beside joma.nonlinear_softmax for each leaf, to t = 50",
+        ("hierarchy.grouped", "joma.nonlinear_softmax"),
+        printed=Statement(
+            "attention depends on the height of the common ancestor alone: L - 1 numbers are the whole tree",
+            leaf_by_leaf,
+            Verdict.HOLDS,
+            "100 times the relative tolerance 1e-10 of both runs",
+        ),
+    ),
+    Claim(
+        "hierarchy.depth",
+        Source(PAPER, "Section 5", "deep and shallow trees, as on the slides of a talk; the times by an independent script"),
+        "hierarchy.grouped, L = 2 ... 8, rho = rho0 = .95, kappa = 3",
+        ("hierarchy.grouped",),
+        printed=Statement(
+            "with more latent layers near tokens are more often together, far ones less often, and these are learned later",
+            deep_and_shallow,
+            Verdict.HOLDS,
+            "digits of the table; times read off a grid of 0.1",
         ),
     ),
     Claim(

@@ -229,8 +229,8 @@ RECIPES: Mapping[str, Recipe] = {
             *(
                 Reading(f"|zhat - z| / |z|, b {word}, at {i}", of_theorem(moving, i), value, wide, "starts: those recorded are others")
                 for moving, word, row in (
-                    (False, "of the start", ((500, 0.16, 0.05), (1000, 0.6, 0.2), (2000, 11.6, 4.3))),
-                    (True, "of each time", ((500, 0.08, 0.03), (1000, 0.10, 0.06))),
+                    (False, "of the start", ((200, 0.08, 0.03), (500, 0.16, 0.05), (1000, 0.6, 0.2), (2000, 11.6, 4.3))),
+                    (True, "of each time", ((200, 0.07, 0.03), (500, 0.08, 0.03), (1000, 0.10, 0.06), (2000, 0.19, 0.08))),
                 )
                 for i, value, wide in row
             ),
