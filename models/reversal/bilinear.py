@@ -1,7 +1,8 @@
 """Gradient flow of a bilinear model on pairs, of which one direction is held out: embeddings that are nearly orthogonal do not help.
 
 The logit of token m after token a is E[a] . Theta E[m], with fixed embeddings E. Sequences k are trained, sequences h are held out,
-such as the reverse of one that is trained; by default all pairs are trained both ways but for one direction of the last. The larger d, the less the held-out loss moves: rows of E overlap by 1/sqrt(d).
+such as the reverse of one that is trained: by default all pairs are trained both ways, but for one direction of the last. The larger d,
+the less the held-out loss moves: rows of E overlap by 1/sqrt(d).
 
 Assumed: embeddings that do not move, zero start, gradient flow. Written from its loss.
 """
