@@ -93,7 +93,7 @@ def test_slow_claims_are_chosen_by_name_or_by_option(monkeypatch):
     """Without --slow the others alone."""
     claims = [replace(claim, slow=claim.name == "joma.bounce") for claim in all_claims()]
     monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: claims)
-    assert len(choose_claims("joma")) == 21 and len(choose_claims("joma", slow=True)) == 22
+    assert len(choose_claims("joma")) == 22 and len(choose_claims("joma", slow=True)) == 23
     assert [claim.name for claim in choose_claims("joma.bounce")] == ["joma.bounce"]
 
 
