@@ -69,7 +69,7 @@ def test_a_curve_and_a_band_count_components(over):
     times = 3 if over == "time" else 1
     choice = Choice(x="time") if over == "time" else Choice()
     axes = figure_of_ensemble(grid(16, times, one=True), choice).axes[0]
-    assert axes.get_title(loc="right") == "5 of 16" and curves(axes) == 5
+    assert axes.get_title(loc="right") == "5 of 16 components" and curves(axes) == 5
     figure = figure_of_ensemble(grid(3, times, one=True, equal=True), choice)
     assert curves(figure.axes[0]) == 1 and "equal components of $x$ are drawn once" in notes_of(figure)
 
