@@ -138,6 +138,8 @@ def test_a_constant_has_no_panel():
     figure = figure_of_trajectory(case)
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "other"]
     assert "constant: still = 0.5" in notes(figure)
+    case["p_least"] = case["still"] / 2
+    assert r"constant: still = 0.5, $p_{\mathrm{least}}$ = 0.25" in notes(figure_of_trajectory(case))
 
 
 @pytest.mark.parametrize(("change", "drawn"), [(1e-13, False), (1e-10, True)])
