@@ -106,7 +106,7 @@ def test_a_map_ends_at_the_tolerances(attrs):
     """Logarithmic colours of an observable begin at FLOOR, and cells below are pale; with a fixed step all have one."""
     figure = figure_of_ensemble(grid(**attrs), Choice(var=("y",)))
     (mesh,) = [found for found in figure.axes[0].collections if isinstance(found, QuadMesh)]
-    assert isinstance(mesh.norm, LogNorm)
+    assert isinstance(mesh.norm, LogNorm) and mesh.norm.vmin is not None
     shown = np.ma.asarray(mesh.get_array()) >= mesh.norm.vmin
     floor = 0.0 if attrs else FLOOR
     np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)
