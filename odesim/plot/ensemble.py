@@ -135,7 +135,7 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
         floor = floor_of(values, run.attrs, state=is_state(run, d))
         label, more = draw_curve(ax, x, own, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
-            ax.set_title(f"{len(d.indices)} of {thousands(d.count)}", loc="right", fontsize=SMALL)
+            ax.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)
         notes += more
     share_axes(axes)
