@@ -94,6 +94,16 @@ def test_groups_of_neighbours_are_said():
     assert not any("groups" in note for note in notes_of(figure_of_ensemble(grid(one=True), Choice(x="a"))))
 
 
+@pytest.mark.parametrize("one", [True, False], ids=["curve", "map"])
+def test_a_constant_is_a_note(one):
+    """An observable that is -0 in all members has no panel, unless it was asked for."""
+    run = grid(one=one)
+    run["y"] = -0.0 * run["y"]
+    figure = figure_of_ensemble(run)
+    assert "constant: $y$ = 0" in notes_of(figure) and not any(axes.get_ylabel() == "$y$" for axes in figure.axes)
+    assert "constant: $y$ = 0" not in notes_of(figure_of_ensemble(run, Choice(var=("y",))))
+
+
 def test_the_title_names_the_number_by_which_members_were_chosen():
     """Of a grid of a and b: b = -1 alone; of one member neither, which its label would repeat."""
     cut = unstack(grid()).sel(b=-1.0)
