@@ -38,7 +38,7 @@ model, count, words, alone = json.loads(sys.argv[1])
 api = importlib.import_module("odesim.api.ensemble")
 made, inner = [], api.make_engine
 if alone:
-    choose.SOON, choose.COMPILED_LINE, choose.FEW = -1, 1e9, 10**12
+    choose.AT_ONCE, choose.SOON, choose.COMPILED_LINE, choose.FEW = -1, -1, 1e9, 10**12
 def note(*asked):
     made.append(inner(*asked))
     return made[-1]

@@ -44,7 +44,7 @@ SYSTEM, SQUARE, INVERSE = coupled(), coupled(w[i] * x[i] ** 2), coupled(w[i] / x
 def always(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     """Lanes with loops wherever they can be; the classes of the engines that were made."""
     made: list[type] = []
-    for name, value in {"SOON": -1, "FEW": 1, "LOOPS": 0.0}.items():
+    for name, value in {"AT_ONCE": -1, "SOON": -1, "FEW": 1, "LOOPS": 0.0}.items():
         monkeypatch.setattr(choose, name, value)
     monkeypatch.setattr(
         "odesim.api.ensemble.make_engine",
