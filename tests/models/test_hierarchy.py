@@ -83,3 +83,19 @@ def test_deep_and_shallow(L, ends, times):
     np.testing.assert_allclose(run.observables["P"][0][[0, -1]], ends, atol=6e-3)
     reached = {e["index"][0]: e["t"] for e in run.events["nine tenths"]}
     np.testing.assert_allclose([reached[0], reached[L - 2]], times, atol=0.1)
+
+
+def test_correlation_of_a_layer_by_sampling():
+    """r1 of hierarchy.gated: what weights v exp(v^2/2) and the query itself make of 27 leaves, beside its parent; 4 standard errors."""
+    rng, n, rho = np.random.default_rng(3), 400_000, 0.8
+    levels = [np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0)]  # a child of the root, of mean 0
+    for _ in range(3):
+        below = np.repeat(levels[-1], 3, axis=1)
+        levels.append(np.where(rng.random(below.shape) < (1 + rho) / 2, below, -below))
+    leaves, parent, v = levels[3], levels[2][:, 0], np.array([0.9, 0.6, 0.4])
+    near, middle, far = v * np.exp(v**2 / 2)
+    found = leaves[:, 0] + near * leaves[:, 1:3].sum(axis=1) + middle * leaves[:, 3:9].sum(axis=1) + far * leaves[:, 9:].sum(axis=1)
+    sampled = np.corrcoef(found, parent)[0, 1]
+    params = {"N": 3.0, "rho": rho, "rho0": 0.0}
+    run = odesim.integrate("hierarchy.gated", params=params, initial={"v1": v}, span=(0, 1e-9), backend="numpy")
+    assert run.observables["r1"][0] == pytest.approx(sampled, abs=4 * (1 - sampled**2) / np.sqrt(n))
