@@ -131,6 +131,7 @@ def compare_training(
     """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_described(system.name, facts, experiment.theory)
+    check_axes(names["align"], system)
     pair = find_pair(system.name, experiment.task)
     if map == "discrete" and pair and not pair.linear:
         raise ParamError(
@@ -166,6 +167,14 @@ def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts:
     needed = [source for name in wanted for source in links[name]]
     needed += [source for link in (pair.starts(facts).values() if pair else ()) for source in link.sources]
     return tuple(sorted(set(needed)))
+
+
+def check_axes(names: Sequence[str], system: System) -> None:
+    """Raises ParamError, before anything is trained, for a name that is no axis of a System; axes of functions are `axis_0`, ..."""
+    known = [str(index) for index in system.axes]
+    for name in names:
+        if name not in known and not name.startswith("axis_"):
+            raise ParamError(no_such("axis", name, known, system.name))
 
 
 def map_names(system: System) -> tuple[str, ...]:

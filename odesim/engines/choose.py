@@ -21,8 +21,10 @@ from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
 from odesim.symbolic.resets import resets_key
 
+AT_ONCE = 150
+"""Operations up to which a kernel of written-out lanes is compiled in some 3 s, as soon as any other, for any number of members."""
 SOON = 400
-"""Operations up to which a kernel of lanes is compiled in some 5 s, for any number of members."""
+"""Operations up to which it is compiled in some 6 s: for any number of members that have no lanes with loops."""
 COMPILED_LINE = 0.015
 """Seconds to compile an operation of a larger kernel."""
 STEPS = 100
@@ -50,10 +52,11 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     if request.options.on.gpu:
         return device_engine(request, shared, own)
     lanes, count = lane_engine(request, shared, own), members.source.count
-    if lanes is not None and (lines_of(lanes) <= SOON or (lanes.plan.stiff and lanes.plan.strict)):
+    if lanes is not None and (lines_of(lanes) <= AT_ONCE or (lanes.plan.stiff and lanes.plan.strict)):
         return lanes
     loops = loop_lane_engine(request, shared, own) if count >= FEW else None
-    if lanes is not None and worth_compiling(lanes, count, LOOPS if loops else 1.0):
+    soon = lanes is not None and loops is None and lines_of(lanes) <= SOON
+    if lanes is not None and (soon or worth_compiling(lanes, count, LOOPS if loops else 1.0)):
         return lanes
     return loops or SingleEngine(request, shared)
 

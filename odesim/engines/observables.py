@@ -205,7 +205,8 @@ def loop_text(model: str, f: Formulas) -> str:
 
     used, states, given = f.words, f.reads("y"), f.reads("p")
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
-    imports = ["from math import sqrt"] if "sqrt" in used else []
+    math = [w for w in ("sqrt", "inf", "nan") if w in used]
+    imports = [f"from math import {', '.join(math)}"] if math else []
     imports += ["import numba as nb"]
     runtime = [w for w in RUNTIME if w in used]
     imports += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []

@@ -65,9 +65,9 @@ class Choice:
         if self.index is None:
             return None
         if len(self.index) != len(shape):
-            axes = counted(len(shape), "axis", "axes")
+            axes = f"has {counted(len(shape), 'axis', 'axes')}" if shape else "is one number without an index"
             raise ParamError(
-                f"index {','.join(map(str, self.index))} has {counted(len(self.index), 'number')}, and {name} has {axes}; choose with var"
+                f"index {','.join(map(str, self.index))} has {counted(len(self.index), 'number')}, and {name} {axes}; choose with var"
             )
         for i, n in zip(self.index, shape, strict=True):
             if not 0 <= i < n:
@@ -80,8 +80,10 @@ class Choice:
             return len(times) - 1
         first, last = float(times[0]), float(times[-1])
         if not (math.isfinite(self.at) and min(first, last) <= self.at <= max(first, last)):
-            saved = f"from {first:g} to {last:g}" if len(times) > 1 else f"at {last:g} alone"
-            raise ParamError(f"at = {self.at:g} is outside the saved times, which go {saved}")
+            saved = (
+                f"outside the saved times, which go from {first:g} to {last:g}" if len(times) > 1 else f"not the only saved time, {last:g}"
+            )
+            raise ParamError(f"at = {self.at:g} is {saved}")
         return int(np.argmin(np.abs(times - self.at)))
 
     def scale(self, letter: str) -> bool | None:

@@ -120,7 +120,7 @@ def draw_pair(axes: Axes, below: Axes | None, pair: Pair, time_axis: TimeAxis) -
         set_value_scale(axes, values, decades=DECADES)
     axes.set_ylabel(pair.symbol)
     if count < pair.total:
-        axes.set_title(f"{count} of {pair.total}", loc="right", fontsize=SMALL)
+        axes.set_title(f"{count} of {counted(pair.total, 'component')}", loc="right", fontsize=SMALL)
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     few_log_ticks(axes)

@@ -92,11 +92,15 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
     all_equal: set[str] = set()
     for d in (components(run, d.name, choice, each) for d in drawn):
         own, values, equal = without_copies(d, end_values(run, d, row))
+        if (constant := constant_note(own, values)) and len(drawn) > 1 and not choice.var:
+            notes.append(constant)
+            continue
         notes += equal
         all_equal |= {d.name} if equal else set()
         floors[d.name] = floor_of(values, run.attrs, state=is_state(run, d))
         parts += [(own, k, values[:, k]) for k in range(len(own.indices))]
     parts = parts[:MAPS]
+    drawn = [d for d in drawn if d.name in floors]
     figure, axes = canvas.panels([True] * len(parts))
     for ax, (d, k, column) in zip(axes, parts, strict=True):
         notes += draw_map(ax, x, y, column, d.symbol(k), choice, floors[d.name])
@@ -112,6 +116,12 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
     return figure
 
 
+def constant_note(drawn: Drawn, values: Array) -> str:
+    """A note in the place of a panel where all finite values (N, C) of a quantity are one number; empty where they differ."""
+    finite = values[np.isfinite(values)]
+    return f"constant: {symbol(drawn.name, drawn.dims)} = {finite[0] + 0.0:.4g}" if len(finite) and np.ptp(finite) == 0 else ""
+
+
 def component_notes(some: list[tuple[int, Drawn]]) -> list[str]:
     """Of which quantities so many components are shown, a note for all with the same numbers."""
     names: dict[str, list[str]] = {}
@@ -124,18 +134,21 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
     """Values at one time against one number, a panel for each quantity."""
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == 1
-    figure, axes = canvas.panels([False] * len(drawn))
     labels: list[EndLabels | None] = []
     notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone)
     lost: Any = np.zeros(run.sizes[MEMBER], bool)
-    for ax, d in zip(axes, drawn, strict=True):
-        own, values, equal = without_copies(d, end_values(run, d, row))
+    found = [(d, *without_copies(d, end_values(run, d, row))) for d in drawn]
+    constant = [constant_note(own, values) if len(drawn) > 1 and not choice.var else "" for _, own, values, _ in found]
+    notes += filter(None, constant)
+    found = [one for one, note in zip(found, constant, strict=True) if not note] or found[:1]
+    figure, axes = canvas.panels([False] * len(found))
+    for ax, (d, own, values, equal) in zip(axes, found, strict=True):
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
         floor = floor_of(values, run.attrs, state=is_state(run, d))
         label, more = draw_curve(ax, x, own, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
-            ax.set_title(f"{len(d.indices)} of {thousands(d.count)}", loc="right", fontsize=SMALL)
+            ax.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)
         notes += more
     share_axes(axes)

@@ -57,8 +57,13 @@ def draw_members(
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    labels = end_labels(axes, own.labels, last_finite(np.ma.masked_invalid(marks[1]))) if len(colors) > 1 else None
+    labels = end_labels(axes, own.labels, last_finite(np.ma.masked_invalid(marks[1])), last_time(x, marks[1])) if len(colors) > 1 else None
     return labels, notes
+
+
+def last_time(x: Array, curves: Array) -> float:
+    """The last of the times x (T,) at which curves (T, n) have values."""
+    return float(x[np.isfinite(curves).any(axis=1)].max(initial=x[0]))
 
 
 def colors_of(drawn: Drawn) -> list[Any]:
@@ -68,7 +73,7 @@ def colors_of(drawn: Drawn) -> list[Any]:
 
 def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str = "") -> None:
     """Writes above a panel how many components it shows and how many members have values at all times, unless all do."""
-    notes = [f"{len(drawn.indices)} of {thousands(drawn.count)}"] * (len(drawn.indices) < drawn.count and len(drawn.indices) > 1)
+    notes = [f"{len(drawn.indices)} of {counted(drawn.count, 'component')}"] * (len(drawn.indices) < drawn.count and len(drawn.indices) > 1)
     notes += [f"{thousands(complete)} of {counted(done, 'member')}"] * (complete < done)
     axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
 

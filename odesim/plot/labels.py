@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
@@ -18,6 +20,8 @@ from odesim.plot.style import SMALL, break_lines, literal
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
 ALIKE = 1e-9  # difference of ends, of the largest, up to which curves are one
+MANY = 4  # intervals between ticks, as few_ticks has them
+TOUCH = 0.4  # least space between two labels of ticks, in heights of the type
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
 
 GREEK = (
@@ -97,12 +101,14 @@ class EndLabels:
     """Labels at the right edge of axes, each with a thin grey leader to the end of its curve.
 
     ends (n,): the last values of the curves, in data units. The layout reserves their width; place() moves them apart.
+    last: the last place of the curves on the horizontal axis, in data units, where the leaders begin; None: its end.
     """
 
     axes: Axes
     texts: tuple[Text, ...]
     ticks: tuple[Line2D, ...]
     ends: tuple[float, ...]
+    last: float | None = None
 
     def place(self) -> None:
         """Moves the labels apart. The layout of the figure must be final."""
@@ -114,13 +120,15 @@ class EndLabels:
         half = 0.5 * type_height / box.height
         heights = spread_positions(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
         reach = [1 + mm / 25.4 * figure.dpi / box.width for mm in (LEADER_START, LEADER_END)]
+        early = [to_axes.transform((self.last, self.ends[0]))[0]] if self.last is not None and self.ends else []
+        early = [x for x in early if x < 1]
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), heights, strict=True):
             text.set_y(place)
-            tick.set_data(reach, [start, place])
+            tick.set_data([*early, *reach], [*[start] * len(early), start, place])
 
 
-def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
-    """EndLabels of curves with last values ends (n,); curves whose last value is not finite get no label."""
+def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], last: float | None = None) -> EndLabels:
+    """EndLabels of curves with last values ends (n,) at the place `last`; curves whose last value is not finite get no label."""
     figure: Any = axes.get_figure(root=True)
     transform = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, figure.dpi_scale_trans)
     texts, ticks, finite_ends = [], [], []
@@ -134,7 +142,7 @@ def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLa
         texts.append(label)
         ticks.append(tick)
         finite_ends.append(float(end))
-    return EndLabels(axes, tuple(texts), tuple(ticks), tuple(finite_ends))
+    return EndLabels(axes, tuple(texts), tuple(ticks), tuple(finite_ends), last)
 
 
 def component_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
@@ -162,10 +170,36 @@ def joined(names: Sequence[str]) -> str:
 
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
-    """Computes the layout of the figure a last time, then places all labels."""
+    """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")  # labels move only within their reserved space
     for label in labels:
         label.place()
+    fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
+    for axes in figure.axes:
+        fewest[axes.get_xlim()] = min(thin_ticks(axes), fewest.get(axes.get_xlim(), MANY))
+    for axes in figure.axes:
+        if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+            set_intervals(axes, fewest[axes.get_xlim()])
+
+
+def thin_ticks(axes: Axes) -> int:
+    """Gives a linear horizontal axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
+
+    The layout of the figure must be final.
+    """
+    intervals = MANY
+    while intervals > 1 and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_visible() and label.get_text()]
+        if all(left.x1 + TOUCH * left.height < right.x0 for left, right in pairwise(boxes)):
+            break
+        intervals -= 1
+        set_intervals(axes, intervals)
+    return intervals
+
+
+def set_intervals(axes: Axes, most: int) -> None:
+    """Limits the intervals between ticks of the horizontal axis."""
+    axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))

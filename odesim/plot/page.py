@@ -1,12 +1,10 @@
 """Pages of a System as figures, in the formulas of matplotlib: a pdf needs no installation of LaTeX."""
 
-import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import sympy as sp
 from matplotlib import rc_context
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
@@ -14,10 +12,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser
 
 from odesim.plot.files import METADATA, write_atomically
+from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
 from odesim.symbolic.document import formula_latex
 from odesim.symbolic.line_breaks import break_formula
 from odesim.symbolic.page import Formula, Page, Row, page_of
-from odesim.symbolic.show import Formulas, LatexPrinter
+from odesim.symbolic.show import Formulas
 from odesim.symbolic.system import System
 
 PAPER = (595.0, 842.0)  # A4, in points
@@ -27,23 +26,6 @@ INK, SOFT = "#222222", "#666666"
 WIDTH = PAPER[0] - 2 * MARGIN - INDENT  # of a formula
 CHARACTERS, CODE = 98, 84  # of words in a line, of formulas as text, which have wider letters
 STYLE: Any = {"font.family": "DejaVu Sans", "mathtext.fontset": "cm", "text.color": INK}
-
-
-class MathtextPrinter(LatexPrinter):
-    """A printer of the LaTeX that matplotlib knows: cases stand in one line."""
-
-    upright = "mathrm"
-
-    def _print_Piecewise(self, e: Any) -> str:
-        cases = []
-        for value, condition in e.args:
-            when = r"\ \mathrm{otherwise}" if condition == sp.true else rf"\ \mathrm{{if}}\ {self._print(condition)}"
-            cases.append(self._print(value) + when)
-        return r"\left[" + r",\ \ ".join(cases) + r"\right]"
-
-    def _print_Mod(self, e: Any, exp: Any = None) -> str:
-        text: str = super()._print_Mod(e, exp)
-        return text.replace(r"\bmod", r"\ \mathrm{mod}\ ")
 
 
 def save_pages(system: System, path: Path) -> None:
@@ -135,7 +117,7 @@ class Sheets:
         first, *others = textwrap.wrap(words, CHARACTERS - int(width / 4.6), break_on_hyphens=False)
         self.room(max(height, WORDS * 1.6))
         self.y -= max(height - depth + 3, WORDS * 1.6)
-        self.put(0, f"${text}$", size)
+        self.put(0, f"${plain_brackets(text)}$", size)
         self.put(width + 7, first, WORDS, parse_math=False)
         self.y -= max(depth - 2, 0)
         self.words(" ".join(others), INDENT)
@@ -146,12 +128,12 @@ class Sheets:
             size, _, height, depth = self.measured(line)
             self.room(height + 8)
             self.y -= height - depth + 6
-            self.put(INDENT, f"${line}$", size)
+            self.put(INDENT, f"${plain_brackets(line)}$", size)
             self.y -= depth + 2
 
     def lines(self, text: str) -> list[str]:
         """The lines of a formula that is wider than the page: the further ones begin to the right."""
-        first, *others = break_formula(text, lambda line: self.parser.parse(f"${line}$", 72, FontProperties(size=MATHS))[0], WIDTH - INDENT)
+        first, *others = break_formula(text, lambda line: self.extents(line)[0], WIDTH - INDENT)
         return [first, *(rf"\qquad {line}" for line in others)]
 
     def fits(self, text: str) -> bool:
@@ -160,9 +142,14 @@ class Sheets:
 
     def measured(self, text: str) -> tuple[float, float, float, float]:
         """(size of type, width, height, depth) of a formula that fits the page, in points."""
-        width, height, depth, *_ = self.parser.parse(f"${text}$", 72, FontProperties(size=MATHS))
+        width, height, depth = self.extents(text)
         part = max(min(1.0, WIDTH / width), LEAST / MATHS)
         return MATHS * part, width * part, height * part, depth * part
+
+    def extents(self, text: str) -> tuple[float, float, float]:
+        """(width, height, depth) of a formula in points, at its full size."""
+        width, height, depth, *_ = self.parser.parse(f"${plain_brackets(text)}$", 72, FontProperties(size=MATHS))
+        return width, height, depth
 
     def text(self, f: Formula) -> str:
         """A formula in the language of matplotlib."""
@@ -174,18 +161,6 @@ def plain_text(formulas: Formulas, f: Formula) -> str:
     form = {"rate": "d{}/dt", "next": "{}(t + 1)", "start": "{}(0)"}.get(f.kind, "{}")
     left = f.name or form.format(formulas.print_text(f.left))
     return left + (f" {f.relation} {formulas.print_text(f.right)}" if f.right is not None else "")
-
-
-def large_fractions(text: str) -> str:
-    """The LaTeX text with fractions of full size, but in indices and exponents."""
-    scripts, pieces = [False], list[str]()
-    for piece in re.split(r"(\\frac|[_^]?\{|\})", text):
-        if piece.endswith("{"):
-            scripts.append(scripts[-1] or len(piece) == 2)
-        elif piece == "}":
-            scripts.pop()
-        pieces.append(r"\dfrac" if piece == r"\frac" and not scripts[-1] else piece)
-    return "".join(pieces)
 
 
 def lines_of(figures: list[Figure]) -> Iterator[str]:

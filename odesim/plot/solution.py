@@ -57,6 +57,7 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
     notes += [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
+    notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2)
     with project_style():
         events = {name: Events.of(found) for name, found in solution.events.items() if len(found)}
         if ax is not None:

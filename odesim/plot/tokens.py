@@ -48,9 +48,15 @@ class Table:
     def height(self) -> float:
         """The height of its panel in mm."""
         rows, columns = self.chosen
-        names = self.names(1)
-        below = LETTER * max(len(names[i]) for i in columns) if names else 4.0
-        return HEAD + max(LEAST, (LINE if self.names(0) else BARE) * len(rows)) + below + 3.0
+        left, below = self.places(0, rows), self.places(1, columns)
+        return HEAD + max(LEAST, (LINE if left else BARE) * len(rows)) + (LETTER * max(map(len, below)) if below else 4.0) + 3.0
+
+    def places(self, axis: int, chosen: Array) -> list[str] | None:
+        """Labels of the chosen places along an axis: their names, or their numbers where they are only some; else None."""
+        names = self.names(axis)
+        if names:
+            return [literal(names[i]) for i in chosen]
+        return [str(i) for i in chosen] if len(chosen) < self.values.shape[axis] else None
 
 
 def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
@@ -67,11 +73,9 @@ def label_places(axes: Axes, table: Table) -> None:
     """Labels the chosen rows and columns of a table by name, or by number where only some are drawn, and its axes."""
     rows, columns = table.chosen
     for axis, places, number, angle in ((axes.yaxis, rows, 0, 0), (axes.xaxis, columns, 1, 90)):
-        names = table.names(number)
-        if names:
-            axis.set_ticks(range(len(places)), [literal(names[i]) for i in places], fontsize=SMALL, rotation=angle)
-        elif len(places) < table.values.shape[number]:
-            axis.set_ticks(range(len(places)), [str(i) for i in places], fontsize=SMALL, rotation=angle)
+        labels = table.places(number, places)
+        if labels:
+            axis.set_ticks(range(len(places)), labels, fontsize=SMALL, rotation=angle)
         else:
             axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
     axes.set_ylabel(symbol(table.dims[0]))

@@ -89,7 +89,8 @@ def figure_of_trajectory(
         label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
-        notes = [f"constant: {symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
+        constants = [f"{symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
+        notes = [f"constant: {', '.join(constants)}"] * bool(still)
         add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes, *dict.fromkeys(hidden)], legend_of(run.sizes[SEED]))
         figure.align_ylabels(axes)
         place_labels(figure, [label for label in ends if label])

@@ -134,7 +134,7 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
         case Status.BLOW_UP:
             where = f"{where} (step {h:.3g}), {what}"
             other = ", or find its time in the rescaled clock (--clock rescaled)" if problem.clocked else ""
-            return f"the solution runs to infinity at {where}; end the span before it{other}"
+            return f"the solution runs to infinity, as far as steps this short can tell, at {where}; end the span before it{other}"
         case Status.STEP_TOO_SMALL:
             return (
                 f"the step fell to {h:.3g} at {where}, {what}; the solution leaves the domain of the right-hand side or has a kink there: "

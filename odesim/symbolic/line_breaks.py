@@ -1,10 +1,11 @@
-"""Breaks a wide formula in LaTeX into lines: before a + or -, outside of brackets if that is enough."""
+"""Breaks a wide formula in LaTeX into lines: before +, -, "and" or the ranges of its indices, outside of brackets if that is enough."""
 
 import re
 from collections.abc import Callable, Iterator
 
 OPEN, CLOSE = r"\left. ", r" \right."  # brackets that are not seen, around the part of a line that lies in brackets of others
-SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] )")  # the space before a sign between two terms
+SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] |\\ \\(?:text|mathrm)\{and\})")  # the space before a sign between two terms, or "and"
+RANGES = r" \qquad "  # before the ranges of the indices, which end a formula
 TOKEN = re.compile(r"\\left\b|\\right\b|\\[a-zA-Z]+|\\.|[{}]")
 PIECE = re.compile(r"\\(?:dfrac|frac)|\\[a-zA-Z]+|\\.|[{}_^]|\s+|.", re.DOTALL)
 SCRIPT, WIDE = 0.7, {r"\sum": 1.6, r"\prod": 1.6, r"\qquad": 4.0, r"\quad": 2.0}  # widths in letters
@@ -24,8 +25,12 @@ def break_formula(text: str, width: Callable[[str], float], most: float) -> list
     return lines
 
 
-def places_to_break(text: str) -> Iterator[tuple[int, int]]:
-    """(place of the space before a sign, number of pairs of brackets around it), not inside of fractions, scripts and cases."""
+def places_to_break(text: str) -> Iterator[tuple[int, float]]:
+    """(place of a space, number of pairs of brackets around it), not inside of fractions, scripts, cases and ranges.
+
+    Before the ranges the number is 0.5: they stand alone rather than that brackets are broken.
+    """
+    text, mark, _ = text.partition(RANGES)
     signs, depth, braces, last = {m.start() for m in SIGN.finditer(text)}, 0, 0, 0
     for token in TOKEN.finditer(text):
         if braces == 0:
@@ -34,6 +39,8 @@ def places_to_break(text: str) -> Iterator[tuple[int, int]]:
         braces += {"{": 1, "}": -1, r"\begin": 1, r"\end": -1}.get(token[0], 0)
         last = token.end()
     yield from ((at, depth) for at in range(last, len(text)) if at in signs)
+    if mark:
+        yield len(text), 0.5
 
 
 def fill(text: str, places: list[int], width: Callable[[str], float], most: float) -> list[str]:

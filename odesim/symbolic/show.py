@@ -212,4 +212,4 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
 
     def _print_And(self, e: Any) -> str:
         parts = sorted(e.args, key=lambda a: (not isinstance(a, sp.Eq), str(a)))
-        return self._words("and").join(map(self._print, parts))
+        return f" {self._words('and')}".join(map(self._print, parts))

@@ -234,3 +234,16 @@ def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
         assert made["blow_up_t_"][0, 0] == pytest.approx(0.5, abs=1e-5)
     for model in odesim.list_models():
         assert not any(e.name.replace("-", "_").replace(" ", "_") == "blow_up" for e in load_model(model).events)
+
+
+def test_a_jump_to_rest_is_no_blow_up():
+    """v' = (10 - v) exp(v^2/2) stays below 10, but gets there within less time than t resolves; v' = exp(v^2/2) is one at the same pace."""
+    both = {"sizes": {"M": 1}, "initial": {"v": [1.0]}, "clock": "rescaled"}
+    found = odesim.integrate("joma.nonlinear", params={"mu": [10.0]}, **both)
+    assert found.status == "step_too_small" and "comes to rest" in found.message and not len(found.events["blow_up"])
+    assert "blow_up_error" not in found.attrs
+    assert odesim.integrate("joma.linear", params={"Delta": [1.0]}, **both).status == "blow_up"
+    members = odesim.ensemble(
+        "joma.nonlinear", params={"mu": np.array([[10.0], [2.0]])}, initial={"v": [1.0]}, clock="rescaled", span=(0, 1)
+    )
+    assert [members.attrs["status_names"][k] for k in members.status.values] == ["step_too_small", "ok"]

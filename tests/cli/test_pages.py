@@ -1,13 +1,15 @@
 """Pages of models as files: everything is on them, nothing is read from elsewhere, and no file of others is lost."""
 
 import re
+from typing import Any
 from xml.dom import minidom
 
 import pytest
-from sympy import Interval, Symbol, oo
+from sympy import Interval, Rational, Symbol, oo, sqrt
 
 from odesim.inputs.registry import list_models, load_model
-from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions
+from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
+from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, Sheets
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic.html import html_page
 from odesim.symbolic.page import page_of
@@ -74,6 +76,38 @@ def test_fractions_are_large_but_in_exponents():
     assert large_fractions(r"\frac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \frac{1}{2}") == (
         r"\dfrac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \dfrac{1}{2}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"\left(s - a_{i}^{2}\right)^{2}", "(s - a_{i}^{2})^{2}"),
+        (r"\left|{p - \pi}\right|", r"|{p - \pi}|"),
+        (r"\left. - b\right) \leftarrow \left\{c\right\}", r" - b) \leftarrow \{c\}"),
+        (r"\left(\frac{a}{\left(b\right)} + \left(c\right)\right)", r"\left(\frac{a}{(b)} + (c)\right)"),
+    ],
+)
+def test_brackets_around_letters_are_not_scaled(text: str, plain: str) -> None:
+    """Those around a fraction are."""
+    assert plain_brackets(text) == plain
+
+
+def test_plain_brackets_are_as_high_as_letters() -> None:
+    """At a high resolution, where sizes are not rounded; those of \\left and \\right are lower."""
+    from matplotlib import rc_context
+    from matplotlib.mathtext import MathTextParser
+
+    parser: Any = MathTextParser("path")
+    with rc_context(STYLE):
+        scaled, plain, letter = (parser.parse(f"${text}$", 1440)[1] for text in (r"\left(a\right)", plain_brackets(r"\left(a\right)"), "f"))
+    assert scaled < letter <= plain
+
+
+def test_high_roots_are_powers() -> None:
+    """matplotlib puts the index of a root on the sign before it."""
+    x, y = Symbol("x"), Symbol("y")
+    assert MathtextPrinter().doprint((x / y) ** Rational(1, 4)) == r"\left(\frac{x}{y}\right)^{1/4}"
+    assert MathtextPrinter().doprint(sqrt(x) + y ** Rational(-1, 3)) == r"\sqrt{x} + \frac{1}{y^{1/3}}"
 
 
 def test_show_writes_pages(folder, odesim):

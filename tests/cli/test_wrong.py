@@ -56,7 +56,7 @@ TABLE = {
     "no model": ("integrate", "integrate needs MODEL"),
     "no value": (f"{JOMA} --set", "'--set' requires an argument"),
     "no format": ("export run.zarr", "export needs --to csv|nc|parquet, or --out FILE"),
-    "no format of a name": ("export run.zarr --out run.xlsx", "export needs --to csv|nc|parquet, or --out FILE"),
+    "no format of a name": ("export run.zarr --out run.xlsx", "or --out FILE with one of these extensions, not 'run.xlsx'"),
     "two models": (f"{JOMA} joma.linear", "unexpected extra argument"),
     # files without an end
     "device as a model": ("integrate /dev/zero", "'/dev/zero' is a device, not a file"),

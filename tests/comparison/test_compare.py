@@ -199,7 +199,7 @@ def test_what_is_no_number_does_not_pass(training):
         ("topics.reduced", {"task": "topics"}, "init is normal, not symmetric"),
         ("classics.committee", {"task": "committee", "map": "discrete", "settings": {"N": 9}}, "has no discrete map"),
         ("scan_snap.full", {"task": "scan_snap", "observables": ["entrpy"]}, "no observable 'entrpy' in both.*did you mean 'entropy'"),
-        ("scan_snap.full", {"task": "scan_snap", "align": ["q"]}, "no axis 'q'"),
+        ("scan_snap.full", {"task": "scan_snap", "align": ["q"], "steps": 10**7}, "no axis 'q'.*choose from"),  # before the training
         ("scan_snap.full", {"task": "scan_snap", "steps": 0}, "nothing to compare"),
         ("scan_snap.full", {"task": "scan_snap", "settings": {"optimizer": "adam"}}, "the optimizer is adam, not sgd or momentum"),
         ("scan_snap.symmetric", {"task": "scan_snap", "settings": {"init": "torch"}}, "init is torch, not zero"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, Range, Sum, exp, oo, symbols
+from sympy import Interval, Piecewise, Range, Sum, exp, oo, symbols
 
 import odesim
 from odesim.base.memo import Memo
@@ -28,7 +28,7 @@ def slope(t, states, derivatives, params):
 
 @cache
 def decay() -> System:
-    """x = exp(-a t), with a sum, an array, a number of time alone, an integer's power, and a function of numpy."""
+    """x = exp(-a t), with a sum, an array, a number of time alone, an integer's power, a part, and a function of numpy."""
     return System(
         name="test.observed",
         source=Source("none", "test"),
@@ -43,6 +43,7 @@ def decay() -> System:
             "log": exp(-a[m] * time) - x[m],
             "clock": 2 * time,
             "power": x[0] ** k,
+            "part": Piecewise((x[0], x[0] > 0)),  # not a number elsewhere
             "slope": slope,
         },
     )
@@ -117,7 +118,7 @@ def test_what_is_asked_for_is_kept():
 @pytest.mark.parametrize(
     ("observe", "words"),
     [
-        ("totl", "no observable 'totl' in test.observed; choose from all, clock, log, power, slope, total; did you mean 'total'"),
+        ("totl", "no observable 'totl' in test.observed; choose from all, clock, log, part, power, slope, total; did you mean 'total'"),
         (["total", 3], "observe takes names, such as .*, not 3"),
         (7, "observe takes names, such as .*, not 7"),
     ],

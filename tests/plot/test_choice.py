@@ -145,7 +145,8 @@ def test_zipped_numbers_are_named_on_the_axis():
 WRONG = {
     "name": (Choice(var=("vv",)), "no stored state or observable 'vv' in my.grid; choose from gap, v; did you mean 'v'?"),
     "index": (Choice(var=("v",), index=(3,)), "index 3 is outside v, whose shape is (3): choose 0 to 2"),
-    "axes of an index": (Choice(var=("gap",), index=(0,)), "index 0 has 1 number, and gap has 0 axes"),
+    "index of a number": (Choice(var=("gap",), index=(0,)), "index 0 has 1 number, and gap is one number without an index"),
+    "axes of an index": (Choice(var=("v",), index=(0, 1)), "index 0,1 has 2 numbers, and v has 1 axis"),
     "time": (Choice(at=7.0), "at = 7 is outside the saved times, which go from 0 to 2"),
     "x": (Choice(x="nu"), "no varied number (x) 'nu' in my.grid; choose from mu, time, v_start; did you mean 'mu'?"),
     "x with an index": (Choice(x="mu[0]"), "x = 'mu[0]' is not one number of mu"),

@@ -156,8 +156,8 @@ def test_the_title_counts_every_status():
 
 
 def test_components_that_are_not_shown_are_said():
-    """5 of 30; nothing is said of few."""
-    assert figure_of_ensemble(walkers(components=30)).axes[0].get_title(loc="right") == "5 of 30"
+    """5 of 30 components; nothing is said of few."""
+    assert figure_of_ensemble(walkers(components=30)).axes[0].get_title(loc="right") == "5 of 30 components"
     assert figure_of_ensemble(walkers(components=3)).axes[0].get_title(loc="right") == ""
 
 

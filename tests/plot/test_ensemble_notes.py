@@ -69,7 +69,7 @@ def test_a_curve_and_a_band_count_components(over):
     times = 3 if over == "time" else 1
     choice = Choice(x="time") if over == "time" else Choice()
     axes = figure_of_ensemble(grid(16, times, one=True), choice).axes[0]
-    assert axes.get_title(loc="right") == "5 of 16" and curves(axes) == 5
+    assert axes.get_title(loc="right") == "5 of 16 components" and curves(axes) == 5
     figure = figure_of_ensemble(grid(3, times, one=True, equal=True), choice)
     assert curves(figure.axes[0]) == 1 and "equal components of $x$ are drawn once" in notes_of(figure)
 
@@ -94,6 +94,16 @@ def test_groups_of_neighbours_are_said():
     assert not any("groups" in note for note in notes_of(figure_of_ensemble(grid(one=True), Choice(x="a"))))
 
 
+@pytest.mark.parametrize("one", [True, False], ids=["curve", "map"])
+def test_a_constant_is_a_note(one):
+    """An observable that is -0 in all members has no panel, unless it was asked for."""
+    run = grid(one=one)
+    run["y"] = -0.0 * run["y"]
+    figure = figure_of_ensemble(run)
+    assert "constant: $y$ = 0" in notes_of(figure) and not any(axes.get_ylabel() == "$y$" for axes in figure.axes)
+    assert "constant: $y$ = 0" not in notes_of(figure_of_ensemble(run, Choice(var=("y",))))
+
+
 def test_the_title_names_the_number_by_which_members_were_chosen():
     """Of a grid of a and b: b = -1 alone; of one member neither, which its label would repeat."""
     cut = unstack(grid()).sel(b=-1.0)
@@ -106,7 +116,7 @@ def test_a_map_ends_at_the_tolerances(attrs):
     """Logarithmic colours of an observable begin at FLOOR, and cells below are pale; with a fixed step all have one."""
     figure = figure_of_ensemble(grid(**attrs), Choice(var=("y",)))
     (mesh,) = [found for found in figure.axes[0].collections if isinstance(found, QuadMesh)]
-    assert isinstance(mesh.norm, LogNorm)
+    assert isinstance(mesh.norm, LogNorm) and mesh.norm.vmin is not None
     shown = np.ma.asarray(mesh.get_array()) >= mesh.norm.vmin
     floor = 0.0 if attrs else FLOOR
     np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)

@@ -1,6 +1,7 @@
 """Names as symbols: what the model's LaTeX shows, words as they stand."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import sympy as sp
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import list_models, load_model
-from odesim.plot.labels import alike, symbol
+from odesim.plot.labels import alike, end_labels, place_labels, symbol
+from odesim.plot.style import few_ticks, new_figure, project_style
 
 
 def bare(text: str) -> str:
@@ -27,6 +29,35 @@ def test_a_symbol_is_that_of_the_models_latex(model):
         assert shown.startswith("$") or len(name) > 1
         if shown.startswith("$"):
             assert bare(symbol(name, ("l", "k"))).startswith(bare(shown))
+
+
+@pytest.mark.parametrize("last", [1.0, 9.7, 10.0, 10000.0, 0.00025])
+@pytest.mark.parametrize("width", [14.0, 20.0, 40.0])
+def test_labels_of_ticks_do_not_touch(width, last):
+    """A narrow panel keeps at least one tick, a wide one all that it had."""
+    with project_style():
+        figure = new_figure(20.0, width=width)
+        axes = figure.add_subplot()
+        axes.set_xlim(0, last)
+        few_ticks(axes)
+        before = [label.get_text() for label in axes.get_xticklabels()]
+        place_labels(figure, [])
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert boxes and all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
+    assert width < 40 or before == [label.get_text() for label in axes.get_xticklabels()]
+
+
+@pytest.mark.parametrize(("last", "begins"), [(None, 1.0), (6.0, 0.6), (10.0, 1.0)])
+def test_leaders_begin_where_the_curves_end(last, begins):
+    """At the right edge (their gap to it is half a millimetre), or at an earlier end."""
+    with project_style():
+        figure = new_figure(30.0)
+        axes = figure.add_subplot()
+        axes.set(xlim=(0, 10), ylim=(0, 1))
+        labels = end_labels(axes, ["a", "b"], [0.2, 0.8], last)
+        place_labels(figure, [labels])
+    for tick, end in zip(labels.ticks, (0.2, 0.8), strict=True):
+        assert np.asarray(tick.get_xydata())[0] == pytest.approx([begins, end], abs=0.02)
 
 
 @pytest.mark.parametrize(

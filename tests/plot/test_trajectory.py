@@ -37,6 +37,7 @@ CASES = {
     "seeds and arrays": run(9999, 8, 2.5, entropy=(2,), c=(3, 29)),
     "a map": run(2000, 2, 2.9, entropy=(20,), z=()),
     "more than fit": run(100, 3, 0.1, **{f"x{i}": () for i in range(9)}),
+    "rows by number": run(100, 2, 0.1, Y=(340, 802)),
     "attention to words": run(100, 3, 0.1, entropy=(6,), c=(6, 90), Z=(2, 90)),
 }
 
@@ -51,7 +52,7 @@ def test_legible(name):
     assert figure.get_suptitle() == f"some_task (net), {'seed 7' if count == 1 else f'{count} seeds'}"
     entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert entries == (["mean of seeds", *["middle half"] * (count >= 8), "range"] if count > 1 else [])
-    assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words"))
+    assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words", "rows by number"))
     assert ("not shown: x7, x8" in said) is (name == "more than fit")
     assert has_no_hole(figure)
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
@@ -137,6 +138,8 @@ def test_a_constant_has_no_panel():
     figure = figure_of_trajectory(case)
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "other"]
     assert "constant: still = 0.5" in notes(figure)
+    case["p_least"] = case["still"] / 2
+    assert r"constant: still = 0.5, $p_{\mathrm{least}}$ = 0.25" in notes(figure_of_trajectory(case))
 
 
 @pytest.mark.parametrize(("change", "drawn"), [(1e-13, False), (1e-10, True)])

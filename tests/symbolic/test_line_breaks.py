@@ -14,6 +14,8 @@ FORMULAS = {
     "fractions": " + ".join([FRACTION] * 6),
     "cases": r"x = \begin{cases} a + b & \text{for}\: c > 0 \\ d + e & \text{otherwise} \end{cases} + f + g + h + i + j + k + l",
     "unary": r"x = - a - \left(- b + c\right) - d + e + f + g + h + i",
+    "ranges": r"x = a + b + c + d + e + f \qquad i = 0, \dots, M - 1,\; j = 0, \dots, N - 1",
+    "conditions": r"a + b \leq 0 \ \text{and}\ \left(c - d + e\right)^{2} \leq 0 \ \text{and}\ f \geq 0",
     "scripts": r"v^{a + b + c + d + e + f + g + h + i + j} + x",
 }
 
@@ -29,12 +31,19 @@ def test_lines_are_the_formula(name: str, most: float) -> None:
         assert line.count(r"\left") == line.count(r"\right")
         assert line.count("{") == line.count("}")
         assert line.count(r"\begin") == line.count(r"\end")
-    assert all(re.match(r"[+-] ", line) for line in plain[1:])
+    assert all(re.match(r"[+-] |\\qquad |\\ \\text", line) for line in plain[1:])
     assert len(lines) == 1 or max(map(letters, plain)) < letters(text)
 
 
 def test_only_wide_formulas_are_broken() -> None:
     assert break_formula("a + b", letters, 100.0) == ["a + b"]
+
+
+def test_ranges_are_whole() -> None:
+    """They stay with the last term if the formula can be broken before it, outside of brackets; else they stand alone."""
+    ranges = r"\qquad i = 0, \dots, M - 1"
+    assert break_formula(f"x = a + b + c {ranges}", letters, 22.0) == ["x = a + b", f"+ c {ranges}"]
+    assert break_formula(rf"x = \left(a + b\right) c {ranges}", letters, 22.0) == [r"x = \left(a + b\right) c", ranges]
 
 
 def test_brackets_are_broken_only_if_that_is_necessary() -> None:

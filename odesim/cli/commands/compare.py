@@ -92,9 +92,9 @@ def compare_command(
     corr    correlation over times and components
     rel L2  |training - theory| / |theory|; sup: the largest difference
     scale   factor by which the theory fits the training best
-    shift   how much later, in time, training is half way from its first to
-            its last value; worst: of the component that is most out of step
-    spread  the difference in standard errors over the seeds; of several seeds
+    shift   how much later than the theory the training is half way from its
+            first to its last value; worst: the largest of all components
+    spread  the difference in standard errors; only with several seeds
 
     A second table gives the time until which both agree to a tenth. For
     positive observables that span a decade, it also gives the root mean square

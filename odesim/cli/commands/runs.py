@@ -160,8 +160,9 @@ def chosen_format(form: str | None, out: Path | None) -> str:
     """The format of the export: the one given, or that of the file's extension. Raises UsageError if there is none, or if they differ."""
     ending = out.suffix[1:].lower() if out else ""
     if form is None and ending not in FORMATS:
+        wrong = f", not {str(out)!r}" if out else ""
         raise click.UsageError(
-            f"export needs --to {'|'.join(FORMATS)}, or --out FILE with one of these extensions", click.get_current_context()
+            f"export needs --to {'|'.join(FORMATS)}, or --out FILE with one of these extensions{wrong}", click.get_current_context()
         )
     if form is not None and ending in FORMATS and ending != form:
         raise click.UsageError(f"--to is {form}, and --out is a file of {ending}: choose one", click.get_current_context())

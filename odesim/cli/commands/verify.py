@@ -16,8 +16,8 @@ from odesim.cli.output.tables import echo
 def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_json: bool, quiet: bool) -> int:
     """Check a claim, the claims of a model or of a family, or all: each is a statement of a paper and a run that shows whether it holds.
 
-    A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict; a verdict
-    that differs from it: exit code 3.
+    A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
+    if a check gives another one, the exit code is 3.
     """
     from odesim.claims.ledger import choose_claims
     from odesim.cli.outcome import DONE, STOPPED

@@ -134,25 +134,36 @@ def errors(at: Any) -> None:
         if used == 0.0:
             continue
         add_slopes(at, weights, stages)
+        e = doubles(sum_at(at))
+        for i in range(n):
+            for l in range(LANES):
+                e[i * LANES + l] *= h[l]  # before the squares: that of a step below 1e-154 is lost
         norms(at, sum_at(at), state_at(at), new_at(at))
         for l in range(LANES):
-            x = h[l] * h[l] * total[l] / n
+            x = total[l] / n
             if row == 0:
                 first[l], error[l] = x, math.sqrt(x)
             elif x != 0.0:
                 error[l] = first[l] / math.sqrt(first[l] + 0.01 * x)
     if doubles(at[E])[at[LAST]] == 0.0:
-        spoil(at, slope_at(at, at[LAST]))
+        spoil(at, at[LAST], False)
 
 
 @helper
-def spoil(at: Any, rows: int) -> None:
-    """Sets ERROR to NaN in lanes where one of N rows is not finite."""
-    x, error = doubles(rows), lane_row(at, ERROR)
+def spoil(at: Any, s: int, saving: bool) -> None:
+    """Sets ERROR to NaN in lanes that would accept their step, where derivative s is not finite. saving: where a saved time is within it.
+
+    A step that is rejected anyway keeps its error, and with it the next step: as in a single run, and whatever other lanes do.
+    """
+    x, error, total, after, new = doubles(slope_at(at, s)), lane_row(at, ERROR), lane_row(at, TOTAL), lane_row(at, NEXT), lane_row(at, NEW)
+    for l in range(LANES):
+        total[l] = 0.0
     for i in range(at[N]):
         for l in range(LANES):
             y = x[i * LANES + l]
-            error[l] += y - y
+            total[l] += y - y
+    for l in range(LANES):
+        error[l] += total[l] if error[l] <= 1.0 and (after[l] < new[l] or not saving) else 0.0
 
 
 @helper
@@ -203,12 +214,7 @@ def more_stages(at: Any) -> None:
     if due > 0:
         for s in range(at[LAST] + 1, at[ROWS_ALL]):
             stage(at, s)
-            keep = lane_row(at, FIRST_TOTAL)
-            for l in range(LANES):
-                keep[l] = error[l]
-            spoil(at, slope_at(at, s))
-            for l in range(LANES):
-                error[l] = error[l] if after[l] < new[l] else keep[l]
+            spoil(at, s, True)
 
 
 @helper
