@@ -2,7 +2,8 @@
 
 Stands beside Theorems 1 and 3 of li2024promises, which has no such pictures: a, the gap of k masked tokens of 64, Curie-Weiss, with
 k/n of independent tokens; b, n gap_1 is flat below the critical coupling, falls as n^(-1/2) at it and exponentially above it; c, eight
-signs from the worst start, with the slope of the gap; d, where a decoder ends that draws the masked tokens independently.
+signs from the worst start, total variation with the slope of the gap, and KL; d, where a decoder ends that draws the masked tokens
+independently.
 """
 
 import numpy as np
@@ -71,10 +72,11 @@ def draw(ds: xr.Dataset) -> Figure:
         sizes.minorticks_off()
         for j, k in enumerate(ds.k.values):
             times.plot(ds.t, ds.TV.sel(k=k), color=CATEGORIES[j], ls=DASHES[j], label=f"k = {k}")
+            times.plot(ds.t, ds.KL.sel(k=k), color=CATEGORIES[j], lw=0.5)
             anchor = int(np.argmax(ds.TV.sel(k=k).values < 0.2))
             slope = float(ds.TV.sel(k=k)[anchor]) * np.exp(-float(ds.rate.sel(k=k)) * (ds.t - ds.t[anchor]))
             times.plot(ds.t[anchor:], slope[anchor:], color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        times.set(yscale="log", ylim=(1e-8, 1e3), xlabel="t, redraws of k tokens", ylabel="total variation")
+        times.set(yscale="log", ylim=(1e-8, 1e3), xlabel="t, redraws of k tokens", ylabel="total variation; thin: KL")
         for j, J in enumerate(ds.J.values):
             parallel.plot(ds.drawn, ds.parallel.sel(J=J), color=CATEGORIES[j], ls=DASHES[j], marker=MARKERS[j], ms=3, label=f"J = {J:g}")
         parallel.set(xlabel="k tokens drawn independently, n = 4", ylabel="total variation at the end", ylim=(-0.03, 1))
@@ -106,6 +108,9 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     ]  # fmt: skip
     features += [
         Feature("saved times at which masking more is further from the target", float((ds.TV.diff("k").values > 1e-12).sum()), 0.0, 0.0),
+        Feature("the same of KL", float((ds.KL.diff("k").values > 1e-12).sum()), 0.0, 0.0),
+        # 10 times the tolerance of the run
+        Feature("saved times at which TV or KL rises", float(sum((ds[x].diff("t").values > 1e-9).sum() for x in ("TV", "KL"))), 0.0, 0.0),
         Feature("gaps above k/n", float((ds.gap > ds.masked / 64 + 1e-12).sum()), 0.0, 0.0),
     ]
     for k in (1, 2):

@@ -103,7 +103,10 @@ def draw(ds: xr.Dataset) -> Figure:
 def expected(ds: xr.Dataset) -> list[Feature]:
     """SGD on the flow, the leak of every length, norms of another program, and Adam's norm without attention."""
     late = ds.copied.isel(leak_step=slice(-10, None)).mean("leak_step")
+    # in the middle of the second stage, whose time depends on the documents that come
+    end = [Feature("10 topics: |W_K| at step 4000", float(ds.many_norm_W_K[-1]), 11.9, 1.5, SCRIPT)] if ds.step[-1] == 4000 else []
     return [
+        *end,
         Feature("|W_V| at the end, SGD over the flow", float(ds.sgd_norm_W_V[-1] / ds.flow_norm_W_V[-1]), 1.0, 0.1),
         Feature("ln |W_K|, largest distance of SGD and flow", float(np.abs(np.log(ds.sgd_norm_W_K / ds.flow_norm_W_K)).max()), 0.0, 0.15),
         Feature(

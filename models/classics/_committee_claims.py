@@ -1,4 +1,4 @@
-"""What is stated of a student that learns a two-layer teacher online: numbers of another integrator, a plateau, finite dimensions."""
+"""What is stated of a student that learns a two-layer teacher online: numbers of another program, a plateau, finite dimensions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -74,7 +74,7 @@ def finite_dimensions() -> Iterable[Measurement]:
 COMMITTEE = (
     Claim(
         "classics.committee_errors",
-        Source(PAPER, "eqs. S12 to S32", "numbers of the authors' integrator"),
+        Source(PAPER, "eqs. S12 to S32", "numbers of an independent script, which the authors' integrator approaches"),
         "classics.committee, K = M = 2: first layer alone, and both",
         ("classics.committee",),
         Statement("the equations give e_g of a plateau and of specialisation", errors, Verdict.HOLDS, "half a unit of the last digit"),

@@ -54,7 +54,7 @@ def chain(name: str, where: str, law: Build, own: tuple[Param, ...], *, states: 
         ),
         initial={pi[x]: KroneckerDelta(x, 0)},
         sizes=states,
-        span=(0.0, 100.0),
+        span=(0.0, 400.0),
         time="redraws",
         observables={"TV": distance(pi, p), "KL": divergence(pi, p), "mean": over(Sum, f[x] * pi[x], (x, S))},
         display={"TV": distance(pi, p), "KL": divergence(pi, p)},

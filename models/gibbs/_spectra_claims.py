@@ -115,6 +115,9 @@ def late_rate() -> Iterable[Measurement]:
     yield Measurement("slope from 20 to 60", slopes[1], 0.01008, 5e-7)
     yield Measurement("gap", rate, 0.009967, 5e-7)
     yield Measurement("slope at late times", slopes[3], rate, 1e-7)
+    ends = odesim.integrate("gibbs.master", save=[0, 100, 400], **FINE).y["pi"][1:, [0, 63]]
+    for t, (down, up), want in zip((100, 400), ends, (0.38, 0.96), strict=True):
+        yield Measurement(f"all +1 over all -1 at t = {t}", up / down, want, 5e-3)
 
 
 GAPS = {0.5: (0.5413, 0.5218, 0.5113, 0.5057), 1: (0.1796, 0.1295, 0.0932, 0.0669), 1.5: (0.02581, 0.003927, 1.034e-4, 6.72e-8)}

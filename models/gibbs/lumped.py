@@ -2,8 +2,8 @@
 
 pi[m] is the probability of m ones; every sequence with m ones has the weight exp(log_w[m]). dpi/dt = pi (P_k - 1), where P_k hides k of
 the tokens, ones and zeros as they come, and draws how many of them are ones, given the rest. The default is the Curie-Weiss law of
-coupling b: for b < 1 it mixes in n redraws, for b > 1 it has two modes, and k tokens at once leave one sooner than one by one, though
-after exponentially many redraws all the same. gibbs.lumped:MIXTURE mixes two laws of independent tokens.
+coupling b: for b < 1 it relaxes in about n / (1 - b) redraws. For b > 1 it has two modes, and k tokens at once leave one sooner than one
+by one, though after exponentially many redraws all the same. gibbs.lumped:MIXTURE mixes two laws of independent tokens.
 
 Assumed: the target does not change when tokens change places, the law of masked tokens is exact, and they are drawn together.
 """

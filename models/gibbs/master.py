@@ -2,10 +2,10 @@
 
 pi[x] is the probability of sequence x. dpi/dt = pi Q with Q = P_k - 1, one event per unit of time: linear, and pi goes to the target p
 at the rate of the gap of P_k. The more tokens are masked, the larger the gap. The default target is that of n = 6 signs, all pairs of
-them with coupling J: from all -1 it takes 100 redraws until all +1 are as likely. Other targets: gibbs.master:ISING (couplings, fields),
-MIXTURE (of two laws of independent tokens), TWO_POINTS and DIRICHLET (any law, by its seed); or p as a table.
+them with coupling J: from all -1, all +1 are .38 as likely as all -1 after 100 redraws, .96 after 400. Other targets: gibbs.master:ISING
+(couplings, fields), MIXTURE (of two laws of independent tokens), TWO_POINTS and DIRICHLET (any law, by its seed); or p as a table.
 
-Assumed: the law of the masked tokens given the others is exact, and they are drawn together (gibbs.parallel draws one by one).
+Assumed: the law of the masked tokens given the others is exact, and they are drawn together (gibbs.parallel draws each by itself).
 """
 
 from functools import cache, partial

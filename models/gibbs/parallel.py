@@ -1,4 +1,4 @@
-"""Parallel decoding as a chain in continuous time: masked tokens are drawn one by one, each from its own law given those not masked.
+"""Parallel decoding as a chain in continuous time: masked tokens are drawn each by itself, from its law given those not masked.
 
 dpi/dt = pi (Ptilde_k - 1). For k = 1 this is gibbs.master. For k > 1 it forgets how masked tokens depend on each other, and pi goes to a
 law s other than the target p: two signs of correlation rho, both masked, end as independent ones, at a total variation of |rho| / 2

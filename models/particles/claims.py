@@ -1,6 +1,7 @@
 """What is stated of attention as particles on a sphere: reductions to one number, clusters and how long they live; and what holds."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -8,19 +9,13 @@ from scipy.special import ive
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.particles._crowd_claims import CROWDS, tokens
 from odesim.models.particles._other_claims import OTHERS
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
 UPPER = np.triu_indices(32, 1)
-
-
-def tokens(gram: np.ndarray, d: int) -> np.ndarray:
-    """Tokens (n, d) with these inner products, by their eigenvectors."""
-    values, vectors = np.linalg.eigh(gram)
-    x = vectors * np.sqrt(np.maximum(values, 0))
-    return np.hstack([x, np.zeros((len(x), d - x.shape[1]))]) if d > x.shape[1] else x[:, -d:]
 
 
 def equal_products() -> Iterable[Measurement]:
@@ -35,16 +30,28 @@ def equal_products() -> Iterable[Measurement]:
         yield deviation(f"products from {gamma:g}, beta = {beta:g}", run.observables["product"][:, i, j], want, 1e-7)
 
 
-TIMES = ((0.1, 1.76, 5.20), (1, 1.82, 5.28), (2, 2.00, 5.46), (4, 3.44, 6.96), (6, 12.37, 16.00), (8, 69.58, 73.45), (9, 174.66, 178.74))
+TIMES = {
+    32: ((0.1, 1.76, 5.20), (1, 1.82, 5.28), (2, 2.00, 5.46), (4, 3.44, 6.96), (6, 12.37, 16.00), (8, 69.58, 73.45), (9, 174.66, 178.74)),
+    128: ((0.1, 2.44, 5.89), (1, 2.46, 5.91), (2, 2.53, 5.98), (4, 3.10, 6.57), (6, 6.86, 10.36), (8, 31.91, 35.47), (9, 78.99, 82.60)),
+}
+AT_30: dict[tuple[int, float], tuple[float, float]] = {
+    (32, 8): (0.0313, 5e-5),
+    (32, 9): (0.00860, 5e-6),
+    (128, 8): (0.205, 5e-4),
+    (128, 9): (0.0128, 5e-5),
+}
 
 
 def times_to_merge() -> Iterable[Measurement]:
-    """When the common product of 32 tokens passes 1/2 and 1 - 1e-3, and its slope at the start."""
-    for beta, half, end in TIMES:
-        events = ["half: gamma - 0.5", "end: gamma - 0.999"]
-        run = odesim.integrate("particles.gamma", params={"beta": beta}, span=(0, end + 5), save=2, events=events, **FINE)
-        for name, t in (("half", half), ("end", end)):
-            yield Measurement(f"{name} at beta = {beta:g}", run.events[name][0]["t"], t, 0.01)
+    """When the common product of 32 and of 128 tokens passes 1/2 and 1 - 1e-3, and where it is at t = 30."""
+    for n, rows in TIMES.items():
+        for beta, half, end in rows:
+            given: dict[str, Any] = {"params": {"beta": beta, "n": n}, "events": ["half: gamma - 0.5", "end: gamma - 0.999"]}
+            run = odesim.integrate("particles.gamma", span=(0, end + 5), save=[0, min(30, end), end + 5], **given, **FINE)
+            for name, t in (("half", half), ("end", end)):
+                yield Measurement(f"{name} at n = {n}, beta = {beta:g}", run.events[name][0]["t"], t, 0.01)
+            if (n, beta) in AT_30:
+                yield Measurement(f"product at t = 30, n = {n}, beta = {beta:g}", run.y["gamma"][1], *AT_30[n, beta])
 
 
 def two_clusters() -> Iterable[Measurement]:
@@ -63,7 +70,16 @@ def two_clusters() -> Iterable[Measurement]:
 def growth() -> Iterable[Measurement]:
     """How fast a wave of k crests grows among 256 evenly spread tokens."""
     even = 2 * np.pi * np.arange(256) / 256
-    for beta, k, digits in ((9, 1, 0.10474), (9, 2, 0.35134), (9, 3, 0.59135), (9, 4, 0.70450), (9, 5, 0.66417), (4, 3, 0.66439)):
+    for beta, k, digits in (
+        (9, 1, 0.10474),
+        (9, 2, 0.35134),
+        (9, 3, 0.59135),
+        (9, 4, 0.70450),
+        (9, 5, 0.66417),
+        (9, 6, 0.52244),
+        (4, 3, 0.66439),
+        (1, 1, 0.44639),
+    ):
         wave = np.sin(k * even)
         start = {"theta": even + 1e-6 * wave}
         run = odesim.integrate("particles.circle", params={"beta": beta}, initial=start, span=(0, 0.5), save=2, **FINE)
@@ -81,13 +97,17 @@ def one_cluster() -> Iterable[Measurement]:
     yield Measurement("rate at which 1 - product falls", np.log((1 - products[2]).max() / (1 - products[3]).max()), 2.0, 1e-3)
 
 
-def energy(V: np.ndarray) -> Iterable[Measurement]:
-    """The largest fall of the mean of exp(beta (<x_i, x_j> - 1)) between saved times."""
-    run = odesim.integrate("particles.sphere", params={"beta": 2, "V": V[None]}, sizes={"n": 12}, span=(0, 6), save=61, **FINE)
-    means = np.exp(2 * (run.observables["product"] - 1)).mean(axis=(1, 2))
-    yield Measurement("largest fall", -np.diff(means).min(), 0.0, 1e-9, "<=")
+def energy(V: np.ndarray, K: np.ndarray, name: str) -> Iterable[Measurement]:
+    """The largest fall of the mean of exp(beta (x_i K x_j - 1)) between saved times; Q is the identity."""
+    run = odesim.integrate(
+        "particles.sphere", params={"beta": 2, "V": V[None], "K": K[None]}, sizes={"n": 12}, span=(0, 6), save=61, **FINE
+    )
+    x = run.y["x"]
+    means = np.exp(2 * (x @ K @ x.swapaxes(1, 2) - 1)).mean(axis=(1, 2))
+    yield Measurement(f"{name}: largest fall", -np.diff(means).min(), 0.0, 1e-9, "<=")
 
 
+SYMMETRIC = np.array([[1.0, 0.4, -0.3], [0.4, -0.8, 0.5], [-0.3, 0.5, 0.6]])
 TURN = np.array([[0.0, -3.0, 1.0], [3.0, 0.0, -2.0], [0.5, 1.0, -1.0]])
 CLAIMS = (
     Claim(
@@ -105,7 +125,7 @@ CLAIMS = (
     Claim(
         "particles.times_to_merge",
         Source(PAPER, "eq. SA", "equal inner products"),
-        "particles.gamma from orthogonal tokens, n = 32, to gamma = .5 and 1 - 1e-3",
+        "particles.gamma from orthogonal tokens, n = 32 and 128, to gamma = .5 and 1 - 1e-3",
         ("particles.gamma",),
         Statement("tokens merge at once for small beta, after exp(beta) / n for large", times_to_merge, Verdict.HOLDS, "the recorded grid"),
     ),
@@ -148,16 +168,17 @@ CLAIMS = (
     Claim(
         "particles.energy",
         Source(PAPER, "eq. SA", "the interaction energy"),
-        "particles.sphere, n = 12, beta = 2, V = I and a V that turns",
+        "particles.sphere, n = 12, beta = 2, V = I, V = K symmetric, and a V that turns",
         ("particles.sphere",),
         Statement(
-            "the interaction energy sum_ij exp(beta <x_i, x_j>) rises",
-            lambda: energy(np.eye(3)),
+            "the interaction energy sum_ij exp(beta <Q x_i, K x_j>) rises",
+            lambda: chain(energy(np.eye(3), np.eye(3), "V = I"), energy(SYMMETRIC, SYMMETRIC, "V symmetric")),
             Verdict.HOLDS_WHEN,
             "10 times the relative tolerance of the run",
             when="V is the identity, or symmetric and equal to Q^T K",
-            otherwise=lambda: energy(TURN),
+            otherwise=lambda: energy(TURN, np.eye(3), "V that turns"),
         ),
     ),
+    *CROWDS,
     *OTHERS,
 )

@@ -156,6 +156,37 @@ def test_recorded_numbers_of_another_integrator():
     assert e_g.mean() == pytest.approx(0.0416002995, abs=3 * error) and error < 0.02 * 0.0416
 
 
+def ends_of_plateaus(N: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """When e_g first falls below .01, of trainings (seeds,) from normal weights and of the equations from the same starts, to .5."""
+    asked: dict[str, Any] = {"settings": {"N": N, "init": "normal"}, "seeds": range(seeds), "steps": 200 * N, "save": 401}
+    found = odesim.compare("classics.committee", task="committee", **asked)
+    training, theory = (np.argmax(rows["e_g"] < 0.01, axis=1) / 2 for rows in (found.training, found.theory))
+    assert training.min() > 0 and theory.min() > 0
+    return training, theory
+
+
+@pytest.mark.slow
+def test_plateaus_end_later_by_the_logarithm_of_the_dimension():
+    """N = 30, 100, 300, 64 seeds: the mean end against ln N, beside the equations' and, from R of order N^(-1/2), half their delay.
+
+    From R of 1e-3, 1e-4 and 1e-5 the equations' plateau grows by 6.55 for each factor of e in N. Three standard errors.
+    """
+    x, ends = np.log([30, 100, 300]), [ends_of_plateaus(N, 64) for N in (30, 100, 300)]
+    training, theory = (np.array([pair[k].mean() for pair in ends]) for k in (0, 1))
+    errors = np.array([a.std(ddof=1) / 8 for a, _ in ends])
+    paired = np.array([(a - b).std(ddof=1) / 8 for a, b in ends])
+    assert np.all(np.abs(training - theory) < 3 * paired)
+    weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    assert weights @ training == pytest.approx(6.55, abs=3 * float(np.hypot.reduce(weights * errors))) and weights @ training > 2
+
+
+def test_a_plateau_ends_when_the_equations_say():
+    """As above, quickly: N = 30, 24 seeds."""
+    training, theory = ends_of_plateaus(30, 24)
+    off = training - theory
+    assert abs(off.mean()) < 3 * off.std(ddof=1) / np.sqrt(24) and 20 < training.mean() < 90
+
+
 @pytest.mark.parametrize("values", [{"activation": "relu"}, {"batch": 2}, {"momentum": 0.5}, {"optimizer": "adam"}], ids=str)
 def test_no_theory_where_none_holds(values):
     """No System is named where one of its assumptions fails."""
