@@ -238,7 +238,7 @@ def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
 
 def test_a_jump_to_rest_is_no_blow_up():
     """v' = (10 - v) exp(v^2/2) stays below 10, but gets there within less time than t resolves; v' = exp(v^2/2) is one at the same pace."""
-    both = {"sizes": {"M": 1}, "initial": {"v": [1.0]}, "clock": "rescaled"}
+    both: dict[str, Any] = {"sizes": {"M": 1}, "initial": {"v": [1.0]}, "clock": "rescaled"}
     found = odesim.integrate("joma.nonlinear", params={"mu": [10.0]}, **both)
     assert found.status == "step_too_small" and "comes to rest" in found.message and not len(found.events["blow_up"])
     assert "blow_up_error" not in found.attrs
