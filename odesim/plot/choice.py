@@ -44,7 +44,7 @@ class Choice:
         if self.x is not None and self.x == self.y:
             raise ParamError(f"x and y are both {self.x!r}: choose two")
         if self.y == TIME or (self.x == TIME and self.y is not None):
-            raise ParamError("time is an axis of curves alone: give x = 'time' without y")
+            raise ParamError("time is an axis of curves alone: leave y out")
         if self.x == TIME and self.at is not None:
             raise ParamError("x = 'time' shows all times, and at is one of them: give one of the two")
 
