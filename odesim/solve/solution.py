@@ -111,7 +111,7 @@ class Solution:
     def invariants(self) -> Violations:
         """{name: worst violation over every step, whatever is saved: 0 where the law holds, None where it is not applicable}.
 
-        A constant is compared with the start, a law that only falls or rises against its extreme so far.
+        A constant is compared with the start, a law that only falls or rises with its extreme so far.
         """
         return self._violations()
 

@@ -39,8 +39,7 @@ def lane_system(system: System, own: Collection[str]) -> System:
     for p in mine:
         if p.integer or p.indexes is not None:
             raise SpecError(f"{system.name}: the whole number {p.name} differs between members")
-    lane, (count,) = index("l_lanes"), sizes(LANES)
-    lane = lane[0] if isinstance(lane, tuple) else lane
+    (lane,), (count,) = index("l_lanes"), sizes(LANES)
     shapes: dict[str, tuple[Any, ...]] = {name: tuple(shape) for name, shape in system.shapes.items()}
     shapes |= {p.name: tuple(p.shape) for p in mine}
     wide = {name: IndexedBase(name, shape=(*shape, count)) for name, shape in shapes.items()}
@@ -59,8 +58,7 @@ def lane_system(system: System, own: Collection[str]) -> System:
 
     equations = {key_of(base_name(key), key_indices(key)): in_lanes(sp.sympify(e)) for key, e in system.equations.items()}
     for p in mine:
-        indices = tuple(index(f"{p.name}_{k}_lanes") for k in range(len(p.shape)))
-        indices = tuple(i[0] if isinstance(i, tuple) else i for i in indices)
+        indices = tuple(index(" ".join(f"{p.name}_{k}_lanes" for k in range(len(p.shape))))) if p.shape else ()
         axes |= dict(zip(indices, p.shape, strict=True))
         equations[key_of(p.name, indices)] = sp.S.Zero
     if any(e.has(clock) for e in equations.values()):
