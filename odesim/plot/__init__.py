@@ -3,7 +3,7 @@
 The methods `plot()` of Solution, Trajectory and Comparison and `run.odesim.plot()` of a Dataset draw the same, and return its Axes: one,
 or an array of those of several panels. Every function imports matplotlib when it is first used.
 
-figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure of 80 mm width, to work on further.
+figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure 80 or 160 mm wide, to work on further.
 Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf or svg.
 animate: an array over time as gif or mp4. project_style: a context with the style of the pictures.
 """

@@ -18,7 +18,7 @@ from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals, without_line
-from odesim.plot.solution import FOOT, ROW, cells_of_two, fit_time, label_time
+from odesim.plot.solution import FOOT, ROW, cells_in_rows, fit_time, label_time
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_ticks, literal, new_figure, ordered_colors, project_style
 from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.trajectory import space_ticks
@@ -58,7 +58,7 @@ def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Fi
         figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
         cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)
         axes, below, labels, silent = [], [], [], list[str]()
-        for name, (row, columns) in zip(names, cells_of_two(len(names)), strict=True):
+        for name, (row, columns) in zip(names, cells_in_rows(len(names)), strict=True):
             axes.append(figure.add_subplot(cells[2 * row, columns]))
             below.append(figure.add_subplot(cells[2 * row + 1, columns], sharex=axes[-1]))
             pair = make_pair(name, comparison, time_axis)

@@ -157,11 +157,13 @@ def spread_indices(n: int, most: int) -> Array:
 def set_value_scale(axes: Axes, values: Any, *, decades: int = 3) -> None:
     """Makes the value axis logarithmic if all values are positive and span this many decades, and no more than twelve.
 
-    A tenth of them must span half as many: a curve that only touches 0, as a ball the floor, stays linear.
+    A tenth of them must span half as many: a curve that only touches 0, as a ball the floor, stays linear. Half of them must be
+    below a tenth of the largest: growth that soon ends, stage by stage, stays linear too.
     """
     if not values.count() or values.min() <= 0 or not 10**decades < values.max() / values.min() < 1e12:
         return
-    if values.max() > 10 ** (decades / 2) * np.quantile(values.compressed(), 0.1):
+    lower, middle = np.quantile(values.compressed(), (0.1, 0.5))
+    if values.max() > max(10 ** (decades / 2) * lower, 10 * middle):
         axes.set_yscale("log")
 
 

@@ -17,7 +17,7 @@ from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.marks import draw_events
 from odesim.plot.panels import LONG, draw_last_values, draw_quantity
 from odesim.plot.quantity import Quantity
-from odesim.plot.style import literal, new_figure, project_style
+from odesim.plot.style import WIDTH, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tolerance import floor_of, shade_below
 from odesim.solve.occurrences import Events
@@ -25,13 +25,14 @@ from odesim.solve.occurrences import Events
 PANELS = 12  # largest number; others are named under the title
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
+MANY = 7  # panels: in rows of four
 FOOT = 7.0  # mm: the time label
 MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 
 
 def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
-    """A Figure of a Solution, 80 mm wide: lines, maps or bands, by the number of components.
+    """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bands, by the number of components.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
     quantities, a component, scales. ax: Axes to draw one quantity on, without title and notes. Raises ParamError for a choice that the
@@ -118,8 +119,8 @@ def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
 def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
     """(Figure, axes of left and right, axes beside matrices) for states `left` and observables `right`, with margin in mm.
 
-    Up to three states alone form one column. Equally many states and observables form two. Else there are rows of two; a matrix
-    has a row of its own.
+    Up to three states alone form one column. Equally many states and observables form two. Else there are rows of two, or of four
+    in a figure twice as wide if there are many; a matrix has a row of its own.
     """
     drawn = [*left, *right]
     if any(quantity.is_matrix for quantity in drawn):
@@ -140,15 +141,20 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> 
             step = rows_of_grid // count
             axes += [figure.add_subplot(cells[i * step : (i + 1) * step, column]) for i in range(count)]
         return figure, axes, []
-    heights = [ROW + max(bars[i : i + 2]) for i in range(0, len(drawn), 2)]
-    figure = new_figure(margin + sum(heights))
-    cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    return figure, [figure.add_subplot(cells[cell]) for cell in cells_of_two(len(drawn))], []
+    columns = 4 if len(drawn) >= MANY else 2
+    heights = [ROW + max(bars[i : i + columns]) for i in range(0, len(drawn), columns)]
+    figure = new_figure(margin + sum(heights), width=WIDTH * columns / 2)
+    cells = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    return figure, [figure.add_subplot(cells[cell]) for cell in cells_in_rows(len(drawn), columns)], []
 
 
-def cells_of_two(n: int, above: int = 0) -> list[tuple[int, Any]]:
-    """(row, columns) of n panels in rows of two under `above` rows; the last of an odd number has both columns."""
-    return [(above + i // 2, slice(None) if n % 2 and i == n - 1 else i % 2) for i in range(n)]
+def cells_in_rows(n: int, columns: int = 2, above: int = 0) -> list[tuple[int, slice]]:
+    """(row, columns) of n panels in rows under `above` rows; those of the last row are wider if they can fill it evenly."""
+    rest = n % columns
+    wide = columns // rest if rest and columns % rest == 0 else 1
+    parts = [divmod(i, columns) for i in range(n)]
+    spans = [(row, place, wide if row == n // columns else 1) for row, place in parts]
+    return [(above + row, slice(place * span, (place + 1) * span)) for row, place, span in spans]
 
 
 def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
@@ -159,7 +165,7 @@ def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, 
     figure = new_figure(margin + sum(heights))
     cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     places: dict[int, tuple[int, Any]] = {i: (row, 0) for row, i in enumerate(matrices)}
-    places |= dict(zip(others, cells_of_two(len(others), len(matrices)), strict=True))
+    places |= dict(zip(others, cells_in_rows(len(others), above=len(matrices)), strict=True))
     return (
         figure,
         [figure.add_subplot(cells[places[i]]) for i in range(len(drawn))],
@@ -183,16 +189,16 @@ def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
 def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time_axis: TimeAxis) -> None:
     """Breaks the time label into lines until it fits its column, which matplotlib's layout does not ensure."""
     spans: list[Any] = [ax.get_subplotspec() for ax in every]
-    second = [ax for ax, span in zip(every, spans, strict=True) if span.colspan.start]
-    if not second or len(time_axis.label) <= SHORT:
+    starts = [int(span.colspan.start) for span in spans]
+    if not any(starts) or len(time_axis.label) <= SHORT:
         return
     engine: Any = figure.get_layout_engine()
     engine.execute(figure)
-    boxes: list[Any] = [ax.get_tightbbox() for ax in second]
-    border = min(box.x0 for box in boxes)
+    boxes: list[Any] = [ax.get_tightbbox() for ax in every]
+    borders = {first: min(box.x0 for box, start in zip(boxes, starts, strict=True) if start == first) for first in starts if first}
     for ax, span in zip(every, spans, strict=True):
         if ax in lowest:
-            low, high = border if span.colspan.start else 0.0, border if span.colspan.stop == 1 else figure.bbox.x1
+            low, high = borders.get(span.colspan.start, 0.0), borders.get(span.colspan.stop, figure.bbox.x1)
             box = ax.get_window_extent()
             middle = (box.x0 + box.x1) / 2
             for letters in range(TITLE, 5, -2):

@@ -18,7 +18,7 @@ from odesim.plot.labels import EndLabels, place_labels, symbol
 from odesim.plot.logarithmic import make_log
 from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.quantity import LINES, Quantity, is_still
-from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_of_two, label_time
+from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_in_rows, label_time
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tokens import Table, draw_table
@@ -134,7 +134,7 @@ def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[floa
     heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
     figure = new_figure(margin + sum(heights) + sum(tables))
     cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
-    axes = [figure.add_subplot(cells[cell]) for cell in cells_of_two(n)]
+    axes = [figure.add_subplot(cells[cell]) for cell in cells_in_rows(n)]
     return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
 
 

@@ -115,10 +115,12 @@ def test_logarithmic_scales_of_bands_and_maps():
         (np.exp(-np.linspace(0, 12, 50)), "log"),  # a decay
         (np.abs(np.sin(np.linspace(0.01, 12, 50))) + 1e-4, "linear"),  # a ball that touches the floor
         (np.linspace(0.5, 2, 50), "linear"),
+        (1 / (1 + np.exp(7 - 2 * np.linspace(0, 12, 50))), "linear"),  # a stage that ends: a sigmoid from 9e-4 to 1
+        (np.exp(np.linspace(-12, 0, 50)), "log"),  # growth that goes on
     ],
 )
 def test_an_axis_is_logarithmic_where_values_decay(values, scale):
-    """Not where a curve only comes near 0 now and then."""
+    """And where they grow to the end; not where a curve only comes near 0 now and then, or has been as large for half the time."""
     axes = Figure().subplots()
     set_value_scale(axes, np.ma.masked_invalid(values))
     assert axes.get_yscale() == scale

@@ -12,7 +12,7 @@ from matplotlib.text import Text
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.panels import SAMPLE
 from odesim.plot.quantity import MAP, ROWS
-from odesim.plot.solution import figure_of_solution
+from odesim.plot.solution import MANY, cells_in_rows, figure_of_solution
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
@@ -24,7 +24,8 @@ def test_legible(name: str) -> None:
     """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their grid."""
     case = CASES[name]
     figure = figure_of_solution(case)
-    assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH)
+    many = len(case.y) >= MANY  # panels
+    assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH * (1 + many))
     texts = drawn_texts(figure)
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
@@ -53,6 +54,18 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["bands"]).axes[0].collections) == 3
     assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x12, x13, loss"]
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
+
+
+def test_many_panels_are_as_wide_as_high() -> None:
+    """From seven on they stand in rows of four, which fill the figure without a hole where that goes evenly."""
+    for n in range(1, 13):
+        for columns in (2, 4):
+            cells = cells_in_rows(n, columns)
+            taken = [(row, place) for row, span in cells for place in range(columns)[span]]
+            assert len(cells) == n and len(set(taken)) == len(taken)
+            assert len(taken) == -(-n // columns) * columns or n % columns == 3
+    width, height = figure_of_solution(CASES["more than fit"]).get_size_inches()
+    assert height < width
 
 
 def test_map_holds_the_values() -> None:
