@@ -16,6 +16,8 @@ from odesim.codegen.runtime.intrinsics import intrinsic
 from odesim.codegen.runtime.reduce import block_dot
 from odesim.codegen.runtime.stages import BLOCK, contracting, strict
 
+ROW = 4 * BLOCK  # columns of a single row: the fewer parts, the longer is what is read in one go
+
 
 @intrinsic
 def call_gemm(typingctx: Any, gemm: Any, first: Any, second: Any, out: Any, layout: Any, add: Any) -> Any:
@@ -66,8 +68,9 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
         """The product where neighbours in a row of out and of b are neighbours in memory; steps: those of out, of a (two), of b."""
         down, a_down, along, below = steps
         rows, depth, columns = shape
-        for lo in range(0, columns, BLOCK):
-            m = min(BLOCK, columns - lo)
+        block = BLOCK if rows > 1 else ROW
+        for lo in range(0, columns, block):
+            m = min(block, columns - lo)
             for i in range(rows):
                 o, p = vector(out, i * down + lo), vector(a, i * a_down)
                 if add == 0:
