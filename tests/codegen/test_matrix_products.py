@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sympy import S, Sum
 
 import odesim
 from odesim.codegen.compiled import compile_system
+from odesim.codegen.runtime import products
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
@@ -171,3 +173,13 @@ def test_products_are_calls_of_blas() -> None:
     system, _ = contractions(PATTERNS)
     text = compile_system(system).source
     assert text.count("blas_product(gemm_") >= 20 and re.search(r"blas_product\(gemm_, .*, [a-z]+\)\n", text)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_product_is_compiled_once(strict: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its matrices lie: numba compiles a function anew for each pattern of literal numbers in its arguments."""
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
+    called = products.product_strict if strict else products.blas_product
+    called.overloads.clear()
+    system, _ = contractions(["ab,bc->ac", "ab,cb->ac", "ba,bc->ac", "ba,cb->ca"])
+    assert compile_system(system, strict=strict).functions and len(called.overloads) == 1

@@ -54,7 +54,7 @@ class Nests:
         self.lines: list[str] = []
         self.scratch_blocks = 1  # in use at the same time
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
-        self._forms_state = False
+        self._forms_state = self._has_products = False
         self._indices = set(program.extents)
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
 
@@ -217,6 +217,9 @@ class Nests:
         self._put(1, f"{word}(vector({s.name}, 0), {', '.join(map(self.text, shape))})")
 
     def _product(self, p: Product) -> None:
+        if not self._has_products:
+            self._put(1, "one_, zero_ = nb.int64(1), nb.int64(0)")
+            self._has_products = True
         for depth, i in enumerate(p.loops):
             self._put(depth + 1, f"for {i} in range({self.text(self.program.extents[i])}):")
         self._put(len(p.loops) + 1, p.call("blas_product(gemm_, " if self.blas else "product("))

@@ -1,5 +1,6 @@
 """Sums of products of two arrays as matrix products: which indices are rows, columns, summed, or loops around the product."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -57,14 +58,18 @@ class Product:
         return (*self.rows.extents, *self.depth.extents, *self.columns.extents)
 
     def call(self, start: str) -> str:
-        """The text of a call; start: with the name of the function and perhaps arguments."""
+        """The text of a call; start: with the name of the function and perhaps arguments.
+
+        one_ and zero_ are 1 and 0 (int64): with literal numbers in their place, numba compiles the function again for each pattern of them.
+        """
         out, left, right = self.arrays
         shapes = ((out, self.rows, self.columns), (left, self.rows, self.depth), (right, self.depth, self.columns))
         vectors = ", ".join(self._vector(a) for a, _, _ in shapes)
-        steps = ", ".join(str(strides(a)[d.last]) if d else "1" for a, *pair in shapes for d in pair)
-        shape = ", ".join(str(d.extent) if d else "1" for d in (self.rows, self.depth, self.columns))
+        steps = ", ".join(str(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
+        shape = ", ".join(str(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
         added = self.loops[len(self.loops) - self.added :]
-        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or '0'})"
+        numbers = re.sub(r"\b1\b(?=[,)])", "one_", f"({steps}), ({shape})")
+        return f"{start}{vectors}, {numbers}, {' + '.join(i.name for i in added) or 'zero_'})"
 
     def _vector(self, a: Indexed) -> str:
         """The text of the memory of an array from where the loops are."""

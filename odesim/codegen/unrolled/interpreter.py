@@ -109,6 +109,8 @@ class Interpreter:
                 return reduce(View.row, at, view) if len(at) < len(view.shape) else view.cells[view.place(at)]
             case ast.Attribute(value=array, attr="T"):
                 return self._value(array, env).turned()
+            case ast.Call(func=ast.Attribute(attr="int64"), args=[a]):
+                return self._value(a, env)
             case ast.Call(func=ast.Name(id=name), args=args):
                 return self._call(name, [self._value(a, env) for a in args])
         raise _refused(node)
