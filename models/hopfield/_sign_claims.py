@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import erfc, factorial2
+from scipy.stats import binom
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict
@@ -30,6 +31,32 @@ def classical_errors() -> Iterable[Measurement]:
         yield Measurement(f"error over formula at load {N / 500:g}", found / (erfc(np.sqrt(500 / (2 * N))) / 2), 1.0, tolerance)
     for N, digits in ((138, 0.003552), (200, 0.01267)):
         yield Measurement(f"formula at load {N / 1000:g}", erfc(np.sqrt(1000 / (2 * N))) / 2, digits, 6e-6 if N == 200 else 6e-7)
+
+
+def wrong(d: int, N: int) -> float:
+    """The probability that a sign of a pattern is wrong after one update: (N-1)(d-1) fair signs sum to less than -(d-1); half of a tie."""
+    terms = (N - 1) * (d - 1)
+    below = (terms - (d - 1)) / 2  # signs +1 at which the field is 0
+    tie = binom.pmf(int(below), terms, 0.5) if below % 1 == 0 else 0.0
+    return float(binom.cdf(int(np.ceil(below)) - 1, terms, 0.5) + tie / 2)
+
+
+def exact_recall() -> Iterable[Measurement]:
+    """One update of all neurons from each pattern, d = 128: 40 memories of d / (2 ln d) = 13 patterns, and 40 of d / (4 ln d) = 7."""
+    for N, memories in ((13, 40), (7, 40)):
+        found = np.array([wrong_signs("hopfield.classical", patterns(128, N, seed)) for seed in range(memories)]) * 128
+        p, count = wrong(128, N), memories * N
+        yield Measurement(f"N = {N}: wrong signs of a pattern", float(found.mean()), 128 * p, 4 * (128 * p / count) ** 0.5)
+        if N == 13:
+            exact = float((found == 0).mean())
+            yield Measurement("N = 13: share of patterns without a wrong sign", exact, float(np.exp(-128 * p)), 4 * (0.07 / count) ** 0.5)
+        else:
+            right = float((found == 0).all(axis=1).mean())
+            yield Measurement("N = 7: memories with all patterns right, of 40", 40 * right, 39, 0.0, ">=")
+    for d in (128, 512, 2048, 8192):
+        each, every = round(d / (2 * np.log(d))), round(d / (4 * np.log(d)))
+        yield Measurement(f"d = {d}: wrong signs of one of d / (2 ln d) patterns", d * wrong(d, each), 0.1, 0.0, "<=")
+        yield Measurement(f"d = {d}: wrong signs of all d / (4 ln d) patterns", every * d * wrong(d, every), 0.01, 0.0, "<=")
 
 
 def capacity(loads: tuple[float, ...], *, kept: bool) -> Iterable[Measurement]:
@@ -88,6 +115,19 @@ SIGNS = (
             classical_errors,
             Verdict.HOLDS,
             "four standard errors of 120 and 630 wrong signs, and their correlation; half a unit of the last digit",
+        ),
+        slow=True,
+    ),
+    Claim(
+        "hopfield.exact_recall",
+        Source("mceliece1987capacity", "Section 1", "one update of all neurons from a pattern"),
+        "hopfield.classical, one step, d = 128: 40 memories of 13 patterns and 40 of 7; the count of signs to d = 8192",
+        ("hopfield.classical",),
+        Statement(
+            "N = d / (2 ln d): a given pattern is kept without an error; N = d / (4 ln d): all of them are",
+            exact_recall,
+            Verdict.HOLDS,
+            "four standard errors of a count; a tenth and a hundredth of a sign, which fall as 1 / sqrt(ln d)",
         ),
         slow=True,
     ),
