@@ -8,10 +8,10 @@ powers of the overlap and the exponential; c, the distance that one update of a 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from scipy.optimize import brentq
-from scipy.special import erf, erfc, factorial2
+from scipy.special import erfc, factorial2
 
 import odesim
+from odesim.models.hopfield._sign_claims import of_statistical_mechanics
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
 
@@ -43,11 +43,6 @@ def overlaps(d: int, memories: int) -> np.ndarray:
             runs = [odesim.integrate("hopfield.classical", params={**common, "s0": X[:, k]}, **given) for k in range(PATTERNS)]
             found[-1] += [run.observables["overlap"][-1, k] for k, run in enumerate(runs)]
     return np.array(found)
-
-
-def of_statistical_mechanics(load: float) -> float:
-    """The overlap of infinitely many neurons, erf(y) with y (sqrt(2 load) + 2 exp(-y^2) / sqrt(pi)) = erf(y), below the load .138."""
-    return float(erf(brentq(lambda y: erf(y) - y * (np.sqrt(2 * load) + 2 * np.exp(-(y**2)) / np.sqrt(np.pi)), 1.512, 8)))
 
 
 def signs_lost(power: str, N: int, read: int) -> float:

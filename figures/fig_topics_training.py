@@ -3,7 +3,8 @@
 Stands beside the training curves of li2023topic. a and b, T = 4, v = 3, documents of 400 words: norms, and attention between words, by SGD
 (points) and by topics.full from the same start (lines). c, how much values copy the shown word under uniform attention: p_c / (1 - m0) in
 finite documents of any length, 0 in infinite ones. d and e, the same of T = v = 10, 2000 documents of 100 to 150 words, masked anew
-whenever they are read, rate 20, entries of deviation .01: two stages. f, Adam there: the norm of W_K grows at once, attention does not.
+whenever they are read, rate 20, entries of deviation .01: two stages. f, Adam there: the norm of W_K grows at once, fivefold in 50 steps;
+attention follows within 100.
 """
 
 from typing import Any
@@ -21,6 +22,8 @@ LEAK_LR, NOISE = 4.0, {20: 0.024, 120: 0.011}  # deviation of a_w at rest, by a 
 FEW: dict[str, Any] = {"p_c": 0.1, "shortest": 400, "longest": 400}
 MANY: dict[str, Any] = {"T": 10, "v": 10, "p_c": 0.1, "init_V": 0.01, "init_KQ": 0.01, "documents": 2000}
 LENGTHS = (20, 120)
+ADAM = ((50, 1, 1.08, 0.10), (100, 1, 2.15, 0.71), (100, 2, 0.872, 0.078), (300, 1, 5.13, 1.2), (300, 2, 0.516, 0.07))
+"""Step, pair of WORDS, mean attention of six seeds and four deviations, by an independent program: 2000 documents in a random order."""
 NORMS, WORDS = ("norm_W_V", "norm_W_K"), ("the word itself", "its topic", "other topics")
 
 
@@ -108,7 +111,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def expected(ds: xr.Dataset) -> list[Feature]:
-    """SGD on the flow, the leak of every length, norms of another program, and Adam's norm without attention."""
+    """SGD on the flow, the leak of every length, norms of another program, and Adam's norm before attention."""
     late = ds.copied.isel(leak_step=slice(-10, None)).mean("leak_step")
     # in the middle of the second stage, whose time depends on the documents that come
     end = [Feature("10 topics: |W_K| at step 4000", float(ds.many_norm_W_K[-1]), 11.9, 1.5, SCRIPT)] if ds.step[-1] == 4000 else []
@@ -136,11 +139,10 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         Feature("10 topics: |W_V| at step 50", float(ds.many_norm_W_V.sel(step=50)), 3.75, 0.075, SCRIPT),
         Feature("10 topics: |W_V| at step 1600", float(ds.many_norm_W_V.sel(step=1600)), 4.2, 0.1, SCRIPT),
         Feature("10 topics: |W_K| at step 1600", float(ds.many_norm_W_K.sel(step=1600)), 2.07, 0.15, SCRIPT),
-        Feature("Adam: attention to its topic at step 50 is uniform", float(ds.adam_attention.sel(adam_step=50)[1]), 1.0, 0.06),
-        Feature(
-            "Adam: steps of 50 in which |W_K| does not triple",
-            float(ds.adam_norm_W_K.sel(adam_step=50) < 3 * ds.adam_norm_W_K[0]),
-            0.0,
-            0.0,
+        # four deviations of a seed
+        Feature("Adam: |W_K| at step 50, 1.01 at the start", float(ds.adam_norm_W_K.sel(adam_step=50)), 5.35, 0.8, SCRIPT),
+        *(
+            Feature(f"Adam: attention to {WORDS[n]} at step {step}", float(ds.adam_attention.sel(adam_step=step)[n]), want, spread, SCRIPT)
+            for step, n, want, spread in ADAM
         ),
     ]
