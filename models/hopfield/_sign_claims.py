@@ -107,10 +107,10 @@ def dense_errors() -> Iterable[Measurement]:
     yield Measurement("error of exp, d = 18", found.mean(), 0.0, 1e-3)
     loads = []
     # two alike of few patterns make many wrong signs; means by an independent script, and four of its deviations, at .45 d three
-    for a, draws, want, spread in ((0.25, 20, 0.00098, 0.0013), (0.35, 4, 0.00408, 0.0029), (0.45, 1, 0.0163, 0.007)):
+    for a, draws, digits, spread in ((0.25, 20, 0.00098, 0.0013), (0.35, 4, 0.00408, 0.0029), (0.45, 1, 0.0163, 0.007)):
         memories = (patterns(14, round(np.exp(a * 14)), seed) for seed in range(draws))
         loads.append(np.mean([wrong_signs("hopfield.dense:EXPONENTIAL", X).mean() for X in memories]))
-        yield Measurement(f"exp, d = 14: error at {a:g} d", loads[-1], want, spread)
+        yield Measurement(f"exp, d = 14: error at {a:g} d", loads[-1], digits, spread)
     yield Measurement("exp, d = 14: least increase of the error from .25 d to .35 d and .45 d", float(np.diff(loads).min()), 0.0, 0.0, ">=")
 
 
