@@ -49,8 +49,8 @@ def by_distance(attention: Sequence[Array]) -> Array:
     xp = array_namespace(attention[0])
     T = attention[0].shape[-1]
     even = 1 / (xp.arange(T) + 1)
-    means = [a.mean(axis=1) for a in attention]  # (R, H, T, T)
-    rows = [xp.stack([(m.diagonal(-o, 2, 3) - even[o:]).mean(axis=-1) for o in range(T)], axis=-1) for m in means]
+    means = [a.mean(axis=1).reshape(a.shape[0], a.shape[2], T * T) for a in attention]  # the weight of t for t - o is at t (T + 1) - o
+    rows = [xp.stack([(m[..., o * T :: T + 1] - even[o:]).mean(axis=-1) for o in range(T)], axis=-1) for m in means]
     return xp.stack(rows, axis=1).astype(attention[0].dtype)
 
 
