@@ -15,7 +15,7 @@ from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
 
 FINE = {"rtol": 1e-10, "atol": 1e-13}
-FLOWS, N = 20, 8
+FLOWS, N, MEMORIES = 20, 8, 40
 ENERGY_TIMES, TIMES = np.linspace(0, 4, 81), np.linspace(0, 30, 301)
 PAIRS = (0.3, 0.6, 0.8, 0.9, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 GAINS = (3.6, 3.9, 4.1, 4.2, 4.3, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 7.9, 8.1, 8.3, 8.6, 9.0)
@@ -32,8 +32,28 @@ def least() -> float:
     return float(found.fun)
 
 
+def from_near(X: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Distances from the fixed point along the flow (time,) and by updates (61,), and three numbers of the first update.
+
+    They are what it leaves over its first order in exp(-gap), gap_j = (x_0 - x_j) xi; the next order; the share of pattern 0 at the end.
+    """
+    memory = {"params": {"X": X, "beta": 1.0}, "initial": {"xi": start}}
+    flow = odesim.integrate("hopfield.modern", **memory, span=(0, TIMES[-1]), save=TIMES, rtol=1e-12, atol=1e-15)
+    updates = odesim.integrate("hopfield.update", **memory, steps=60, save=61)
+    rest, others = updates.final["xi"], X[:, 1:] - X[:, :1]
+    shares = [np.exp(others.T @ xi) for xi in (start, rest)]  # of the other patterns, over that of pattern 0
+    by_updates = np.linalg.norm(updates.y["xi"] - rest, axis=1)
+    first_order = np.linalg.norm(others @ (shares[0] - shares[1]))
+    numbers = [by_updates[1] / first_order, shares[0].sum() + shares[1].sum(), updates.observables["p"][-1][0]]
+    return np.linalg.norm(flow.y["xi"] - rest, axis=1), by_updates, [float(x) for x in numbers]
+
+
 def data(fast: bool) -> xr.Dataset:
-    """energy (flow, t); u (c); z (way, gain) of the first pattern; of_flow (time) and of_updates (step), distances. fast: the same."""
+    """energy (flow, t); u (c); z (way, gain) of the first pattern; of_flow (time) and of_updates (step), distances in one memory.
+
+    In each of MEMORIES: left, by the first update over before; reach, the time of the flow to there; and the numbers of from_near().
+    fast: the same.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 9))
     given = {"params": {"X": X, "beta": 0.8}, "span": (0, ENERGY_TIMES[-1]), "save": ENERGY_TIMES, **FINE}
@@ -45,18 +65,23 @@ def data(fast: bool) -> xr.Dataset:
         [odesim.integrate("hopfield.potts", params={"c": c}, initial={"z": z}, **one).final["z"][0] for c in GAINS]
         for z in (first, average)
     ]
-    X = rng.normal(size=(24, 40))
-    memory = {"params": {"X": X, "beta": 1.0}, "initial": {"xi": X[:, 0] + 0.3 * rng.normal(size=24)}}
-    flow = odesim.integrate("hopfield.modern", **memory, span=(0, TIMES[-1]), save=TIMES, rtol=1e-12, atol=1e-15)
-    updates = odesim.integrate("hopfield.update", **memory, steps=60, save=61)
-    rest = updates.final["xi"]
+    many = []
+    for _ in range(MEMORIES):
+        X = rng.normal(size=(24, 40))
+        many.append(from_near(X, X[:, 0] + 0.3 * rng.normal(size=24)))
+    left = np.array([by_updates[1] / by_updates[0] for _, by_updates, _ in many])
+    reach = [np.interp(-np.log(by_updates[1]), -np.log(of_flow), TIMES) for of_flow, by_updates, _ in many]
+    numbers = np.array([three for _, _, three in many]).T
     return xr.Dataset(
         {
             "energy": (("flow", "t"), np.array([run.observables["energy"] for run in flows])),
             "u": ("c", pairs),
             "z": (("way", "gain"), ways),
-            "of_flow": ("time", np.linalg.norm(flow.y["xi"] - rest, axis=1)),
-            "of_updates": ("step", np.linalg.norm(updates.y["xi"] - rest, axis=1)[:7]),
+            "of_flow": ("time", many[0][0]),
+            "of_updates": ("step", many[0][1][:7]),
+            "left": ("memory", left),
+            "reach": ("memory", reach),
+            **{name: ("memory", row) for name, row in zip(("over_first_order", "next_order", "share"), numbers, strict=True)},
         },
         coords={
             "t": ENERGY_TIMES, "c": list(PAIRS), "way": ["from one pattern", "from the average"], "gain": list(GAINS), "time": TIMES,
@@ -104,6 +129,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     kept, spread = ds.z.sel(way="from one pattern"), ds.z.sel(way="from the average")
     late = slice(50, 150)
     rate = -np.polyfit(ds.time.values[late], np.log(ds.of_flow.values[late]), 1)[0]
+    read = ds.isel(memory=np.flatnonzero((ds.share > 0.5) & (ds.left > 1e-9)))  # which pattern 0 rules, to 1000 rtol of the flow
+    off = np.abs(np.log(read.over_first_order))
     return [
         Feature("largest rise of an energy between saved times", max(0.0, float(ds.energy.diff("t").max())), 0.0, 1e-9),
         Feature("pitchfork: largest distance from u = tanh(c u)", float(np.abs(ds.u - [upper(c) for c in PAIRS]).max()), 0.0, 1e-9),
@@ -115,5 +142,19 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         Feature("overlap from the average below c = N", float(spread[spread.gain < N - 0.15].max()), 1 / N, 1e-4),
         Feature("least overlap from the average above c = N", float(spread[spread.gain > N].min()), 1.0, 0.01),
         Feature("rate at which the flow comes to rest", float(rate), 1.0, 0.02),
-        Feature("ln of the distance that the first update leaves", float(np.log(ds.of_updates[1] / ds.of_updates[0])), -11.0, 6.0),
+        Feature(
+            "memories whose first update is off its first order in exp(-gap) by more than the next",
+            float((off > read.next_order + 1e-5).sum()),
+            0.0,
+            0.0,
+        ),  # 1e-15 of 1e-9, and some
+        Feature("ln of what it leaves over its first order, mean of memories", float(off.mean()), 0.0, float(read.next_order.mean())),
+        # in a time of order 1 the flow is bent by a few times what the update leaves
+        Feature(
+            "time of the flow to where the first update is, over -ln of what that leaves",
+            float(read.reach.sum() / -np.log(read.left).sum()),
+            1.0,
+            10 * float(read.left.sum() / -np.log(read.left).sum()),
+        ),
+        Feature("memories that are not read, of 40", float(MEMORIES - read.sizes["memory"]), 0.0, 8.0),
     ]

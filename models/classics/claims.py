@@ -25,6 +25,14 @@ def sigmoids() -> Iterable[Measurement]:
             yield Measurement(f"s = {s:g} at t = {run.t[row]:g}", float(a), want, 6e-8 if row == 1 and s > 1 else 6e-9)
 
 
+def half_times() -> Iterable[Measurement]:
+    """When each of three modes of two layers from a = 1e-3 has half of its strength."""
+    events = [f"half{k}: a[{k}] - {s / 2}" for k, s in enumerate(STRENGTHS)]
+    run = odesim.integrate("classics.deep_linear_modes", params={"s": STRENGTHS}, span=(0, 10), save=2, events=events, **FINE)
+    for k, s in enumerate(STRENGTHS):
+        yield Measurement(f"s = {s:g}", run.events[f"half{k}"][0]["t"], float(np.log(s / 1e-3 - 1) / (2 * s)), 1e-7)
+
+
 def three_layers() -> Iterable[Measurement]:
     """The weakest mode of three layers, and the flow of the layers in other bases beside the modes."""
     run = odesim.integrate("classics.deep_linear_modes", params={"s": STRENGTHS, "L": 3}, span=(0, 20), save=[0, 10, 20], **FINE)
@@ -56,6 +64,15 @@ CLAIMS = (
         ("classics.deep_linear_modes",),
         Statement(
             "a(t) = s exp(2 s t) / (exp(2 s t) - 1 + s / a(0))", sigmoids, Verdict.HOLDS, "half a unit of the last recorded digit and a bit"
+        ),
+    ),
+    Claim(
+        "classics.half_times",
+        Source(PAPER, "Section 1.3", "two layers"),
+        "classics.deep_linear_modes, s = 3, 1.5, .5 from 1e-3",
+        ("classics.deep_linear_modes",),
+        Statement(
+            "a mode has half of its strength at ln(s / a(0) - 1) / (2 s)", half_times, Verdict.HOLDS, "1000 times the relative tolerance"
         ),
     ),
     Claim(

@@ -9,6 +9,7 @@ from scipy.special import lambertw
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hopfield._rest_claims import REST
 from odesim.models.hopfield._sign_claims import SIGNS
 from odesim.symbolic import Source
 
@@ -100,17 +101,19 @@ def equal_energy() -> Iterable[Measurement]:
         yield deviation(f"rest at the overlap, N = {N}", np.exp(c * z) / np.exp(c * z).sum(), z, 1e-14)
 
 
-def capacity(beta: float, K: float, d: int, p_f: float = 0.001) -> float:
-    """The base c of the number of patterns, N >= sqrt(p_f) c^((d-1)/4), on the sphere of radius K sqrt(d-1)."""
+def capacity(beta: float, K: float, d: int, p_f: float = 0.001) -> tuple[float, float]:
+    """a + ln b, and the base c of the number of patterns, N >= sqrt(p_f) c^((d-1)/4), on the sphere of radius K sqrt(d-1)."""
     a = 2 / (d - 1) * (1 + np.log(2 * beta * K**2 * p_f * (d - 1)))
     b = 2 * K**2 * beta / 5
-    return float(b / lambertw(np.exp(a + np.log(b))).real)
+    return float(a + np.log(b)), float(b / lambertw(np.exp(a + np.log(b))).real)
 
 
 def constants() -> Iterable[Measurement]:
-    """The two values that the paper gives."""
-    yield Measurement("c at beta = 1, K = 3, d = 20", capacity(1, 3, 20), 3.1546, 5e-5)
-    yield Measurement("c at beta = 1, K = 1, d = 75", capacity(1, 1, 75), 1.3718, 1e-4)
+    """The two values that the paper gives, and what Lambert's W is taken of."""
+    for K, d, inside, c, unit in ((3, 20, 1.27, 3.1546, 5e-5), (1, 75, -0.94, 1.3718, 1e-4)):
+        found = capacity(1, K, d)
+        yield Measurement(f"a + ln b at beta = 1, K = {K}, d = {d}", found[0], inside, 5e-3)
+        yield Measurement(f"c at beta = 1, K = {K}, d = {d}", found[1], c, unit)
 
 
 def one_update() -> Iterable[Measurement]:
@@ -213,5 +216,6 @@ CLAIMS = (
             "none: it is a bound",
         ),
     ),
+    *REST,
     *SIGNS,
 )

@@ -103,6 +103,19 @@ def cliff() -> Iterable[Measurement]:
     yield Measurement("loss at t = 700 over ln N", run.observables["loss"][2] / np.log(32), 1.0, 0.0, ">=")
 
 
+def saddle() -> Iterable[Measurement]:
+    """a and b from 1e-5 at three values of c, V = 2N: how fast each grows, over kappa / N, and with the matrices over their norms."""
+    for N, c in ((8, 0.5), (32, 2.0), (32, 6.0)):
+        V, kappa = 2 * N, c * (N - 1) / N**2
+        for variant, norms in (("", (1, 1)), (":MATRIX", (N - 1, V - 1))):
+            start = {"a": 1e-5, "b": 1e-5, "c": c}
+            given: dict[str, Any] = {"params": {"N": N, "V": V}, "initial": start, "span": (0, 0.01), "save": 2}
+            run = odesim.integrate(f"induction.stages{variant}", **given, **FINE | {"atol": 1e-18})
+            for name, norm in zip("ab", norms, strict=True):
+                rate = float(np.log(run.y[name][1] / 1e-5) / 0.01)
+                yield Measurement(f"N = {N}, c = {c:g}: {name}{variant or ' itself'}", rate * N * norm / kappa, 1.0, 1e-3)
+
+
 DIGITS = "half a unit of the last recorded digit"
 CLAIMS = (
     Claim(
@@ -140,6 +153,18 @@ CLAIMS = (
         "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
         ("induction.stages",),
         Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), Verdict.HOLDS, DIGITS),
+    ),
+    Claim(
+        "induction.saddle",
+        Source(PAPER, "Section 4", "before the head forms"),
+        "induction.stages and :MATRIX from a = b = 1e-5, N = 8 and 32, V = 2N, c = .5 to 6, to t = .01",
+        ("induction.stages",),
+        Statement(
+            "a and b are at a saddle: each grows by the other, at the rate kappa / N with kappa = c (N-1) / N^2",
+            saddle,
+            Verdict.HOLDS,
+            "what c moves in a time of .01",
+        ),
     ),
     Claim(
         "induction.cliff",

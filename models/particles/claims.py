@@ -11,6 +11,7 @@ import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.particles._crowd_claims import CROWDS, tokens
 from odesim.models.particles._other_claims import OTHERS
+from odesim.models.particles._step_claims import STEPS
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"
@@ -88,6 +89,16 @@ def growth() -> Iterable[Measurement]:
         yield Measurement(f"its digits at beta = {beta}, k = {k}", rate, digits, 6e-6)
 
 
+def on_circle() -> Iterable[Measurement]:
+    """16 tokens in two dimensions beside particles.circle from the same angles, at two temperatures, to t = 5."""
+    theta = np.random.default_rng(1).uniform(-np.pi, np.pi, 16)
+    for beta in (0.5, 4.0):
+        given: dict[str, Any] = {"span": (0, 5), "save": 6, **FINE}
+        x = odesim.integrate("particles.sphere", params={"beta": beta, "x0": np.array([np.cos(theta), np.sin(theta)]).T}, **given)
+        one = odesim.integrate("particles.circle", params={"beta": beta}, sizes={"n": 16}, initial={"theta": theta}, **given)
+        yield deviation(f"tokens at beta = {beta:g}", x.y["x"], one.observables["x"], 1e-7)
+
+
 def one_cluster() -> Iterable[Measurement]:
     """The least product of 32 random tokens in 32 dimensions at t = 10, and the rate at which the last differences fall."""
     x = np.random.default_rng(1).standard_normal((32, 32))
@@ -154,6 +165,18 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "particles.on_circle",
+        Source(PAPER, "eq. SA", "two dimensions"),
+        "particles.sphere, d = 2, beside particles.circle, 16 tokens, beta = .5 and 4, to t = 5",
+        ("particles.sphere", "particles.circle"),
+        Statement(
+            "in two dimensions theta_i' = -sum_j exp(beta cos(theta_i - theta_j)) sin(theta_i - theta_j) / sum_j exp(beta cos(...))",
+            on_circle,
+            Verdict.HOLDS,
+            "1000 times the relative tolerance of the runs",
+        ),
+    ),
+    Claim(
         "particles.one_cluster",
         Source(PAPER, "eq. SA", "clustering for n <= d"),
         "particles.sphere, n = d = 32, beta = 1, to t = 14",
@@ -181,4 +204,5 @@ CLAIMS = (
     ),
     *CROWDS,
     *OTHERS,
+    *STEPS,
 )

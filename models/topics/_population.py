@@ -56,13 +56,15 @@ class Population:
         """Projector between topics, (n + 1, n + 1)."""
         return self.topic_mean - np.pad(np.full((self.n, self.n), 1 / self.n), ((1, 0), (1, 0)))
 
-    def stage1(self, t: float) -> tuple[np.ndarray, float]:
-        """Values (n + 1, n + 1) and loss at time t of the first stage, from 0."""
+    def stage1(self, t: float, squares: float | None = None) -> tuple[np.ndarray, float]:
+        """Values (n + 1, n + 1) and loss at time t of the first stage, from 0; squares: E |theta|^2 of other proportions of topics."""
+        sigma2 = self.sigma2 if squares is None else (squares - 1 / self.T) / (self.v * (self.T - 1))
         word = np.r_[0.0, np.ones(self.n)]
         mu = np.r_[self.m0, np.full(self.n, (1 - self.m0) / self.n)]
-        slow, fast = np.exp(-2 * self.kappa**2 * self.sigma2 * t), np.exp(-2 * mu @ mu * t)
+        slow, fast = np.exp(-2 * self.kappa**2 * sigma2 * t), np.exp(-2 * mu @ mu * t)
         W = (1 - slow) / self.kappa * self.Pi_t + (1 - fast) / (self.n * mu @ mu) * np.outer(word, mu)
-        return W, 1 - 1 / (self.tau * self.v) + (self.T - 1) * self.sigma2 * slow**2 + fast**2 / self.n
+        least = 1 - 1 / self.n - (self.T - 1) * sigma2  # 1 - E |P|^2
+        return W, least + (self.T - 1) * sigma2 * slow**2 + fast**2 / self.n
 
     def state(self, s: float, alpha: float, beta: float) -> dict[str, np.ndarray]:
         """Weights of topics.full with values W_s and this attention: s = 0 are blocks, s = 1 is the diagonal."""

@@ -9,48 +9,11 @@ import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.topics._population import Population
 from odesim.models.topics._reduced_claims import REDUCED
+from odesim.models.topics._stage1_claims import PAPER, PLAIN, SCRIPT, SMALL, STAGE1
 from odesim.symbolic import Source
 
-PAPER = "li2023topic"
-PLAIN: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
-SCRIPT = "half a unit of the last recorded digit"
-SMALL = Population(T=4, v=3, tau=2, p_c=0.1)
 TALK = Population(T=10, v=10, tau=2, p_c=0.1)
 DEFAULT = Population(T=4, v=3, tau=2, p_c=0.3)
-
-
-def blocks() -> Iterable[Measurement]:
-    """Entries of the values after the first stage."""
-    W = odesim.integrate("topics.stage1", params={"p_c": 0.1}, span=(0, 1500), save=2, **PLAIN).final["W_V"]
-    topic = np.arange(12) // 3
-    same = topic[:, None] == topic
-    for name, entries, value in (("mask", W[1:, 0], 0.12668919), ("same topic", W[1:, 1:][same], 0.36643851)):
-        yield deviation(name, entries, value, 6e-9)
-    yield deviation("other topics", W[1:, 1:][~same], -0.01891794, 6e-9)
-    yield deviation("row of the mask", W[0], 0.0, 1e-12)
-
-
-def two_rates() -> Iterable[Measurement]:
-    """Values and loss along a run beside the sum of two exponentials."""
-    run = odesim.integrate("topics.stage1", params={"p_c": 0.1}, span=(0, 100), save=5, **PLAIN)
-    shown = run.attrs["params"]["P_shown"]
-    rates = 2 * np.linalg.eigvalsh(shown.T @ shown / len(shown))[-4:]
-    yield deviation("slow rates, of three contrasts", rates[:3], 0.04156806, 6e-9)
-    yield Measurement("fast rate, of the mean document", rates[3], 0.15786667, 6e-9)
-    for t, W, loss in zip(run.t, run.y["W_V"], run.observables["loss"], strict=True):
-        want, want_loss = SMALL.stage1(float(t))
-        yield deviation(f"W_V at t = {t:g}", W, want, 1e-8)
-        yield Measurement(f"loss at t = {t:g}", loss, want_loss, 1e-8)
-
-
-def logistic() -> Iterable[Measurement]:
-    """The mean value of the contrasts under E^T E, from E = .1 I."""
-    run = odesim.integrate("topics.tied", save=7, **PLAIN)
-    for t, E in zip(run.t, run.y["E"], strict=True):
-        value = np.trace(DEFAULT.Pi_t @ E.T @ E) / 3
-        grown = np.exp(-8 * DEFAULT.sigma2 * DEFAULT.kappa * t)
-        want = 1 / (DEFAULT.kappa + (1 / 0.01 - DEFAULT.kappa) * grown)
-        yield Measurement(f"value at t = {t:g}", value, want, 1e-8)
 
 
 def brute_force() -> Iterable[Measurement]:
@@ -130,18 +93,28 @@ def growth() -> Iterable[Measurement]:
 
 
 def generic() -> Iterable[Measurement]:
-    """From normal numbers of .001 in all matrices, three draws: growth of |W_K Pi_t| on the plateau, and the loss of both stages."""
+    """From normal numbers of .001 in all matrices, three draws: growth of |W_K Pi_t| on the plateau, losses, norms, attention."""
     rate = 2 * DEFAULT.p_c * DEFAULT.p1 * (DEFAULT.tau - 1) / (DEFAULT.kappa * DEFAULT.tau * DEFAULT.v * (DEFAULT.T - 1))
     yield Measurement("g2", rate, 0.005602, 6e-7)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         start = {name: 1e-3 * rng.standard_normal((13, 13)) for name in ("W_V", "W_K", "W_Q")}
-        given: dict[str, Any] = {"initial": start, "span": (0, 2500), "save": [0, 300, 600, 2500], "rtol": 1e-7, "atol": 1e-10}
+        times = [0, 300, 600, 2500, *([4000] if seed == 0 else [])]
+        given: dict[str, Any] = {"initial": start, "span": (0, times[-1]), "save": times, "rtol": 1e-7, "atol": 1e-10}
         run = odesim.integrate("topics.full", **given, backend="numpy")
         size = np.linalg.norm(run.y["W_K"] @ DEFAULT.Pi_t, axis=(1, 2))
         yield Measurement(f"seed {seed}: growth from t = 300 to 600, over g2", np.log(size[2] / size[1]) / 300 / rate, 1.0, 1e-2)
         yield Measurement(f"seed {seed}: loss at t = 300", run.observables["loss"][1], 5 / 6, 1e-5)
         yield Measurement(f"seed {seed}: loss at t = 2500", run.observables["loss"][3], 0.790675, 3e-5)
+        yield Measurement(f"seed {seed}: |W_V| at t = 300", run.observables["norm_W_V"][1], 2.197, 1e-3)
+        if seed == 0:
+            yield Measurement("|W_V| at t = 4000", run.observables["norm_W_V"][4], 2.167, 2e-3)
+            yield Measurement("|W_K| at t = 4000", run.observables["norm_W_K"][4], 4.454, 0.01)
+            attention = np.exp((run.final["W_K"].T @ run.final["W_Q"])[1:, 1:])
+            topic = np.arange(12) // 3
+            same, own = topic[:, None] == topic, np.eye(12, dtype=bool)
+            ratio = attention[same & ~own].mean() / attention[~same].mean()
+            yield Measurement("attention to the topic over that to others at t = 4000", ratio, 9.07, 0.1)
 
 
 def alike() -> Iterable[Measurement]:
@@ -162,37 +135,7 @@ def alike() -> Iterable[Measurement]:
 
 CLAIMS = (
     *REDUCED,
-    Claim(
-        "topics.blocks",
-        Source(PAPER, "Theorem 1", "from zero, without weight decay; the numbers by an independent script"),
-        "topics.stage1, T = 4, v = 3, tau = 2, p_c = .1, to t = 1500",
-        ("topics.stage1",),
-        printed=Statement("values end as blocks: one number for words of a topic, one for all others", blocks, Verdict.HOLDS, SCRIPT),
-    ),
-    Claim(
-        "topics.two_rates",
-        Source(PAPER, "Theorem 1", "along the run; the solution is ours"),
-        "topics.stage1, p_c = .1, to t = 100",
-        ("topics.stage1",),
-        printed=Statement(
-            "values relax at 2 kappa^2 sigma2 along contrasts of topics and at 2 |mu|^2 along the mean document",
-            two_rates,
-            Verdict.HOLDS,
-            "100 times the relative tolerance 1e-10 of the run",
-        ),
-    ),
-    Claim(
-        "topics.logistic",
-        Source(PAPER, "Theorem 1", "with values E^T E; the law is ours"),
-        "topics.tied from E = .1 I, to t = 60",
-        ("topics.tied",),
-        printed=Statement(
-            "values of tied embeddings obey a logistic law of rate 8 sigma2 kappa",
-            logistic,
-            Verdict.HOLDS,
-            "100 times the relative tolerance 1e-10 of the run",
-        ),
-    ),
+    *STAGE1,
     Claim(
         "topics.loss",
         Source(PAPER, "Section 4", "L of alpha and beta, with all its terms"),
@@ -256,13 +199,13 @@ CLAIMS = (
     Claim(
         "topics.generic_start",
         Source(PAPER, "Section 4", "the rate is ours; the loss by an independent script"),
-        "topics.full from normal numbers of .001, three draws, to t = 2500",
+        "topics.full from normal numbers of .001, three draws, to t = 2500 and 4000",
         ("topics.full",),
         printed=Statement(
             "starts without any symmetry have the same two stages, at the same rate g2",
             generic,
             Verdict.HOLDS,
-            "of the rate 1 %, the transient; of the loss, how far it still is from rest",
+            "of the rate 1 %, the transient; of loss, norms and attention, how far they still are from rest",
         ),
     ),
     Claim(

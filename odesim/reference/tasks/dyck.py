@@ -5,14 +5,17 @@ with its depth, as in the paper's minimal first layer. One layer can tell the br
 open one, but also by any attention under which matched brackets cancel: runs differ. The paper's experiment: width=50, batch=100, 10000
 steps of Adam from lr=.01, tests of 400 to 500 brackets.
 
-accuracy: of closing brackets in test sequences, whose type the layer knows. last: attention to the last open bracket where one closes.
+accuracy: of closing brackets in test sequences, whose type the layer knows. right_at: how many are right at each place.
+last: attention to the last open bracket where one closes.
 balance: how little matched brackets cancel, |sum of what both add| / (mean of either), over queries and pairs; 0 is the paper's condition.
 In exact: accuracy_window, the most that a predictor reaches on these sequences which sees the last D brackets, as many as can be open; it
-guesses where the bracket to close lies before these. closings: the number of closing brackets.
+guesses where the bracket to close lies before these; closings: the number of closing brackets. window_at, closings_at: such numbers of
+right ones, and of closing ones, at each place.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp, lgamma, sqrt
 from typing import Any
 
 import numpy as np
@@ -34,19 +37,27 @@ def depths_of(tokens: Array, k: int, D: int) -> Array:
     return np.where(tokens == 0, 0, np.where(level < D, level + 1, D - 1 - level))
 
 
+def rights(outputs: Array, targets: Array, k: int) -> Array:
+    """Which of targets (R, B, T) are closing brackets whose type has the largest output (R, B, T, 2 k) of closing ones."""
+    right: Array = (outputs[..., k:].argmax(axis=-1) == targets - k) & (targets >= k)
+    return right
+
+
 def accuracy(outputs: Array, targets: Array, k: int) -> Array:
     """The share (R,) of closing brackets of targets (R, B, T) whose type has the largest output (R, B, T, 2 k) of closing ones."""
-    closes = targets >= k
-    right = (outputs[..., k:].argmax(axis=-1) == targets - k) & closes
-    return np.asarray(right.sum(axis=(1, 2)) / closes.sum(axis=(1, 2)))
+    return np.asarray(rights(outputs, targets, k).sum(axis=(1, 2)) / (targets >= k).sum(axis=(1, 2)))
+
+
+def in_window(batch: Batch, k: int, D: int, width: int) -> Array:
+    """How often (R, B, T) the best predictor of the last `width` brackets is right: 1 if the bracket to close is there, else 1/k."""
+    last = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # of brackets; token t + 1 is bracket t
+    last = np.pad(last + 1, [(0, 0), (0, 0), (1, 0)])  # (R, B, T)
+    return (batch["targets"] >= k) * np.where(np.arange(last.shape[-1]) - last < width, 1, 1 / k)
 
 
 def window_accuracy(batch: Batch, k: int, D: int, width: int) -> Array:
     """The accuracy (R,) that the best predictor of the last `width` brackets expects: 1/k where the bracket to close is not among them."""
-    last = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # (R, B, T - 1)
-    closes = batch["targets"][..., 1:] >= k
-    seen = np.arange(closes.shape[-1]) - last < width
-    return np.asarray((closes * np.where(seen, 1, 1 / k)).sum(axis=(1, 2)) / closes.sum(axis=(1, 2)))
+    return np.asarray(in_window(batch, k, D, width).sum(axis=(1, 2)) / (batch["targets"] >= k).sum(axis=(1, 2)))
 
 
 def attention_to_last(a: Array, batch: Batch, k: int, D: int) -> Array:
@@ -70,8 +81,18 @@ def imbalance(logits: Array, values: Array, k: int, D: int) -> Array:
     return np.asarray(both.sum(axis=(1, 2)) / either.sum(axis=(1, 2)))
 
 
+def independent_balance(width: int, pairs: int) -> tuple[float, float]:
+    """Mean and deviation of balance if both brackets of a pair add alike much, in directions of their own, uniform in width - 1 dimensions.
+
+    It is the mean over pairs of 2 sqrt(u), u of the law Beta(a, a), a = width / 2 - 1. If they add more and less, balance is larger.
+    """
+    a = width / 2 - 1
+    mean = 2 * exp(lgamma(a + 0.5) + lgamma(2 * a) - lgamma(2 * a + 0.5) - lgamma(a))
+    return mean, sqrt((2 - mean**2) / pairs)
+
+
 def observables(model: Transformer, test: Batch, k: int, D: int) -> tuple[Observable, ...]:
-    """accuracy, last, balance and map, in numpy."""
+    """accuracy, right_at, last, balance and map, in numpy."""
     every: Batch = {"tokens": np.tile(np.arange(model.vocabulary), (len(test["tokens"]), 1, 1))}  # each token, by itself
 
     def of_tokens(params: Params) -> tuple[Array, Array]:
@@ -97,6 +118,13 @@ def observables(model: Transformer, test: Batch, k: int, D: int) -> tuple[Observ
             lambda p: in_type(p, accuracy(on_host(model.forward(p, test).outputs), test["targets"], k)),
             (),
             "of closing brackets of test sequences",
+            costly=True,
+        ),
+        Observable(
+            "right_at",
+            lambda p: in_type(p, rights(on_host(model.forward(p, test).outputs), test["targets"], k).sum(axis=1)),
+            ("place",),
+            "closing brackets at each place of test sequences whose type is right",
             costly=True,
         ),
         Observable(
@@ -169,7 +197,12 @@ class Dyck:
             ),
             steps=400,
             vocabulary=network.vocabulary,
-            exact={"accuracy_window": window_accuracy(test, k, D, D), "closings": (test["targets"] >= k).sum(axis=(1, 2))},
+            exact={
+                "accuracy_window": window_accuracy(test, k, D, D),
+                "closings": (test["targets"] >= k).sum(axis=(1, 2)),
+                "window_at": in_window(test, k, D, D).sum(axis=1),
+                "closings_at": (test["targets"] >= k).sum(axis=1),
+            },
             labels={"query": ("start", *brackets), "key": ("start", *brackets)},
         )
 

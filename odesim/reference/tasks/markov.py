@@ -41,8 +41,21 @@ def previous_attention(attention: Sequence[Array]) -> Array:
     return xp.stack([(a * before).sum(axis=(1, 3, 4)) / (B * (T - 1)) for a in attention], axis=1)
 
 
+def by_distance(attention: Sequence[Array]) -> Array:
+    """Attention (R, L, H, T) from weights (R, B, H, T, T) to the token 0, ..., T - 1 places before, less that of even attention.
+
+    The mean over B and over the queries that have such a token: query t gives each of its t + 1 tokens 1 / (t + 1) if it is even.
+    """
+    xp = array_namespace(attention[0])
+    T = attention[0].shape[-1]
+    even = 1 / (xp.arange(T) + 1)
+    means = [a.mean(axis=1).reshape(a.shape[0], a.shape[2], T * T) for a in attention]  # the weight of t for t - o is at t (T + 1) - o
+    rows = [xp.stack([(m[..., o * T :: T + 1] - even[o:]).mean(axis=-1) for o in range(T)], axis=-1) for m in means]
+    return xp.stack(rows, axis=1).astype(attention[0].dtype)
+
+
 def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
-    """The observables KL and previous, of WATCHED_SEQUENCES test sequences, and loss_test, of all of them."""
+    """The observables KL, previous and by_distance, of WATCHED_SEQUENCES test sequences, and loss_test, of all of them."""
     watched = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
     predicted = strategies(watched["tokens"], model.vocabulary)  # (3, R, B, T, k)
 
@@ -55,6 +68,13 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
     return (
         Observable("KL", KL, ("strategy",), f"divergence from the strategies {', '.join(STRATEGIES)}"),
         Observable("previous", previous, ("layer", "head"), "attention to the previous token"),
+        Observable(
+            "by_distance",
+            lambda params: by_distance(model.forward(params, watched).attention),
+            ("layer", "head", "distance"),
+            "attention to the token so many places before, less 1 / (t + 1)",
+            costly=True,
+        ),
         Observable("loss_test", lambda params: model.loss_of(params, test), (), "loss of sequences that are not trained on", costly=True),
     )
 

@@ -7,7 +7,17 @@ import pytest
 
 import odesim
 from odesim.reference.data.dyck import DyckSequences, draw_brackets, last_unmatched, vocabulary
-from odesim.reference.tasks.dyck import TASK, accuracy, attention_to_last, depths_of, imbalance, window_accuracy
+from odesim.reference.tasks.dyck import (
+    TASK,
+    accuracy,
+    attention_to_last,
+    depths_of,
+    imbalance,
+    in_window,
+    independent_balance,
+    rights,
+    window_accuracy,
+)
 
 K, D = 3, 4
 
@@ -50,7 +60,7 @@ def test_what_is_watched_by_loops() -> None:
     batch = DyckSequences((0, 1), K, D, 14, 4)(0)
     outputs, a = rng.standard_normal((2, 4, 14, 2 * K)), rng.random((2, 4, 2, 14, 14))
     for r in range(2):
-        right, seen = [], []
+        right, seen, at = [], [], np.zeros(14)
         for b in range(4):
             stack: list[int] = []
             for t in range(14):
@@ -62,8 +72,10 @@ def test_what_is_watched_by_loops() -> None:
                 target = int(batch["targets"][r, b, t])
                 if target >= K:
                     right.append(int(outputs[r, b, t, K:].argmax()) == target - K)
+                    at[t] += right[-1]
                     seen.append(a[r, b, :, t, stack[-1]])
         assert accuracy(outputs, batch["targets"], K)[r] == pytest.approx(np.mean(right), rel=1e-14)
+        np.testing.assert_array_equal(rights(outputs, batch["targets"], K).sum(axis=1)[r], at)
         assert attention_to_last(a, batch, K, D)[r] == pytest.approx(np.mean(seen, axis=0), rel=1e-13)
 
 
@@ -73,7 +85,7 @@ def test_the_best_of_a_window_by_loops(width: int) -> None:
     batch = DyckSequences((0, 1), K, D, 14, 4)(0)
     found = window_accuracy(batch, K, D, width)
     for r in range(2):
-        chances = []
+        chances, at = [], np.zeros(14)
         for b, t in zip(*np.nonzero(batch["targets"][r] >= K), strict=True):
             stack: list[int] = []
             for token in batch["tokens"][r, b, max(t - width + 1, 1) : t + 1]:
@@ -82,8 +94,10 @@ def test_the_best_of_a_window_by_loops(width: int) -> None:
                 else:
                     stack[-1:] = []
             chances.append(1.0 if stack else 1 / K)
+            at[t] += chances[-1]
             assert not stack or stack[-1] == batch["targets"][r, b, t] - K
         assert found[r] == pytest.approx(np.mean(chances), rel=1e-14) and (width < 14 or found[r] == 1)
+        np.testing.assert_allclose(in_window(batch, K, D, width).sum(axis=1)[r], at, rtol=1e-14)
 
 
 def test_brackets_that_cancel_have_no_imbalance() -> None:
@@ -98,6 +112,25 @@ def test_brackets_that_cancel_have_no_imbalance() -> None:
     assert imbalance(logits, np.concatenate([start, value, value], axis=2), K, D) == pytest.approx(2, rel=1e-14)
 
 
+@pytest.mark.parametrize(("width", "alike"), [(8, True), (33, True), (8, False)])
+def test_brackets_of_independent_directions(width: int, alike: bool) -> None:
+    """1000 draws of values, each query alike: mean and deviation within 4 standard errors; values of different lengths have more."""
+    rng = np.random.default_rng(5)
+    V, n = vocabulary(K, D), K * D
+    value = rng.standard_normal((1000, 1, V, width))
+    value -= value.mean(axis=-1, keepdims=True)
+    value /= np.linalg.norm(value, axis=-1, keepdims=True)
+    if not alike:
+        value *= rng.uniform(0.2, 1, (1000, 1, V, 1))
+    found = imbalance(np.zeros((1000, 1, V, V)), value, K, D)
+    mean, deviation = independent_balance(width, n)
+    if alike:
+        assert found.mean() == pytest.approx(mean, abs=4 * deviation / 1000**0.5)
+        assert found.std() == pytest.approx(deviation, rel=4 / 2000**0.5)
+    else:
+        assert found.mean() > mean + 4 * deviation / 1000**0.5
+
+
 def test_seeds_at_once_are_each_alone() -> None:
     """Three steps of two seeds have the bits of each alone."""
     asked: dict[str, Any] = {"settings": {"length": 6, "test_length": 9, "batch": 5, "width": 4, "mlp": 5}, "steps": 3}
@@ -110,15 +143,19 @@ def test_seeds_at_once_are_each_alone() -> None:
 
 @pytest.mark.slow
 def test_runs_differ_and_are_right() -> None:
-    """Five seeds, on sequences of four times the length: without attention to the last open bracket, by maps that differ.
+    """Five seeds, on sequences of four times the length: without most attention on the last open bracket, by maps that differ.
 
-    Each is more accurate than the last D brackets allow, by four standard errors of as many guesses.
+    Each is more accurate than the last D brackets allow, by four standard errors of as many guesses. Matched brackets cancel more than
+    those of independent directions, by four deviations. Two maps are less alike than each was to itself 100 steps before.
     """
-    run = odesim.train("dyck", seeds=range(5), steps=1000, dtype="float32", save=2, observe=("accuracy", "last", "balance", "map"))
+    watched = ("accuracy", "last", "balance", "map")
+    run = odesim.train("dyck", seeds=range(5), steps=1000, dtype="float32", save=11, observe=watched)
     seen = {name: rows[:, -1] for name, rows in run.observables.items() if name != "loss"}
     exact = TASK.make({s.name: s.default for s in TASK.settings}, seeds=range(5)).exact
     window, closings = exact["accuracy_window"], exact["closings"]
     assert np.all(seen["accuracy"] > window + 4 * np.sqrt(window * (1 - window) / closings)) and np.all(seen["last"] < 0.5)
-    assert np.all(seen["balance"] < 0.75 * run.observables["balance"][:, 0])
-    like = np.corrcoef(seen["map"].reshape(5, -1))[np.triu_indices(5, 1)]
-    assert np.median(like) < 0.9
+    mean, deviation = independent_balance(run.config["width"], run.config["k"] * run.config["depth"])
+    assert np.all(run.observables["balance"][:, 0] > mean - 4 * deviation) and np.all(seen["balance"] < mean - 4 * deviation)
+    maps = run.observables["map"][:, -2:].reshape(10, -1)  # before and after, of each seed
+    like = np.corrcoef(maps)
+    assert like[1::2, 1::2][np.triu_indices(5, 1)].max() < like[range(0, 10, 2), range(1, 10, 2)].min()
