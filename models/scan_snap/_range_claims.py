@@ -116,7 +116,34 @@ def as_a_flow(eta: float) -> Iterable[Measurement]:
     yield Measurement(f"attention to the winner, momentum / flow, eta = {eta:g}", momentum(eta), 1.0, 0.02)
 
 
+def plain_loss(common: int, weight: float) -> Iterable[Measurement]:
+    """The loss of plain gradients less ln(1 + (M-1) exp(-u)) of the decoder alone, to 4 K ln M, M = 1000, ten distinct tokens a class."""
+    own = np.arange(1, 11) / 10
+    total = own.sum() + common * weight
+    params = {"mc": float(common), "p": own / total, "pc": weight / total, "M": 1e3, "eta_Z": 0.01}
+    overlap = common * weight**2 / (own @ own + common * weight**2)
+    save = np.r_[0.0, np.array([0.2, 0.5, 1.0, 2.0, 4.0]) * 2 * np.log(1e3)]
+    plain = odesim.integrate("scan_snap.symmetric", params=params, span=(0, save[-1]), save=save, **FINE)
+    alone = odesim.integrate("scan_snap.decoder", params={"K": 2.0, "M": 1e3}, span=(0, save[-1]), save=save, **FINE)
+    off = float(np.abs(plain.observables["loss"] - alone.observables["loss"]).max())
+    yield Measurement(f"largest distance of the losses, overlap {overlap:.2g}", off, 0.0, 1e-3)
+
+
 RANGE = (
+    Claim(
+        "scan_snap.plain_loss",
+        Source(PAPER, "Lemma 5", "its loss, under plain gradients"),
+        "scan_snap.symmetric beside scan_snap.decoder to 4 K ln M, M = 1000",
+        ("scan_snap.symmetric", "scan_snap.decoder"),
+        printed=Statement(
+            "the loss is ln(1 + (M - 1) exp(-u)) under plain gradients too",
+            lambda: plain_loss(1, 0.6),
+            Verdict.HOLDS_WHEN,
+            "1e-3: of order 1/M",
+            when="classes overlap weakly, here by .086; Syn-Small, with .72, is off by .09",
+            otherwise=lambda: plain_loss(10, 1.0),
+        ),
+    ),
     Claim(
         "scan_snap.growth_on_data",
         Source(PAPER, "Theorem 4", "its exponent, on data of several classes"),
