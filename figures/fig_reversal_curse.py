@@ -1,7 +1,8 @@
 """What is learned forwards is not known backwards: loss of training and of reversed pairs, logits, and chains that do not compose.
 
 Stands beside Figs 1 to 4 of zhu2024reversal, whose runs are of a GPT-2; here is the one-layer theory with M = 802 tokens. a, the loss of
-trained pairs (theory, and SGD with one sequence a step, each epoch in a new order) and of reversed ones, which stays ln M; b, logits
+trained pairs (theory, SGD with one sequence a step, each epoch in a new order, and what the bound of Theorem 3 with c = .7 allows, where
+it is not empty) and of reversed ones, which stays ln M; b, logits
 Y[x1, x3] of 20 pairs (M = 40, 10 of them trained both ways) at five times ln M epochs of 1/eta_Y: nothing stands where a pair is
 reversed; c, 1 - p of trained pairs for three vocabularies, one curve late, and for M = 802 the bound of Theorem 3 from t1 on,
 (M - 1) / (2 x^c) with x = M eta_Y t / N: it says nothing for c = .5, holds for c = .7, and touches at t1 with the largest c that holds;
@@ -57,6 +58,13 @@ def largest_constant(size: float, wrong: np.ndarray) -> np.ndarray:
     return np.log((size - 1) / 2 / wrong) / np.log(size * np.log(size) * STEPS)
 
 
+def allowed(epochs: np.ndarray, c: float) -> np.ndarray:
+    """The largest loss (epoch,) that the bound with this constant allows from t1 on, nan before and where the bound is empty."""
+    x = M * ETA * epochs
+    p = 1 - (M - 1) / (2 * np.maximum(x, 1) ** c)
+    return np.where((ETA * epochs >= np.log(M)) & (p > 0), -np.log(np.where(p > 0, p, 1)), np.nan)
+
+
 SHOWN = (("direct", "A ⇝ C asked"), ("two_steps", "A → B → C in two steps"), ("steps_alone", "A → B, B → C"))
 
 
@@ -102,6 +110,7 @@ def data(fast: bool) -> xr.Dataset:
         {
             "trained": ("epoch", -np.log(run["p_target"])),
             "sgd": ("epoch", sgd()),
+            "allowed": ("epoch", allowed(epochs.astype(float), CONSTANTS[1])),
             "logits": (("row", "column"), logits.final["Y"]),
             "chains": (("source", "token"), of_chains.final["Y"]),
             "wrong": (("M", "step"), wrong),
@@ -125,6 +134,7 @@ def draw(ds: xr.Dataset) -> Figure:
         block = figure.add_subplot(cells[1, 1:])
         loss.plot(ds.epoch, ds.trained, color=CATEGORIES[0], label="trained: theory")
         loss.plot(ds.epoch[::3], ds.sgd[::3], ".", ms=2.5, color=INK, label="trained: SGD")
+        loss.plot(ds.epoch, ds.allowed, color=INK, lw=0.7, ls=DASHES[2], label="bound, c = 0.7")
         loss.axhline(np.log(ds.tokens), color=CATEGORIES[1], ls=DASHES[1], label="reversed: ln M")
         loss.set(xlabel="epoch", ylabel="loss", ylim=(0, 7.5))
         loss.legend(loc="center right")
@@ -210,6 +220,13 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     over = (ds.wrong.sel(M=802.0) / ds.bound).isel(step=slice(START, None))
     features.append(Feature("largest (1 - p) / bound, of all c", float(over.max()), 1.0, 1e-12))  # at t1, of the largest c
     features.append(Feature("where it is, in t1", float(over.step[int(over.max("c").argmax("step"))]), 1.0, 1e-9))
+    # p >= .0182 at t1, .3956 at 2 t1, .6818 at 5 t1, read between epochs
+    for times, p, digit in ((2, 0.3956, 2e-3), (5, 0.6818, 5e-4)):
+        at = float(np.interp(times * np.log(M) / ETA, ds.epoch, ds.allowed))
+        features.append(Feature(f"exp(- loss that the bound allows) at {times} t1, c = .7", float(np.exp(-at)), p, digit, SCRIPT))
+    above = (ds.allowed - ds.trained).where(ds.allowed.notnull(), drop=True)
+    features.append(Feature("epochs at which the loss is above what the bound allows", float((above < 0).sum()), 0.0, 0.0))
+    features.append(Feature("first epoch of the bound, less ln M / eta_Y", float(above.epoch[0]) - np.log(M) / ETA, 0.5, 0.5))
     late = float(ds.wrong.sel(M=1e4)[-1]) * float(ds.step[-1]) * np.log(1e4)
     features.append(Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02))
     t1 = np.log(M) / ETA

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.galore.parametric_gradient import stable_rank
 from odesim.models.joma.linear_multinode import SYSTEM
@@ -36,7 +37,29 @@ def tails() -> Iterable[Measurement]:
             yield Measurement(f"its formula, {name}, 1 - t/t* = {x:g}", float((rows / rows[top]) ** 2 @ sine), want[1], digits[1])
 
 
+def at_the_blow_up(second: float) -> Iterable[Measurement]:
+    """The stable rank of dV/dt at 1 - t/t* = 1e-4, three rows of length 1, second and .6."""
+    Delta = np.array([[1.0, 0.0], [0.0, second], [0.48, 0.36]])
+    t = float(np.sqrt(np.pi / 2)) * (1 - 1e-4)
+    run = odesim.integrate(SYSTEM, params={"Delta": Delta}, span=(0, t), save=2, backend="numpy", rtol=1e-9, atol=1e-12)
+    yield Measurement(f"stable rank of dV/dt, lengths 1 and {second:g}", float(run.observables["stable_rank_dV"][-1]), 1.0, 0.01)
+
+
 LOW_RANK = (
+    Claim(
+        "galore.ties",
+        Source(PAPER, "low-rank gradients of transformers", "wording recalled"),
+        "joma.linear_multinode, three tokens and two nodes, to 1 - t/t* = 1e-4",
+        (SYSTEM.name,),
+        printed=Statement(
+            "the gradient comes to rank one",
+            lambda: at_the_blow_up(0.8),
+            Verdict.HOLDS_WHEN,
+            "what other rows have left, below .01",
+            when="one row of Delta is the longest; two of one length leave rank two",
+            otherwise=lambda: at_the_blow_up(1.0),
+        ),
+    ),
     Claim(
         "galore.rank_tails",
         Source(PAPER, "low-rank gradients of transformers", "wording recalled; the numbers by an independent script"),

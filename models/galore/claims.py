@@ -7,9 +7,11 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.galore._few_claims import FEW
 from odesim.models.galore._memory_claims import MEMORY
 from odesim.models.galore._rank_claims import LOW_RANK
 from odesim.models.galore._refresh_claims import REFRESH
+from odesim.models.galore._side_claims import SIDES
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
 
@@ -109,48 +111,6 @@ def random_excess(corrected: bool) -> Iterable[Measurement]:
     yield Measurement("largest stable rank - bound, 200 random instances", worst, 0.0, 1e-9, "<=")
 
 
-def low_rank() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """B (8, 6, 6), C (8, 10, 10) of rank one each, W (6, 10): eight samples, and ten inputs."""
-    rng = np.random.default_rng(0)
-    X, f = rng.standard_normal((8, 6, 6)), rng.standard_normal((8, 10))
-    return np.eye(6) + X @ X.transpose(0, 2, 1) / 6, f[:, :, None] * f[:, None, :], rng.standard_normal((6, 10))
-
-
-def modes() -> tuple[Any, np.ndarray, np.ndarray]:
-    """(run to t = 20, eigenvalues of S, eigenvectors)."""
-    B, C, W = low_rank()
-    params = {"A": np.zeros((8, 6, 10)), "B": B, "C": C}
-    run = odesim.integrate("galore.parametric_gradient", params=params, initial={"W": W}, span=(0, 20), save=3, **(FINE | {"atol": 1e-30}))
-    return run, *np.linalg.eigh(matrix(B, C))
-
-
-def null_space() -> Iterable[Measurement]:
-    """The part of G in the eigenspace of the smallest eigenvalue of S, which is 0."""
-    run, rates, vectors = modes()
-    G, null = vec(gradients(run)[0]), vectors[:, rates < 1e-10]
-    yield Measurement("dimension of the null space, m (n - N')", null.shape[1], 12.0)
-    yield Measurement("|G_par| / |G|", float(np.linalg.norm(null.T @ G) / np.linalg.norm(G)), 1e-3, 1e-6, ">=")
-
-
-def smallest_positive() -> Iterable[Measurement]:
-    """What is left of G beside the mode of the smallest positive eigenvalue, over the bound on it; no rank above N'."""
-    run, rates, vectors = modes()
-    first, second = np.flatnonzero(rates > 1e-10)[:2]
-    G = np.array([vec(g) for g in gradients(run)])
-    mode = vectors[:, first]
-    rest = G - np.outer(G @ mode, mode)
-    bound = np.exp(-rates[second] * run.t) * np.linalg.norm(rest[0])
-    yield Measurement(
-        "largest |G - G_par(t)| / (exp(-lambda_2 t) |R|)", float((np.linalg.norm(rest, axis=1) / bound).max()), 1.0, 1e-6, "<="
-    )
-    yield Measurement(
-        "largest |G_par(t) / (exp(-lambda_1 t) G_par) - 1|",
-        float(np.abs((G @ mode) * np.exp(rates[first] * run.t) / (G[0] @ mode) - 1).max()),
-        0.0,
-        1e-6,
-    )
-
-
 def contraction() -> Iterable[Measurement]:
     """The largest ratio of |R| in two steps and the bound; what is left of R = P^T G Q and of G. Such an R is a parametric gradient too."""
     rng = np.random.default_rng(0)
@@ -216,24 +176,6 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "galore.null_space",
-        Source(PAPER, "corollary of Lemma 3.3", "wording recalled"),
-        "galore.parametric_gradient, m = 6, n = 10, N = 8, each C of rank one",
-        ("galore.parametric_gradient",),
-        printed=Statement(
-            "with N' < n inputs the rank of G is bounded by that of its part in the null space of S, n - N'",
-            null_space,
-            Verdict.FAILS,
-            "none: that part is 0, and bounds nothing",
-        ),
-        corrected=Statement(
-            "G tends to the mode of the smallest positive eigenvalue of S",
-            smallest_positive,
-            Verdict.HOLDS,
-            "1e4 times the relative tolerance 1e-10 of the run, for a decay over many orders",
-        ),
-    ),
-    Claim(
         "galore.contraction",
         Source(PAPER, "Theorem 3.8", "wording recalled"),
         "galore.parametric_gradient of P^T A Q, P^T B P, Q^T C Q: m = 8, n = 9, r = 3, N = 5, 100 steps of 1 / lambda_max",
@@ -245,5 +187,7 @@ CLAIMS = (
             "rounding of norms; half of G and a hundredth of R are ours",
         ),
     ),
+    *FEW,
     *REFRESH,
+    *SIDES,
 )

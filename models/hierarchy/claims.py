@@ -7,6 +7,8 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hierarchy._layer_claims import LAYERS
+from odesim.models.hierarchy._node_claims import NODES
 from odesim.models.hierarchy._tree_claims import TREES
 from odesim.symbolic import Source
 
@@ -121,4 +123,6 @@ CLAIMS = (
         printed=Statement("attention becomes sparse, then spreads again", bounce, Verdict.HOLDS, "printed digits of the table"),
     ),
     *TREES,
+    *LAYERS,
+    *NODES,
 )

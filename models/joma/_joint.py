@@ -1,14 +1,17 @@
 """The JoMA block as gradient flow of its loss: MLP weights V and Xi and attention logits Z, trained together.
 
 A sample n has counts X[n, l] of its contextual tokens, a query q[n], a class y[n] and a weight pi[n]:
-    b = attention(X[n], Z[:, q[n]] / T),   u_k = b . V[:, k] + Xi[q[n], k],   loss = -sum_n pi[n] ln softmax(A phi(u))[y[n]].
+    b = attention(X[n], Z[:, q[n]] / T),   u_k = b . V[:, k] + Xi[q[n], k],   loss = sum_n pi[n] L(A phi(u), y[n]).
+L is the cross-entropy, a squared loss (mse), or linear (fixed): then the signal that goes back to the nodes stays as it is.
+With relu a flow ends (sliding) where both sides of a node's kink push a sample back to it; steps of descent go on.
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Interval, Naturals0, Sum, Symbol, cosh, exp, log, oo
+from sympy import Abs, Interval, KroneckerDelta, Max, Naturals0, Sum, Symbol, cosh, exp, log, oo
 
 from odesim.symbolic import (
     Constraint,
@@ -17,6 +20,7 @@ from odesim.symbolic import (
     Param,
     Source,
     System,
+    at,
     entropy,
     gradient_flow,
     index,
@@ -39,8 +43,28 @@ PHI: dict[str, Callable[[Any], Any]] = {
     "identity": lambda u: u,
     "softplus": lambda u: u / 2 + log(2 * cosh(u / 2)),  # log(1 + exp(u)), its slope finite for every u
     "square": lambda u: u**2,
+    "relu": lambda u: Max(u, 0),  # its slope at 0 is 1/2
 }
 """Activations by name."""
+
+
+def cross_entropy(score: Any) -> Any:
+    """-ln softmax(score)[y[n]], for score[a] of class a."""
+    return logsumexp(score, (a, C)) - at(score, {a: y[n]})
+
+
+def squared(score: Any) -> Any:
+    """Half the squared distance of the scores from 1 for the class of the sample, 0 for others."""
+    return over(Sum, (score - KroneckerDelta(a, y[n])) ** 2, (a, C)) / 2
+
+
+def linear(score: Any) -> Any:
+    """The mean score less that of the class: to first order the cross-entropy where all classes are equally likely."""
+    return over(Sum, score, (a, C)) / C - at(score, {a: y[n]})
+
+
+LOSS: dict[str, Callable[[Any], Any]] = {"ce": cross_entropy, "mse": squared, "fixed": linear}
+"""Losses of a sample by name; fixed: what goes back to node k is A[y[n], k] less its mean over classes, whatever h is."""
 z = Z[l, q[n]]
 ATTENTION: dict[str, Any] = {
     "linear": X[n, l] * z / T,
@@ -84,19 +108,19 @@ def classes(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     return np.arange(sizes["N"]) % sizes["C"]
 
 
-def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0) -> System:
-    """The System of the block with this attention and activation phi; theorem: what attention makes of Theorem 1. start: of Z."""
+def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0, signal: str = "ce") -> System:
+    """The System of the block with this attention, activation phi and loss; theorem: what attention makes of Theorem 1. start: of Z."""
     b = ATTENTION[attention]
     h = PHI[phi](over(Sum, b * V[l, k], (l, Mc)) + Xi[q[n], k])
-    score, own = over(Sum, A[a, k] * h, (k, K)), over(Sum, A[y[n], k] * h, (k, K))
-    loss = over(Sum, pi[n] * (logsumexp(score, (a, C)) - own), (n, N))
+    loss = over(Sum, pi[n] * LOSS[signal](over(Sum, A[a, k] * h, (k, K))), (n, N))
     u = CONTEXT[attention] + Xi[q[n], k]
-    p = softmax(over(Sum, A[a, k] * PHI[phi](u), (k, K)), (a, C))
+    score = over(Sum, A[a, k] * PHI[phi](u), (k, K))
+    scores = {"p": softmax(score, (a, C))} if signal == "ce" else {"score": score}
     names = {"e": X[n, l] * exp(z / T), "S": over(Sum, e, (l, Mc)), "c": over(Sum, e * V[l, k], (l, Mc))} if attention == "softmax" else {}
     share = b if attention == "softmax" else Abs(b) / over(Sum, Abs(b), (l, Mc))
     return System(
-        name=f"joma.joint_{attention}" + ("" if phi == "identity" else f".{phi}"),
-        source=Source("tian2023joma", "Theorem 1", f"{attention} attention, phi = {phi}; orthonormal embeddings"),
+        name=".".join((f"joma.joint_{attention}", *(word for word in (phi, signal) if word not in ("identity", "ce")))),
+        source=Source("tian2023joma", "Theorem 1", f"{attention} attention, phi = {phi}, loss {signal}; orthonormal embeddings"),
         axes={n: N, l: Mc, k: K, m: Mq, a: C},
         equations=gradient_flow(loss, {V[l, k]: eta_w, Xi[m, k]: eta_w, Z[l, m]: eta_z}),
         params=(
@@ -114,7 +138,14 @@ def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0) -> S
         span=(0.0, 20.0),
         time="learning rate times steps",
         observables={"loss": loss, "attention": b, "entropy": over(Sum, pi[n] * entropy(share, (l, Mc)), (n, N))},
-        display={**names, "b": b, "u": u, "p": p},
+        display={**names, "b": b, "u": u, **scores},
         constraints=(Constraint("pi sums to 1", over(Sum, pi[n], (n, N)) - 1, "==0", 1e-9),),
         invariants=(theorem, Invariant("loss falls", loss, "nonincreasing")),
     )
+
+
+def variants(attention: str, theorem: Invariant, start: float = 0.0) -> dict[str, Callable[[], System]]:
+    """{name: function that makes a System}: other activations beside cross-entropy, other losses beside the identity."""
+    of_phi = {name.upper(): partial(joint, attention, name, theorem, start) for name in PHI if name != "identity"}
+    of_loss = {name.upper(): partial(joint, attention, "identity", theorem, start, name) for name in LOSS if name != "ce"}
+    return {name: cache(make) for name, make in (of_phi | of_loss).items()}

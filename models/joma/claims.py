@@ -7,9 +7,12 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.joma._entropy_claims import ENTROPY
 from odesim.models.joma._joint_claims import JOINT
 from odesim.models.joma._late_claims import LATE
 from odesim.models.joma._node_claims import NODES
+from odesim.models.joma._signal_claims import SIGNALS
+from odesim.models.joma._softmax_claims import SOFTMAX
 from odesim.models.joma._step_claims import STEPPED
 from odesim.symbolic import Source
 
@@ -127,6 +130,9 @@ CLAIMS = (
     *LATE,
     *NODES,
     *STEPPED,
+    *SIGNALS,
+    *SOFTMAX,
+    *ENTROPY,
     Claim(
         "joma.conserved_ratio",
         Source(PAPER, "Theorem 2"),

@@ -6,17 +6,16 @@ token less the mean attention, (eta_z / eta_w) / (2 T) (sum_k V[l, k]^2 - |V|^2 
 as b stands still. Exact: attention sums to 1, so that sum_l Z[l, m] is constant for each query.
 
 Assumed: orthonormal embeddings; keys and queries are not parameters, their products Z are. The activation is the identity; others are
-joma.joint_softmax:SOFTPLUS and joma.joint_softmax:SQUARE. The papers start from small normal numbers: --init "V=normal(0,0.01)".
+joma.joint_softmax:SOFTPLUS, SQUARE and RELU, other losses MSE (squared) and FIXED (a signal that stays).
+The papers start from small normal numbers: --init "V=normal(0,0.01)".
 """
-
-from functools import cache, partial
 
 from sympy import Sum
 
-from odesim.models.joma._joint import Mc, Z, joint, l, m
+from odesim.models.joma._joint import Mc, Z, joint, l, m, variants
 from odesim.symbolic import Invariant, over
 
 THEOREM = Invariant("logits of a query", over(Sum, Z[l, m], (l, Mc)), "constant")
 
 SYSTEM = joint("softmax", "identity", THEOREM)
-VARIANTS = {name.upper(): cache(partial(joint, "softmax", name, THEOREM)) for name in ("softplus", "square")}
+VARIANTS = variants("softmax", THEOREM)

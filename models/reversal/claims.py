@@ -7,6 +7,8 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.reversal._noise_claims import NOISE
+from odesim.models.reversal._sight_claims import SIGHT
 from odesim.models.reversal._step_claims import STEPS
 from odesim.symbolic import Source
 
@@ -117,6 +119,8 @@ def held_out() -> Iterable[Measurement]:
 
 CLAIMS = (
     *STEPS,
+    *NOISE,
+    *SIGHT,
     Claim(
         "reversal.learned",
         Source(PAPER, "Theorem 3, training pairs", "the numbers by an independent script"),

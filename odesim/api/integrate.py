@@ -189,7 +189,8 @@ def integrate(
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {
-            law.name: raw.worst[law.name][0] if observer.applies(law, numbers.sizes, numbers.params, numbers.initial) else None
+            # a run that ends before its first step has broken no law
+            law.name: raw.worst.get(law.name, (0.0,))[0] if observer.applies(law, numbers.sizes, numbers.params, numbers.initial) else None
             for law in system.invariants
         },
         _again=again,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sympy import IndexedBase, Sum, Symbol, cos, log
+from sympy import IndexedBase, Piecewise, Sum, Symbol, cos, log
 
 import odesim
 from odesim.cli import cli
@@ -173,3 +173,20 @@ def test_a_tolerance_is_a_number(tol: Any) -> None:
             initial={u: 1},
             invariants=(Invariant("x", u, "constant", tol=tol),),
         )
+
+
+def test_a_run_that_ends_before_its_first_step_has_broken_no_law():
+    """u' = 1 up to 0 and -1 above, from 0, to which both sides push back."""
+    laws = (Invariant("square", u**2, "nonincreasing"),)
+    system = System(
+        name="made.kink",
+        source=SOURCE,
+        axes={},
+        equations={u: Piecewise((-1, u > 0), (1, True))},
+        params=(),
+        initial={u: 0.0},
+        span=(0.0, 1.0),
+        invariants=laws,
+    )
+    run = odesim.integrate(system, backend="numpy")
+    assert (run.status, run.t_end, run.invariants) == ("sliding", 0.0, {"square": 0.0})

@@ -242,6 +242,30 @@ def test_untrained(num_classes, num_children, sizes, lower, upper):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "num_children, sizes, raw, everywhere",
+    [(2, (10, 20), 0.96, None), (2, (20, 30), 0.84, 0.85), (3, (10, 20), 0.95, None), (3, (20, 30), 0.81, None)],
+)
+def test_other_correlations_are_below_the_table(num_children, sizes, raw, everywhere):
+    """s = 0 before training, where the table has .94 to 1: correlations without means, and latents that never occur counted as 0.
+
+    Five seeds beside five of an independent script: four standard errors of two such means, and half a digit.
+    """
+    experiment, params = made(range(1, 6), num_children=num_children, n0=sizes[0], n1=sizes[1], width=1024, layers=2)
+    test = experiment.model.watch
+    h, y = experiment.model.forward(params, test).hidden[0].max(axis=2), experiment.exact["latents0"].astype(float)
+    w = (test["weight"] / test["weight"].sum(axis=1, keepdims=True))[..., None]
+    occurs = (w * y).sum(axis=1) > 0
+    product, squares = (w * y).swapaxes(1, 2) @ h, [np.sqrt((w * a**2).sum(axis=1)) for a in (y, h)]
+    best = (product / np.maximum(squares[0][:, :, None] * squares[1][:, None], 1e-300)).max(axis=2)
+    found = np.array([b[there].mean() for b, there in zip(best, occurs, strict=True)])
+    assert found.mean() == pytest.approx(raw, abs=4 * found.std(ddof=1) * np.sqrt(2 / 5) + 0.005)
+    if everywhere:
+        share = seen(experiment, params, "NCorr")[:, 0] * occurs.mean(axis=1)
+        assert share.mean() == pytest.approx(everywhere, abs=4 * share.std(ddof=1) * np.sqrt(2 / 5) + 0.005)
+
+
+@pytest.mark.slow
 def test_trained():
     """1000 steps at width 256: the loss nears its floor, NCorr is within 3 spreads of a seed of an independent script's runs."""
     experiment, params = made((1,), lr=1e-4)

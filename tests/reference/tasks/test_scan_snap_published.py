@@ -67,3 +67,30 @@ def test_published_entropy_replayed(row: int) -> None:
     """A cell of Fig. 6 with the published runs' own seeds, 1 to 10: every printed digit, in float64."""
     last, eta, ratio, mean, sd = REPLAYED[row]
     assert replayed(last, eta, ratio) == [f"{mean:.3f}", f"{sd:.3f}"]
+
+
+AFTER_48 = [(1.0, 0.18, 0.013, 1.934, 0.009), (2.0, None, None, 1.995, 0.009), (10.0, 0.101, 0.008, 2.081, 0.013)]
+
+
+@pytest.mark.parametrize(("eta_Y", "winner", "sd", "entropy", "deviation"), AFTER_48, ids=lambda x: f"{x:g}" if x else "")
+def test_figure_4_after_48_iterations(eta_Y: float, winner: float | None, sd: float, entropy: float, deviation: float) -> None:
+    """Attention to the winner, and the entropy over distinct tokens, of 20 seeds, beside 20 of a numpy program without classes or counts.
+
+    Four standard errors of the difference of two means, and half a digit.
+    """
+    run = scan_snap(seeds=range(20), eta_Y=eta_Y)
+    _, params = descend(run, 48)
+    c = watched(run, "c", params)[:, 0]  # (R, S)
+    ours = watched(run, "entropy_distinct", params).mean(axis=-1)
+    assert ours.mean() == pytest.approx(entropy, abs=4 * deviation * np.sqrt(2 / 20) + 5e-4)
+    if winner:
+        assert c[:, 19].mean() == pytest.approx(winner, abs=4 * sd * np.sqrt(2 / 20) + 5e-3)
+
+
+def test_figure_4_after_10_iterations() -> None:
+    """Attention to the common tokens and to the winner, beside one number each of that program: four standard errors of two means of 20."""
+    run = scan_snap(seeds=range(20))
+    _, params = descend(run, 10)
+    c = watched(run, "c", params)[:, 0]  # (R, S)
+    for found, want in ((c[:, :10].sum(axis=1), 0.555), (c[:, 19], 0.098)):
+        assert found.mean() == pytest.approx(want, abs=4 * found.std(ddof=1) * np.sqrt(2 / 20) + 5e-4)

@@ -37,6 +37,15 @@ def test_uniform_attention(case, entries, value, why):
     np.testing.assert_allclose(observe(model, uniform(model), "attention_entropy"), np.full((R, 2), value), rtol=1e-12)  # rounding
 
 
+def test_uniform_attention_of_35_tokens():
+    """ln(35!) / 35 = 2.632, the level at which attention starts in Figs 6 and 8 of tian2023joma; half its last digit."""
+    model = make("default")
+    params, batch = uniform(model), batch_for(model)
+    wide = {name: np.repeat(x, -(-35 // T), axis=2)[:, :, :35] if x.ndim == 3 else x for name, x in batch.items()}
+    model = dataclasses.replace(model, watch=wide)
+    np.testing.assert_allclose(observe(model, params, "attention_entropy"), 2.632, atol=5e-4)
+
+
 def test_each_head_has_its_entropy():
     """That of -sum a ln a of its own weights, by loops; their mean is the entropy of the layer; rounding."""
     model = make("default")

@@ -12,7 +12,17 @@ PHI: dict[str, Pair] = {  # phi, phi'
     "identity": (lambda u: u, np.ones_like),
     "softplus": (lambda u: np.log1p(np.exp(u)), lambda u: 1 / (1 + np.exp(-u))),
     "square": (lambda u: u * u, lambda u: 2 * u),
+    "relu": (lambda u: np.maximum(u, 0), lambda u: (u > 0) * 1.0),
 }
+
+
+def sent_back(signal: str, score: np.ndarray, label: int) -> np.ndarray:
+    """-dL/dscore (C,) of one sample: cross-entropy, squared loss, or a signal that stays."""
+    own = np.eye(len(score))[label]
+    if signal == "mse":
+        return own - score
+    p = np.exp(score) if signal == "ce" else np.ones(len(score))
+    return own - p / p.sum()
 
 
 def attend(attention: str, x: np.ndarray, z: np.ndarray, T: float) -> tuple[np.ndarray, np.ndarray]:
@@ -26,8 +36,8 @@ def attend(attention: str, x: np.ndarray, z: np.ndarray, T: float) -> tuple[np.n
     return b, (np.diag(b) - np.outer(b, b)) / T
 
 
-def joint(attention: str, phi: str = "identity") -> Callable[[float, Arrays, Arrays], Arrays]:
-    """The right-hand side of joma.joint_<attention> with this activation."""
+def joint(attention: str, phi: str = "identity", signal: str = "ce") -> Callable[[float, Arrays, Arrays], Arrays]:
+    """The right-hand side of joma.joint_<attention> with this activation and loss."""
     value, slope = PHI[phi]
 
     def f(t: float, y: Arrays, q: Arrays) -> Arrays:
@@ -36,8 +46,7 @@ def joint(attention: str, phi: str = "identity") -> Callable[[float, Arrays, Arr
         for x, weight, m, label in zip(q["X"], q["pi"], q["q"], q["y"], strict=True):
             b, J = attend(attention, x, Z[:, m], q["T"])
             u = b @ V + Xi[m]
-            p = np.exp(q["A"] @ value(u))
-            g = weight * (q["A"][label] - p @ q["A"] / p.sum()) * slope(u)
+            g = weight * (sent_back(signal, q["A"] @ value(u), int(label)) @ q["A"]) * slope(u)
             dV += np.outer(b, g)
             dXi[m] += g
             dZ[:, m] += J.T @ (V @ g)
@@ -46,28 +55,42 @@ def joint(attention: str, phi: str = "identity") -> Callable[[float, Arrays, Arr
     return f
 
 
-def multilayer(phi: str = "identity") -> Callable[[float, Arrays, Arrays], Arrays]:
-    """The right-hand side of hierarchy.multilayer with this activation, all samples at once."""
+def multilayer(phi: str = "identity", depth: int = 2) -> Callable[[float, Arrays, Arrays], Arrays]:
+    """The right-hand side of hierarchy.multilayer with this activation and number of layers, all samples at once."""
     value, slope = PHI[phi]
 
     def f(t: float, y: Arrays, q: Arrays) -> Arrays:
-        amplify = [np.exp(y[name] ** 2 / 2) for name in ("V1", "V2")]
-        M = [y["V1"] * amplify[0], y["V2"] * amplify[1]]
-        P1 = q["X"] @ M[0].T + y["xi1"]
-        P2 = value(P1) @ M[1].T + y["xi2"]
-        odds = np.exp(value(P2) @ y["U"].T)
+        layers = range(1, depth + 1)
+        amplify = {s: np.exp(y[f"V{s}"] ** 2 / 2) for s in layers}
+        h, P = {0: q["X"]}, {}
+        for s in layers:
+            P[s] = h[s - 1] @ (y[f"V{s}"] * amplify[s]).T + y[f"xi{s}"]
+            h[s] = value(P[s])
+        odds = np.exp(h[depth] @ y["U"].T)
         R = q["pi"][:, None] * (np.eye(len(y["U"]))[q["y"]] - odds / odds.sum(axis=1, keepdims=True))
-        D2 = (R @ y["U"]) * slope(P2)
-        D1 = (D2 @ M[1]) * slope(P1)
-        return {
-            "V1": amplify[0] * (D1.T @ q["X"]),
-            "V2": amplify[1] * (D2.T @ value(P1)),
-            "U": R.T @ value(P2),
-            "xi1": D1.sum(axis=0),
-            "xi2": D2.sum(axis=0),
-        }
+        above, found = R @ y["U"], {"U": R.T @ h[depth]}
+        for s in reversed(layers):
+            D = above * slope(P[s])
+            found |= {f"V{s}": amplify[s] * (D.T @ h[s - 1]), f"xi{s}": D.sum(axis=0)}
+            above = D @ (y[f"V{s}"] * amplify[s])
+        return found
 
     return f
+
+
+def multilayer_loss(y: Arrays, q: Arrays, phi: str, depth: int) -> float:
+    """The cross-entropy of hierarchy.multilayer, one sample and one node at a time, from weights as they act, M1, M2, ..."""
+    value, total = PHI[phi][0], 0.0
+    for x, weight, label in zip(q["X"], q["pi"], q["y"], strict=True):
+        h = list(x)
+        for s in range(1, depth + 1):
+            h = [
+                float(value(sum(w * a for w, a in zip(row, h, strict=True)) + own))
+                for row, own in zip(y[f"M{s}"], y[f"xi{s}"], strict=True)
+            ]
+        score = [sum(w * a for w, a in zip(row, h, strict=True)) for row in y["U"]]
+        total += weight * (np.log(np.sum(np.exp(score))) - score[int(label)])
+    return total
 
 
 def reduced_exp(t: float, y: Arrays, q: Arrays) -> Arrays:
