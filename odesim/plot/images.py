@@ -21,7 +21,7 @@ def draw_cells(
     values that have no colour.
     """
     over = shown if over is None else over
-    scale = above(color_scale(over.compressed(), label, log_from is not None, robust=True), log_from or 0.0)
+    scale = above(color_scale(over.compressed(), label, log_from is not None), log_from or 0.0)
     shown, colors = with_pale(shown, scale)
     mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
     axes.invert_yaxis()

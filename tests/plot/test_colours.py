@@ -46,17 +46,6 @@ def test_what_is_alike_has_one_colour(spread: float, notes: int) -> None:
     assert notes == 0 or scale.notes[0] == "x: one colour, its values differ by 1e-09 at most"
 
 
-def test_two_large_rows_do_not_darken_a_map() -> None:
-    """A law that stays near 2 of 64 states: the others keep their colours, and a note says how far the two go."""
-    pi = np.full((64, 100), 0.01)
-    pi[:, 50:] += 0.001 * np.arange(64)[:, None] / 64
-    pi[[0, 63]] = np.linspace(1.0, 0.4, 100)
-    with project_style():
-        mesh, notes = draw_cells(new_figure(40.0).add_subplot(), np.arange(101.0), np.arange(65.0), np.ma.array(pi), "p")
-    assert (mesh.norm.vmin, mesh.norm.vmax) == (0.01, pi[62].max())
-    assert notes == ("p: 200 of 6400 values beyond the colours (up to 1)",)
-
-
 @pytest.mark.parametrize("high", [1.3, 3.0, 9.0, 40.0, 5e3, 1e9])
 @pytest.mark.parametrize("low", [0.7, 1.02e-6, 2e7])
 def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> None:
