@@ -2,7 +2,7 @@
 
 Stands beside the energy, the fixed points and the update of ramsauer2021hopfield (eqs. 2 and 3), which has no such pictures: a, twenty
 flows; b, two patterns, a pitchfork at beta |x1 - x2|^2 / 4 = 1; c, eight orthogonal patterns, from one of them and from their average; d,
-the distance from the fixed point, by updates and along the flow.
+the distance from the fixed point, by updates and along the flow, in one of forty memories of normal numbers.
 """
 
 import numpy as np
