@@ -6,9 +6,11 @@ from math import perm
 from typing import Any
 
 import numpy as np
+from sympy import Integer
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.models.induction.stages import stages
 from odesim.symbolic import Source
 
 PAPER = "bietti2023birth"
@@ -116,6 +118,20 @@ def saddle() -> Iterable[Measurement]:
                 yield Measurement(f"N = {N}, c = {c:g}: {name}{variant or ' itself'}", rate * N * norm / kappa, 1.0, 1e-3)
 
 
+FIXED = {32: 2248.9157, 64: 8788.8368, 128: 34766.350}
+
+
+def fixed_output() -> Iterable[Measurement]:
+    """When half of the attention is on the answer if c = 2 does not move, V = 2N, a and b from .01; and its exponent in N."""
+    system, found = stages("induction.fixed_output", (1, 1, Integer(10) ** 30)), {}
+    for N, want in FIXED.items():
+        start = {"a": 0.01, "b": 0.01, "c": 2.0}
+        run = odesim.integrate(system, params={"N": N, "V": 2 * N}, initial=start, span=(0, 1.05 * want), save=2, **FINE)
+        found[N] = float(run.events["copied"][0]["t"])
+        yield Measurement(f"N = {N}, over its digits", found[N] / want, 1.0, 1e-7)
+    yield Measurement("exponent from 64 to 128", float(np.log2(found[128] / found[64])), 2.0, 0.02)
+
+
 DIGITS = "half a unit of the last recorded digit"
 CLAIMS = (
     Claim(
@@ -153,6 +169,13 @@ CLAIMS = (
         "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
         ("induction.stages",),
         Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), Verdict.HOLDS, DIGITS),
+    ),
+    Claim(
+        "induction.fixed_output",
+        Source(PAPER, "Section 4", "the output layer does not move"),
+        "induction.stages with c = 2 for all times, N = 32 to 128, V = 2N, from .01",
+        ("induction.stages",),
+        Statement("with a fixed output, at a time of order N^2", fixed_output, Verdict.HOLDS, DIGITS + "; the next order, 1/N"),
     ),
     Claim(
         "induction.saddle",
