@@ -113,10 +113,11 @@ def rates_at_rest() -> Iterable[Measurement]:
     """How fast 1e-6 of a gap closes, over exp(mu^2/2) and over softmax(mu^2/T)."""
     mu, T = np.array([1.0, 1.7, 2.2]), 3.0
     weight = np.exp(mu**2 / T)
-    for name, params, rate in (
+    cases: tuple[tuple[str, dict[str, Any], np.ndarray], ...] = (
         ("joma.nonlinear", {"mu": mu}, np.exp(mu**2 / 2)),
         ("joma.nonlinear_softmax", {"mu": mu, "T": T}, weight / weight.sum()),
-    ):
+    )
+    for name, params, rate in cases:
         t = 1 / rate.max()
         run = odesim.integrate(name, params=params, initial={"v": mu * (1 - 1e-6)}, span=(0, t), **FINE)
         found = -np.log(1 - (run.final["v"] - mu * (1 - 1e-6)) / (mu * 1e-6)) / t

@@ -4,6 +4,7 @@ A System and a task that are not in the table are compared by names and shapes.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,12 @@ PAIRS: Mapping[tuple[str, str], Pair] = {
 }
 
 
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    **{word: {"phi": word} for word in ("relu", "softplus", "square")},
+    **{word: {"signal": word} for word in ("mse", "fixed")},
+}
+"""{last word of the name of a variant, as in joma.joint_exp.relu: settings that it describes in the place of those of its model}."""
+
 INSTEAD: Mapping[str, str] = {
     "hierarchy_dag": "its transformer has keys, queries and layer norms, which no System keeps; "
     "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
@@ -176,8 +183,13 @@ INSTEAD: Mapping[str, str] = {
 
 
 def find_pair(system: str, task: str) -> Pair | None:
-    """The Pair of a System and a task, or None if the table has none."""
-    return PAIRS.get((system, task))
+    """The Pair of a System and a task, or None if the table has none. A variant has that of its model, but for its own settings."""
+    model, _, word = system.rpartition(".")
+    base, own = PAIRS.get((model, task)), VARIANTS.get(word)
+    if (system, task) in PAIRS or base is None or own is None:
+        return PAIRS.get((system, task))
+    own_settings = {name: (value,) for name, value in own.items()}
+    return replace(base, requirements={**base.requirements, **own_settings}, example={**base.example, **own})
 
 
 def flow_misfits(facts: TrainingFacts) -> list[str]:
@@ -220,7 +232,8 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
         raise ParamError(
             f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be compared with it{instead}"
         )
-    if system in described and (wrong := misfits(find_pair(system, facts.task), facts)):
+    pair = find_pair(system, facts.task)
+    if (system in described or pair) and (wrong := misfits(pair, facts)):
         raise ParamError(does_not_describe(system, facts.task, wrong))
     if system not in theory:
         described -= {system}

@@ -12,6 +12,7 @@ from odesim.errors import ParamError
 from odesim.reference.protocols import Experiment
 from odesim.reference.tasks.scan_snap import ScanSnap, population_batch
 from tests.support.comparisons import errors
+from tests.support.matrix import crossed
 
 # Syn-Small of tian2023scan: ten common tokens, ten of each of two classes
 SMALL = np.zeros((2, 30))
@@ -49,6 +50,23 @@ def test_joint_descent_is_the_discrete_map(attention):
     found = odesim.compare(f"joma.joint_{attention}", task="joma_gaussian", settings=given, map="discrete", **asked)
     assert found.passed({name: {"relative_l2": 1e-12} for name in asked["observables"]})
     assert found.theory["attention"].shape == (2, 31, 3, 6) and np.abs(np.diff(found.theory["Xi"], axis=1)).max() > 1e-4
+
+
+OTHERS = {"RELU": {"phi": "relu"}, "SQUARE": {"phi": "square"}, "MSE": {"signal": "mse"}, "FIXED": {"signal": "fixed"}}
+
+
+@pytest.mark.parametrize(("attention", "variant"), crossed(("exp", "linear", "softmax"), tuple(OTHERS)))
+def test_variants_are_compared_with_their_settings(attention, variant):
+    """As above for a variant, which no other settings fit."""
+    given = {**JOMA, "num_classes": 3, "attention": attention, "signal": "ce", "temperature": 0.7, "eta_z": 0.03, "init_scale": 0.3}
+    asked: dict[str, Any] = {"task": "joma_gaussian", "observables": ["loss", "V", "Z"], "seeds": range(1, 3), "steps": 30}
+    name = f"joma.joint_{attention}:{variant}"
+    found = odesim.compare(name, settings={**given, **OTHERS[variant]}, map="discrete", **asked)
+    assert found.passed({name: {"relative_l2": 1e-12} for name in asked["observables"]})
+    assert np.abs(np.diff(found.theory["V"], axis=1)).max() > 1e-4
+    ((setting, value),) = OTHERS[variant].items()
+    with pytest.raises(ParamError, match=f"{setting} is {given.get(setting, 'identity')}, not {value}"):
+        odesim.compare(name, settings=given, map="discrete", **asked)
 
 
 def test_decorrelated_descent_is_the_discrete_map():

@@ -188,7 +188,7 @@ def test_a_feature_can_fail() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no such figure": ({"name": "joma_fig5"}, "did you mean 'joma_fig4'"),
+    "no such figure": ({"name": "joma_fig44"}, "did you mean 'joma_fig4'"),
     "no such format": ({"formats": ("png", "gif")}, "no picture format 'gif'"),
     "a file in the way": ({"out": "taken"}, "cannot make the folder"),
     "a file above": ({"out": "taken/deeper"}, "cannot make the folder"),

@@ -21,6 +21,9 @@ from odesim.reference.multilayer.model import TwoLayers
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.optimizers import OPTIMIZERS
 
+DESCRIBED = {"identity": "hierarchy.multilayer", **{phi: f"hierarchy.multilayer.{phi}" for phi in ("relu", "softplus")}}
+"""{activation: the System of that}."""
+
 
 def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) -> tuple[Observable, ...]:
     """States under the names of hierarchy.multilayer, the law of Theorem 1, and NCorr (R, 2)."""
@@ -93,7 +96,7 @@ class HierarchyLayers:
             scale=float(values["init_scale"]),
             present=float(values["num_children"] ** 3),
         )
-        described = values["phi"] == "identity" and values["optimizer"] == "sgd" and values["momentum"] == 0
+        described = values["phi"] in DESCRIBED and values["optimizer"] == "sgd" and values["momentum"] == 0
         return Experiment(
             task=self.name,
             config=dict(values),
@@ -104,7 +107,7 @@ class HierarchyLayers:
             steps=300,
             vocabulary=values["vocabulary"],
             exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
-            theory={"hierarchy.multilayer": {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
+            theory={DESCRIBED[values["phi"]]: {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
         )
 
 

@@ -67,17 +67,19 @@ def theory(block: JomaBlock, data: Batch, start: Params, ratio: float) -> dict[s
 
 
 def joint_theory(block: JomaBlock, data: Batch, ratio: float) -> dict[str, dict[str, Any]]:
-    """{System: parameters (R, ...)} of the whole block on its loss: joma.joint_*, for cross-entropy and identity phi.
+    """{System: parameters (R, ...)} of the whole block on its loss: joma.joint_*, its variants for another phi or another signal.
 
-    Time in learning rate of the weights times iterations.
+    Time in learning rate of the weights times iterations. No System has both another phi and another signal.
     """
-    if (block.phi, block.signal) != ("identity", "ce"):
+    others = [word for word in (block.phi, block.signal) if word not in ("identity", "ce")]
+    R, K = data["pi"].shape
+    if len(others) > 1 or (block.signal == "fixed" and K == 1):  # a single class sends nothing back there
         return {}
-    R, K = data["label"].shape
     every = np.ones(R)
     numbers = {"T": block.temperature * every, "eta_w": every, "eta_z": ratio * every}
-    samples = {"X": data["x"], "pi": data["pi"], "q": data["query"], "y": data["label"], "A": np.tile(np.eye(K), (R, 1, 1))}
-    return {f"joma.joint_{block.attention}": {**samples, **numbers}}
+    samples = {"X": data["x"], "pi": data["pi"], "q": data["query"]}
+    samples |= {"y": np.tile(np.arange(K), (R, 1)), "A": np.tile(np.eye(K), (R, 1, 1))}
+    return {".".join((f"joma.joint_{block.attention}", *others)): {**samples, **numbers}}
 
 
 @dataclass(frozen=True)

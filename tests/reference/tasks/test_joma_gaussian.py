@@ -164,7 +164,7 @@ def test_theory(classes, system):
         # T = 1/2: eta_z / eta_w must be 1/4
         values = SMALL | {"num_classes": classes, "attention": "exp", "signal": "fixed", "eta": eta, "eta_z": eta / 4, "init_scale": 0.3}
         experiment, params = made((0, 1), **values)
-        assert list(experiment.theory) == [system]
+        assert list(experiment.theory) == [system, *["joma.joint_exp.fixed"] * (classes > 1)]
         after = descend(experiment.model, params, experiment.stream(0), round(1 / eta), dict(experiment.optimizer.rates))
         V0, V = ([seen(experiment, p)["V"][r] for r in range(2)] for p in (params, after))
         for r in range(2):
@@ -183,10 +183,13 @@ def test_theory(classes, system):
     ids=str,
 )
 def test_no_theory_where_none_holds(values):
-    """No System of V alone is named where one of its assumptions fails; those of the whole block need cross-entropy and the identity."""
+    """No System of V alone is named where one of its assumptions fails; those of the whole block need plain embeddings."""
     right = SMALL | {"attention": "exp", "signal": "fixed", "eta": 0.1, "eta_z": 0.025}
-    assert [*made(**right)[0].theory] == ["joma.linear_multinode"]
-    assert [*made(**(right | values))[0].theory] == (["joma.joint_exp"] if values.get("signal") == "ce" else [])
+    assert [*made(**right)[0].theory] == ["joma.linear_multinode", "joma.joint_exp.fixed"]
+    settings = right | values
+    joint = f"joma.joint_{settings['attention']}" + ("" if settings["signal"] == "ce" else ".fixed")
+    none = settings.get("phi") == "relu" or settings.get("cosine")  # relu and a fixed signal: two words
+    assert [*made(**settings)[0].theory] == ([] if none else [joint])
 
 
 def test_dead_start():
