@@ -133,7 +133,7 @@ def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0, sign
             Param(eta_w, 1.0, Interval.open(0, oo), "learning rate of V and Xi"),
             Param(eta_z, 1.0, Interval(0, oo), "learning rate of Z"),
         ),
-        initial={V[l, k]: 0.0, Xi[m, k]: 0.0, Z[l, m]: start},
+        initial={V[l, k]: 0.0, Xi[m, k]: 0.5 if phi == "relu" else 0.0, Z[l, m]: start},  # at 0 relu is on its kink
         sizes={Mc: 6, Mq: 1, K: 4, N: 4, C: 4},
         span=(0.0, 20.0),
         time="learning rate times steps",

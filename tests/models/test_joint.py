@@ -76,6 +76,14 @@ def test_theorem_1_needs_no_activation():
     assert worst is not None and worst < 1e-7
 
 
+def test_relu_starts_off_its_kink():
+    """By default a node of relu is active for all samples; the law of Theorem 1 along the whole run, 100 times rtol."""
+    run = odesim.integrate("joma.joint_exp:RELU", span=(0, 5), save=2, rtol=1e-9, atol=1e-12, backend="numpy")
+    worst = run.invariants["Theorem 1"]
+    assert run.status == "ok" and worst is not None and worst < 1e-7
+    assert run.observables["loss"][1] < run.observables["loss"][0] - 0.005
+
+
 def test_no_such_activation():
     with pytest.raises(ModelError, match=r"model joma\.joint_exp has no TANH; its Systems are FIXED, MSE, RELU, SOFTPLUS, SQUARE, SYSTEM"):
         odesim.load_model("joma.joint_exp:TANH")
