@@ -122,7 +122,7 @@ SHIPPED = [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "method"), in_turn(SHIPPED[::2], ROSENBROCK))
+@pytest.mark.parametrize(("name", "method"), in_turn(SHIPPED[::2], list(ROSENBROCK)))
 def test_shipped_models_follow(name, method, monkeypatch):
     """Every second model that is small, with its defaults, in lanes even where one member is sooner done without."""
     monkeypatch.setattr(choose, "SOON", 10**6)
