@@ -47,7 +47,7 @@ TABLE = {
     "dtype": (f"{JOMA} --dtype float16", "no dtype 'float16'", "float32, float64"),
     "backend": (f"{JOMA} --backend nunba", "no backend 'nunba'", "did you mean 'numba'?"),
     "cuda": (f"{JOMA} --backend cuda", "cuda"),
-    "figure": ("figure joma_fig5", "no figure 'joma_fig5'", "did you mean 'joma_fig4'?"),
+    "figure": ("figure joma_fig44", "no figure 'joma_fig44'", "did you mean 'joma_fig4'?"),
     "figure format": ("figure joma_fig4 --format bmp", "no picture format 'bmp'", "png"),
     "export format": ("export run.zarr --to xlsx", "no format 'xlsx'", "csv, nc"),
     "shell": ("completion tcsh", "no shell 'tcsh'", "bash, fish, zsh"),
