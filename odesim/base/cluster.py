@@ -9,20 +9,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import inf
-from pickle import loads
+from pickle import dumps, loads
 from queue import Empty, SimpleQueue
 from time import monotonic
+from traceback import format_exception
 from typing import Any
 from uuid import uuid4
 
 from odesim.base.memo import Memo
-from odesim.errors import ClusterError, ClusterWarning, ParamError, counted
+from odesim.errors import ClusterError, ClusterWarning, OdesimError, ParamError, counted
 
 PER_WORKER = 2  # tasks in flight: one runs, the next is there when it ends
 WAIT = 0.05  # s between two looks at whether to stop
 LOOK = 1.0  # s without a result, after which workers are counted again
 ALONE = 10.0  # s without a worker, after which a warning says so
 LOCAL, MOST_LOCAL = "local:", 1024
+MOST_LINES = 4000  # characters of a traceback that travel
 SELDOM = 4  # tasks that a worker ends between two counts of workers
 GPU: Mapping[str, float] = {"GPU": 1}  # of a worker: dask worker --resources GPU=1
 _CALLS: Memo[Callable[..., Any]] = Memo(8)
@@ -96,9 +98,9 @@ class Cluster:
         are cancelled. look: called about once a second. A task whose worker dies runs again on another one. An exception of the call is
         raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
-        from cloudpickle import dumps
+        import cloudpickle
 
-        client, packed, run = self.client, dumps(call), uuid4().hex
+        client, packed, run = self.client, cloudpickle.dumps(call), uuid4().hex
         more = {"resources": dict(self.resources)} if self.resources else {}
         ended: SimpleQueue[Any] = SimpleQueue()
         flying: dict[Any, Task] = {}
@@ -167,7 +169,26 @@ def drained(queue: "SimpleQueue[Any]") -> list[Any]:
 
 def run_packed(key: str, packed: bytes, arguments: tuple[Any, ...]) -> Any:
     """On a worker: the call of these bytes, unpacked once for each key, with its arguments."""
-    return _CALLS(key, partial(loads, packed))(*arguments)
+    try:
+        return _CALLS(key, partial(loads, packed))(*arguments)
+    except Exception as error:
+        raise portable(error) from None
+
+
+def portable(error: Exception) -> Exception:
+    """The error as it can travel: its traceback, which may be too deep for that, is a note; a RuntimeError for one that cannot be pickled.
+
+    A client of dask waits for ever for an error that it cannot unpack.
+    """
+    lines = "".join(format_exception(error))[-MOST_LINES:]
+    found = error.with_traceback(None)
+    try:
+        loads(dumps(found))
+    except Exception:
+        found = RuntimeError(f"{type(error).__name__}: {str(error)[:MOST_LINES]}")
+    if not isinstance(found, OdesimError):  # whose sentence is enough
+        found.add_note(f"on a worker of the cluster:\n{lines}")
+    return found
 
 
 def unwanted() -> bool:

@@ -75,6 +75,27 @@ def test_an_error_ends_the_run(client):
         list(Cluster(client).results(fail, tasks(20, [])))
 
 
+class TwoPartsError(Exception):
+    """Cannot be unpickled, as errors of some libraries."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def deep(number):
+    if number < 0:
+        raise TwoPartsError(1, 2)
+    return deep(number + 1)
+
+
+@pytest.mark.parametrize(("number", "kind", "what"), [(0, RecursionError, "depth"), (-1, RuntimeError, "^TwoPartsError: 1 and 2")])
+def test_every_error_comes_back(number, kind, what, client):
+    """Also one with a very deep traceback, or one that cannot be unpickled; the note says where it was raised."""
+    with pytest.raises(kind, match=what) as raised:
+        list(Cluster(client).results(deep, [Task("deep", "0", (number,))]))
+    assert "in deep" in raised.value.__notes__[0]
+
+
 def test_a_stopped_run_stops_its_tasks(client):
     """Once it is asked to stop, no other task begins, and those that run know that nobody wants them."""
     STOPPED.clear()
