@@ -233,12 +233,15 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
             with suppress(KeyError):  # dask, of a worker that was killed meanwhile
                 cluster.close()
         return
-    try:
-        client = distributed.Client(address, timeout=10)
-    except (OSError, ValueError, TypeError, RuntimeError) as error:  # TypeError: tls without a certificate
-        raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
-    with client:
-        yield Cluster(client)
+    from distributed.utils import silence_logging_cmgr
+
+    with silence_logging_cmgr(logging.CRITICAL):  # where the scheduler is gone, a sentence says so: dask writes a traceback too
+        try:
+            client = distributed.Client(address, timeout=10)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # TypeError: tls without a certificate
+            raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
+        with client:
+            yield Cluster(client)
 
 
 def local_count(address: str) -> int:

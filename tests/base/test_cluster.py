@@ -1,5 +1,6 @@
 """Tasks on a dask cluster in this process: how many are in flight, where they run, and what ends them."""
 
+import logging
 import threading
 import time
 
@@ -144,6 +145,15 @@ def test_what_is_no_cluster(text):
     """One sentence for what is neither local:N nor an address."""
     with pytest.raises(ParamError, match=r"local:N"):
         local_count(text)
+
+
+def test_dask_writes_nothing_beside_the_sentence(client, monkeypatch):
+    """While a command is connected to a scheduler, dask's own errors are not written to the terminal; afterwards they are."""
+    handler = logging.StreamHandler()
+    monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [handler])
+    with connected(client.cluster.scheduler_address):
+        assert handler.level == logging.CRITICAL
+    assert handler.level == logging.NOTSET
 
 
 def test_nobody_answers():
