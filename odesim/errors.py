@@ -53,6 +53,10 @@ class CacheWarning(UserWarning):
     """Compiled code cannot be kept; the run goes on."""
 
 
+class ClusterWarning(UserWarning):
+    """A dask cluster has no workers for a run, which waits for them."""
+
+
 class SolveError(OdesimError):
     """A method is unknown, or does not have the options given."""
 

@@ -20,14 +20,14 @@ import numpy as np
 from odesim.api.attempts import engines
 from odesim.api.ensemble_manifest import restore
 from odesim.base.arrays import Array
-from odesim.base.cluster import GPU, Cluster, Task, unwanted, worker_threads
+from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
 from odesim.base.memo import Memo
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.ensembles.ledger import Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.not_numbers import NotNumber, first_nan_times, join_not_numbers, merge_not_numbers
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import ClusterError, OdesimError, StoreError
+from odesim.errors import OdesimError, StoreError
 from odesim.inputs.carried_model import CarriedFile
 from odesim.solve.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
@@ -81,9 +81,10 @@ def bundled(name: str, places: Iterator[tuple[int, int]], count: Callable[[], in
 
 @dataclass(frozen=True)
 class Opened:
-    """An ensemble as a worker has it open."""
+    """An ensemble as a worker has it open. manifest: the file that says what it is, as it was then."""
 
     store: EnsembleStore
+    manifest: bytes
     members: Members
     engine: Callable[[int], Engine]
     pool: Any
@@ -96,9 +97,7 @@ def run_on_cluster(
     assert execution.cluster is not None
     cluster, progress, asked = execution.cluster, execution.progress, execution.asked
     if store.attributes.get("backend") == "cuda":
-        cluster = replace(cluster, resources=GPU)
-        if not cluster.workers():
-            raise ClusterError("no worker of the cluster has a GPU: start workers with dask worker --resources GPU=1", stored=True)
+        cluster = cluster.with_gpus()
     found = count_members(store, chunks)
     before = found.done
     if progress:
@@ -139,6 +138,8 @@ def do(run: Opened, first: int, end: int) -> Done:
         raise InterruptedError("the task was cancelled")
     if not len(new):  # they were done by a worker that died before it could say so
         return done_of(request, chunk, first, np.arange(end - first))
+    if manifest_of(run.store.path) != run.manifest:  # the scheduler is gone, say, and --overwrite came
+        raise StoreError(f"{run.store.path} was replaced while a worker of the cluster computed members of it; nothing was written")
     run.store.write(first, chunk)
     return done_of(request, chunk, first, new)
 
@@ -158,16 +159,24 @@ def opened(job: Job) -> Opened:
             raise StoreError(f"{unseen}, and there is another one on that worker")
     except OSError:
         raise StoreError(unseen) from None
-    store = EnsembleStore(path, trusted=True)
+    manifest, store = manifest_of(path), EnsembleStore(path, trusted=True)
     model = job.model.load() if isinstance(job.model, CarriedFile) else job.model
     try:
         members, _, engine = restore(store, model)
     except OdesimError as error:
         raise type(error)(f"on a worker of the cluster, {platform.node()}: {error}") from error
-    return Opened(store, members, engines(store, members, engine), make_pool(worker_threads()))
+    return Opened(store, manifest, members, engines(store, members, engine), make_pool(worker_threads()))
 
 
 def written(path: Path) -> float:
     """When the manifest of the run at path was last written, in seconds."""
     file = path / "zarr.json"
     return file.modified() if isinstance(file, RemotePath) else file.stat().st_mtime
+
+
+def manifest_of(path: Path) -> bytes:
+    """The content of the file that says what the run at path is; empty if it is gone."""
+    try:
+        return (path / "zarr.json").read_bytes()
+    except FileNotFoundError:
+        return b""

@@ -29,13 +29,13 @@ from odesim.api.training_parts import (
 from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
-from odesim.base.cluster import GPU, Cluster, Task, unwanted
+from odesim.base.cluster import Cluster, Task, unwanted
 from odesim.base.signals import stop_signals
 from odesim.errors import ClusterError, ParamError, StoreError, counted
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
 from odesim.store.lock import RunLock
-from odesim.store.paths import check_new_run, is_taken
+from odesim.store.paths import check_new_run, publish
 from odesim.store.trajectory import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
 
 Progress = Callable[[int, int, Array], None]
@@ -50,6 +50,10 @@ class PartJob:
     folder: str
     token: str
     checkpoint_every: float
+
+    def part(self, seed: int) -> Path:
+        """The training of one seed."""
+        return part_of(Path(self.folder), seed, self.token)
 
 
 def train_spread(
@@ -81,7 +85,7 @@ def train_spread(
 
         def look() -> None:
             if progress:
-                counts = [steps if seed in ended else iteration_of(part_of(folder, seed)) for seed in request.seeds]
+                counts = [steps if seed in ended else iteration_of(job.part(seed)) for seed in request.seeds]
                 progress(int(np.mean(counts)), steps, np.array(list(ended.values())))
 
         with stop_signals() as stop:
@@ -91,7 +95,7 @@ def train_spread(
         if len(ended) < len(request.seeds):
             raise ClusterError(f"interrupted with {len(ended)} of {counted(len(request.seeds), 'seed')} trained; {kept(path)}", stored=True)
         sink = RunSink(path, about, experiment, replaces=True, lock=run_lock)
-        joined = join([part_of(folder, seed) for seed in request.seeds], sink)
+        joined = join([job.part(seed) for seed in request.seeds], sink)
         remove_parts(path)
         return joined
     except ClusterError as error:
@@ -134,17 +138,15 @@ def begin(path: Path, to: Destination, request: TrainingRequest, experiment: Any
         raise ParamError(f"{path} has {counted(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     if old and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, RUNNING):
         return steps, read_trajectory(path)
-    if is_taken(folder):
-        remove_parts(path)
     work = folder.with_name(f".{folder.name}.partial")
     remove_tree(work)
-    plan = {"seeds": list(request.seeds), "steps": steps, "token": uuid4().hex}
+    plan: dict[str, Any] = {"seeds": list(request.seeds), "steps": steps, "token": uuid4().hex}
     write_plan(work, plan)
     if old is not None and checkpoint_file(path).exists():
         for row, seed in enumerate(request.seeds):
             alone = request.experiment((seed,))
-            split(path, part_of(work, seed), row, alone, attributes_of(alone, request.options))
-    work.rename(folder)
+            split(path, part_of(work, seed, plan["token"]), row, alone, attributes_of(alone, request.options))
+    publish(work, folder, overwrite=True)  # workers that were cancelled may still write into the one that is there
     return steps, None
 
 
@@ -165,7 +167,7 @@ def trained(job: PartJob, cluster: Cluster | None, stop: Callable[[], bool], loo
             yield seed, loss
         return
     if find_backend(job.request.options.backend).gpu:
-        cluster = replace(cluster, resources=GPU)
+        cluster = cluster.with_gpus()
     name = experiment_name(job.request)
     tasks: Iterable[Task] = (Task(name, str(seed), (seed,)) for seed in seeds)
     for task, loss in cluster.results(partial(train_there, job), tasks, stop, look):
@@ -195,7 +197,7 @@ def train_there(job: PartJob, seed: int) -> float:
 
 def train_part(job: PartJob, seed: int, stop: Callable[[], bool], look: Callable[[], None] | None = None) -> float | None:
     """Trains one seed into the folder of parts, from its last checkpoint; its last loss, None if it was stopped."""
-    part = part_of(Path(job.folder), seed)
+    part = job.part(seed)
     wait_for(part)
 
     def tell(done: int, steps: int, loss: Array) -> None:

@@ -23,6 +23,7 @@ from odesim.store.document import read_document
 from odesim.store.trajectory import RunSink, checkpoint_file, read_trajectory
 
 PLAN = "parts.json"
+TOKEN = 8  # characters of the token in names
 
 
 def parts_folder(path: Path) -> Path:
@@ -30,9 +31,12 @@ def parts_folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.parts")
 
 
-def part_of(folder: Path, seed: int) -> Path:
-    """The training of one seed in the folder of parts."""
-    return folder / f"seed-{seed}.zarr"
+def part_of(folder: Path, seed: int, token: str) -> Path:
+    """The training of one seed in the folder of parts.
+
+    token: that of the plan. A worker that trains for a plan that was replaced, as after a lost connection, has another place to write.
+    """
+    return folder / f"seed-{seed}-{token[:TOKEN]}.zarr"
 
 
 def check_no_parts(path: Path) -> None:

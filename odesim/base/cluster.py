@@ -1,25 +1,30 @@
 """Tasks on a dask cluster: a client of one, and the results as they come, with few tasks in flight. Imports dask only when called."""
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from pickle import loads
+from math import inf
+from pickle import dumps, loads
 from queue import Empty, SimpleQueue
 from time import monotonic
+from traceback import format_exception
 from typing import Any
 from uuid import uuid4
 
 from odesim.base.memo import Memo
-from odesim.errors import ClusterError, ParamError, counted
+from odesim.errors import ClusterError, ClusterWarning, OdesimError, ParamError, counted
 
 PER_WORKER = 2  # tasks in flight: one runs, the next is there when it ends
 WAIT = 0.05  # s between two looks at whether to stop
 LOOK = 1.0  # s without a result, after which workers are counted again
+ALONE = 10.0  # s without a worker, after which a warning says so
 LOCAL, MOST_LOCAL = "local:", 1024
+MOST_LINES = 4000  # characters of a traceback that travel
 SELDOM = 4  # tasks that a worker ends between two counts of workers
 GPU: Mapping[str, float] = {"GPU": 1}  # of a worker: dask worker --resources GPU=1
 _CALLS: Memo[Callable[..., Any]] = Memo(8)
@@ -65,6 +70,17 @@ class Cluster:
         self.counted[0] = sum(all(worker.get("resources", {}).get(name, 0) >= n for name, n in self.resources.items()) for worker in known)
         return self.seen
 
+    def with_gpus(self) -> "Cluster":
+        """The cluster, whose tasks go to workers with a GPU. Raises ClusterError where there is none."""
+        found = replace(self, resources=GPU)
+        if not found.workers():
+            raise ClusterError("no worker of the cluster has a GPU: start workers with dask worker --resources GPU=1", stored=True)
+        return found
+
+    def waiting(self) -> str:
+        """A sentence on a cluster without workers."""
+        return f"the cluster at {self.address} has no worker{' with a GPU' if self.resources else ''}: the run waits for one"
+
     def lost(self) -> ClusterError:
         """The error of a scheduler that is gone."""
         return ClusterError(f"the scheduler of the cluster at {self.address} is gone, or dropped the tasks", stored=True)
@@ -82,13 +98,14 @@ class Cluster:
         are cancelled. look: called about once a second. A task whose worker dies runs again on another one. An exception of the call is
         raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
-        from cloudpickle import dumps
+        import cloudpickle
 
-        client, packed, run = self.client, dumps(call), uuid4().hex
+        client, packed, run = self.client, cloudpickle.dumps(call), uuid4().hex
         more = {"resources": dict(self.resources)} if self.resources else {}
         ended: SimpleQueue[Any] = SimpleQueue()
         flying: dict[Any, Task] = {}
         left, workers, since, looked = iter(tasks), self.workers(), 0, monotonic()
+        alone = monotonic() + ALONE  # when it is to be said that there are no workers
         try:
             while not asked():
                 for task in islice(left, max(PER_WORKER * max(workers, 1) - len(flying), 0)):
@@ -106,6 +123,11 @@ class Cluster:
                 late = monotonic() >= looked + LOOK
                 if late or since >= SELDOM * workers:
                     workers, since, looked = self.workers(), 0, monotonic()
+                if workers:
+                    alone = max(alone, monotonic() + ALONE)
+                elif monotonic() >= alone:
+                    warnings.warn(self.waiting(), ClusterWarning, stacklevel=2)
+                    alone = inf
                 if late:
                     look()
         finally:
@@ -124,7 +146,10 @@ class Cluster:
                 if not isinstance(error, KilledWorker):
                     future.result()  # raises it, with where it came from
                 what = f"{tasks[future].name} {tasks[future].label} ended {counted(int(error.allowed_failures) + 1, 'worker')}"
-                raise ClusterError(f"{what}, one after another: their memory may be too small for it", stored=True)
+                raise ClusterError(
+                    f"{what}, one after another: their memory may be too small for it, or they have no odesim; their logs say more",
+                    stored=True,
+                )
         try:
             # where a result was lost with its worker, this waits until it is there again
             return list(zip(futures, self.client.gather(futures), strict=True)) if futures else []
@@ -144,7 +169,26 @@ def drained(queue: "SimpleQueue[Any]") -> list[Any]:
 
 def run_packed(key: str, packed: bytes, arguments: tuple[Any, ...]) -> Any:
     """On a worker: the call of these bytes, unpacked once for each key, with its arguments."""
-    return _CALLS(key, partial(loads, packed))(*arguments)
+    try:
+        return _CALLS(key, partial(loads, packed))(*arguments)
+    except Exception as error:
+        raise portable(error) from None
+
+
+def portable(error: Exception) -> Exception:
+    """The error as it can travel: its traceback, which may be too deep for that, is a note; a RuntimeError for one that cannot be pickled.
+
+    A client of dask waits for ever for an error that it cannot unpack.
+    """
+    lines = "".join(format_exception(error))[-MOST_LINES:]
+    found = error.with_traceback(None)
+    try:
+        loads(dumps(found))
+    except Exception:
+        found = RuntimeError(f"{type(error).__name__}: {str(error)[:MOST_LINES]}")
+    if not isinstance(found, OdesimError):  # whose sentence is enough
+        found.add_note(f"on a worker of the cluster:\n{lines}")
+    return found
 
 
 def unwanted() -> bool:
@@ -189,12 +233,15 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
             with suppress(KeyError):  # dask, of a worker that was killed meanwhile
                 cluster.close()
         return
-    try:
-        client = distributed.Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
-    with client:
-        yield Cluster(client)
+    from distributed.utils import silence_logging_cmgr
+
+    with silence_logging_cmgr(logging.CRITICAL):  # where the scheduler is gone, a sentence says so: dask writes a traceback too
+        try:
+            client = distributed.Client(address, timeout=10)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # TypeError: tls without a certificate
+            raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
+        with client:
+            yield Cluster(client)
 
 
 def local_count(address: str) -> int:

@@ -69,11 +69,13 @@ def animate(
 
 def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     """The film of a run of any kind. Raises StoreError and ParamError."""
-    if isinstance(run, str | PathLike):
+    from odesim.store.remote import RemotePath, as_place
+
+    if isinstance(run, str | PathLike | RemotePath):
         from odesim.store.inspected import run_kind
         from odesim.store.read import open_run
 
-        path = Path(run)
+        path = as_place(run)
         run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)
     kind = run_kind_of(run)
     if kind == "ensemble":

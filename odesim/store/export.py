@@ -13,6 +13,7 @@ from odesim.errors import StoreError, counted, no_such
 from odesim.store.inspected import inspect_run, run_kind
 from odesim.store.paths import atomic_file, check_new_file, damage_errors, open_group
 from odesim.store.read import group_arrays, open_run
+from odesim.store.remote import as_place
 from odesim.store.schema import ENSEMBLE
 from odesim.store.tables import Load, to_csv, to_parquet
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS
@@ -32,7 +33,7 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     path = check_new_file(path, overwrite=overwrite)
     try:
         with atomic_file(path) as work:
-            FORMATS[to](lambda part: _load(part, run), dataset, work, Path(run))
+            FORMATS[to](lambda part: _load(part, run), dataset, work, as_place(run))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path

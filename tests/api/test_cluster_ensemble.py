@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
+from odesim.api import cluster_ensemble
 from odesim.api.stored_ensemble import look, resume
 from odesim.base.cluster import Cluster
 from odesim.engines.run import Execution
@@ -140,6 +141,21 @@ def test_a_worker_that_sees_another_folder(client, small_chunks, tmp_path, monke
     with pytest.raises(StoreError, match="all machines share"):
         resume(out, execution=on(client))
     assert look(out).tally.done == before
+
+
+def test_a_worker_whose_run_was_replaced(small_chunks, tmp_path, monkeypatch):
+    """A worker that the cluster gave up writes nothing into the run that --overwrite put in its place."""
+    out = tmp_path / "run.zarr"
+    monkeypatch.setattr(cluster_ensemble, "unwanted", lambda: False)
+    monkeypatch.setattr(cluster_ensemble, "worker_threads", lambda: 1)
+    odesim.ensemble(MODEL, out=out, shard=(1, 8), **RUN)
+    old = cluster_ensemble.opened(cluster_ensemble.Job(str(out), cluster_ensemble.written(out), None, "old"))
+    odesim.ensemble(MODEL, out=out, overwrite=True, **{**RUN, "seed": 6})
+    shutil.rmtree(out / "status" / "c")  # as if it had not begun to compute
+    with pytest.raises(StoreError, match=r"was replaced while a worker .* nothing was written"):
+        cluster_ensemble.do(old, 0, SIZE)
+    assert resume(out).tally.new == COUNT
+    same(odesim.open_run(out), memory(seed=6))
 
 
 def test_a_worker_leaves_and_another_joins(small_chunks, tmp_path):

@@ -1,6 +1,9 @@
 """Trainings whose seeds are trained apart on a dask cluster: the run that one process stores, whatever stopped it."""
 
 import signal
+from contextlib import suppress
+from dataclasses import replace
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 
 import odesim
 from odesim.api.spread_training import PartJob, train_part
-from odesim.api.training_parts import has_parts, part_of, parts_folder, read_plan
+from odesim.api.training_parts import has_parts, parts_folder, read_plan
 from odesim.api.training_request import TrainingRequest
 from odesim.base.cluster import connected
 from odesim.errors import ClusterError, ParamError, StoreError
@@ -115,11 +118,33 @@ def test_a_seed_goes_on_from_its_checkpoint(blocks, tmp_path):
     stops = iter([*[False] * 17, *[True] * 3])
     job = PartJob(request, str(tmp_path), "token", 0.0)
     assert train_part(job, 3, lambda: next(stops)) is None
-    assert read_checkpoint(checkpoint_file(part_of(tmp_path, 3))).iteration == 17
+    assert read_checkpoint(checkpoint_file(job.part(3))).iteration == 17
     train_part(job, 3, lambda: next(seen) < 0)
     assert next(seen) == 40 - 17 + 1
     odesim.train(**{**ASKED, "seeds": 3}, out=tmp_path / "alone.zarr")
-    all_the_same(part_of(tmp_path, 3), tmp_path / "alone.zarr")
+    all_the_same(job.part(3), tmp_path / "alone.zarr")
+
+
+def test_a_worker_of_a_training_that_was_replaced(blocks, tmp_path):
+    """A worker that the cluster gave up goes on, and changes nothing of the training that came in the place of its own."""
+    options, folder = TrainingOptions(steps=40), tmp_path / "parts"
+    old = TrainingRequest(TASK, {"rate": 0.05}, None, SEEDS, None, {}, options)
+    new = PartJob(replace(old, settings={}), str(folder), "new", 0.0)
+    calls = iter(range(100))
+
+    def meanwhile():
+        if next(calls) == 9:
+            rmtree(folder)
+            folder.mkdir()
+            train_part(new, 3, lambda: False)
+        return False
+
+    folder.mkdir()
+    with suppress(StoreError):
+        train_part(PartJob(old, str(folder), "old", 0.0), 3, meanwhile)
+    assert next(calls) > 9
+    odesim.train(**{**ASKED, "seeds": 3}, out=tmp_path / "alone.zarr")
+    all_the_same(new.part(3), tmp_path / "alone.zarr")
 
 
 def test_what_cannot_go_on(client, tmp_path, monkeypatch):

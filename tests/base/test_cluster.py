@@ -1,11 +1,13 @@
 """Tasks on a dask cluster in this process: how many are in flight, where they run, and what ends them."""
 
+import logging
 import threading
+import time
 
 import pytest
 
 from odesim.base.cluster import Cluster, Task, connected, local_count, unwanted
-from odesim.errors import ClusterError, ParamError
+from odesim.errors import ClusterError, ClusterWarning, ParamError
 from tests.support.clusters import two_workers
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")
@@ -74,6 +76,27 @@ def test_an_error_ends_the_run(client):
         list(Cluster(client).results(fail, tasks(20, [])))
 
 
+class TwoPartsError(Exception):
+    """Cannot be unpickled, as errors of some libraries."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def deep(number):
+    if number < 0:
+        raise TwoPartsError(1, 2)
+    return deep(number + 1)
+
+
+@pytest.mark.parametrize(("number", "kind", "what"), [(0, RecursionError, "depth"), (-1, RuntimeError, "^TwoPartsError: 1 and 2")])
+def test_every_error_comes_back(number, kind, what, client):
+    """Also one with a very deep traceback, or one that cannot be unpickled; the note says where it was raised."""
+    with pytest.raises(kind, match=what) as raised:
+        list(Cluster(client).results(deep, [Task("deep", "0", (number,))]))
+    assert "in deep" in raised.value.__notes__[0]
+
+
 def test_a_stopped_run_stops_its_tasks(client):
     """Once it is asked to stop, no other task begins, and those that run know that nobody wants them."""
     STOPPED.clear()
@@ -90,14 +113,26 @@ def test_only_workers_with_the_resource(client):
 
     cluster = Cluster(client, {"GPU": 1})
     assert cluster.workers() == 0
+    with pytest.raises(ClusterError, match=r"^no worker of the cluster has a GPU: start workers with dask worker --resources GPU=1$"):
+        Cluster(client).with_gpus()
     name = client.cluster.sync(start_worker, Worker, client.cluster.scheduler_address)
     drawn: list[int] = []
-    assert cluster.workers() == 1
+    assert cluster.workers() == 1 == Cluster(client).with_gpus().seen
     with get_task_stream(client) as seen:
         for _ in cluster.results(square, tasks(6, drawn)):
             assert len(drawn) <= 6
     assert {record["worker"] for record in seen.data} == {name}
     client.retire_workers([name])
+
+
+def test_a_run_without_workers_says_that_it_waits(client, monkeypatch):
+    """Once, after a while; it ends when it is asked to."""
+    monkeypatch.setattr("odesim.base.cluster.ALONE", 0.1)
+    monkeypatch.setattr("odesim.base.cluster.LOOK", 0.1)
+    end = time.monotonic() + 0.6
+    with pytest.warns(ClusterWarning, match="has no worker with a GPU: the run waits for one$") as said:
+        assert not list(Cluster(client, {"GPU": 2}).results(square, tasks(1, []), lambda: time.monotonic() > end))
+    assert len(said) == 1
 
 
 async def start_worker(kind, address):
@@ -112,9 +147,19 @@ def test_what_is_no_cluster(text):
         local_count(text)
 
 
+def test_dask_writes_nothing_beside_the_sentence(client, monkeypatch):
+    """While a command is connected to a scheduler, dask's own errors are not written to the terminal; afterwards they are."""
+    handler = logging.StreamHandler()
+    monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [handler])
+    with connected(client.cluster.scheduler_address):
+        assert handler.level == logging.CRITICAL
+    assert handler.level == logging.NOTSET
+
+
 def test_nobody_answers():
     """Where no scheduler is, a sentence says so; without an address there is no cluster."""
     with connected(None) as none:
         assert none is None
-    with pytest.raises(ClusterError, match="no dask scheduler answers at nothing://there"), connected("nothing://there"):
-        pass
+    for address in ("nothing://there", "tls://127.0.0.1:1"):  # there is no certificate for the second one
+        with pytest.raises(ClusterError, match=f"no dask scheduler answers at {address}"), connected(address):
+            pass

@@ -1,14 +1,17 @@
 """Ensembles in an object store: the bits of those in a folder, from here and from the workers of a cluster."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import odesim
 from odesim.api.rerun import rerun_ensemble
 from odesim.api.stored_ensemble import look, resume
 from odesim.base.cluster import Cluster
+from odesim.cli.app import cli
 from odesim.engines.run import Execution
 from odesim.errors import ParamError, StoreError
 from odesim.store.remote import RemotePath, as_place
@@ -95,6 +98,23 @@ def test_what_is_there(bucket, small_chunks):
     (as_place(bucket) / "other" / "x").parent.write({"x": b"1"})  # type: ignore[attr-defined]
     with pytest.raises(StoreError, match="is not a run of odesim"):
         odesim.ensemble(MODEL, out=f"{bucket}/other", overwrite=True, **RUN)
+
+
+@pytest.mark.slow
+def test_drawn_and_exported_as_from_a_folder(bucket, tmp_path, monkeypatch, small_chunks):
+    """plot and export take the URL of a run; what they write by default has its name, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    cases = {"run.csv": ("export", "--to", "csv"), "run.nc": ("export", "--to", "nc"), "run.png": ("plot",)}
+    cases["film.gif"] = ("plot", "--animate", "film.gif", "--x", "mu[0]", "--index", "1", "--quiet")
+    written = []
+    for run in (f"{bucket}/run.zarr", "run.zarr"):
+        odesim.ensemble(MODEL, out=run, **RUN)
+        for made, words in cases.items():
+            done = CliRunner().invoke(cli, [*words, run])
+            assert done.exit_code == 0, done.output
+            written.append(Path(made).read_bytes())
+            Path(made).unlink()
+    assert written[: len(cases)] == written[len(cases) :]
 
 
 def test_what_is_not_there(bucket, small_chunks):

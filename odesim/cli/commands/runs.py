@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import OneOf, RealKind
+from odesim.cli.options.kinds import OneOf, RealKind, RunPlace
 from odesim.cli.options.names import completed
 from odesim.cli.output.tables import echo
 
@@ -20,7 +20,7 @@ FORMATS = ("csv", "nc", "parquet")
 
 
 @click.command("plot", short_help="Draw a stored run.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option(
     "--out",
     metavar="FILE",
@@ -57,7 +57,7 @@ FORMATS = ("csv", "nc", "parquet")
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
-    """Draw RUN, a folder that `odesim integrate`, `ensemble` or `train` wrote with --out.
+    """Draw RUN, a folder or a URL to which `odesim integrate`, `ensemble` or `train` wrote with --out.
 
     \b
     odesim plot RUN                        the picture, RUN.png
@@ -127,7 +127,7 @@ def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
 
 
 @click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")
-@click.argument("run", metavar="RUN", type=PATH)
+@click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--to", "form", metavar="csv|nc|parquet", type=OneOf("format", *FORMATS), help="The format; default: by --out.")
 @click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv, RUN.nc, ...")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
@@ -170,7 +170,11 @@ def chosen_format(form: str | None, out: Path | None) -> str:
 
 
 def beside(run: Path, suffix: str) -> Path:
-    """The run's path with another suffix. Raises StoreError if it has no name."""
+    """The run's path with another suffix, of a URL its name in the current folder. Raises StoreError if it has no name."""
+    from odesim.store.remote import RemotePath
+
+    if isinstance(run, RemotePath):
+        run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
         from odesim.errors import StoreError
