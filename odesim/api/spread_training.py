@@ -140,12 +140,12 @@ def begin(path: Path, to: Destination, request: TrainingRequest, experiment: Any
         return steps, read_trajectory(path)
     work = folder.with_name(f".{folder.name}.partial")
     remove_tree(work)
-    plan: dict[str, Any] = {"seeds": list(request.seeds), "steps": steps, "token": uuid4().hex}
-    write_plan(work, plan)
+    token = uuid4().hex
+    write_plan(work, {"seeds": list(request.seeds), "steps": steps, "token": token})
     if old is not None and checkpoint_file(path).exists():
         for row, seed in enumerate(request.seeds):
             alone = request.experiment((seed,))
-            split(path, part_of(work, seed, plan["token"]), row, alone, attributes_of(alone, request.options))
+            split(path, part_of(work, seed, token), row, alone, attributes_of(alone, request.options))
     publish(work, folder, overwrite=True)  # workers that were cancelled may still write into the one that is there
     return steps, None
 
