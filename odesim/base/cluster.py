@@ -81,7 +81,8 @@ class Cluster:
 
     def waiting(self) -> str:
         """A sentence on a cluster without workers."""
-        return f"the cluster at {self.address} has no worker{' with a GPU' if self.resources else ''}: the run waits for one; a worker without odesim ends at its first task"
+        kind = " with a GPU" if self.resources else ""
+        return f"the cluster at {self.address} has no worker{kind}: the run waits for one; a worker without odesim ends at its first task"
 
     def lost(self) -> ClusterError:
         """The error of a scheduler that is gone."""
