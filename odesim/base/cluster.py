@@ -27,6 +27,8 @@ LOCAL, MOST_LOCAL = "local:", 1024
 MOST_LINES = 4000  # characters of a traceback that travel
 SELDOM = 4  # tasks that a worker ends between two counts of workers
 GPU: Mapping[str, float] = {"GPU": 1}  # of a worker: dask worker --resources GPU=1
+# Ctrl-C goes to all processes of a terminal: the command alone answers it, and stops its workers
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 _CALLS: Memo[Callable[..., Any]] = Memo(8)
 
 
@@ -79,7 +81,8 @@ class Cluster:
 
     def waiting(self) -> str:
         """A sentence on a cluster without workers."""
-        return f"the cluster at {self.address} has no worker{' with a GPU' if self.resources else ''}: the run waits for one"
+        kind = " with a GPU" if self.resources else ""
+        return f"the cluster at {self.address} has no worker{kind}: the run waits for one; a worker without odesim ends at its first task"
 
     def lost(self) -> ClusterError:
         """The error of a scheduler that is gone."""
@@ -225,7 +228,9 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
         import dask
 
         with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread a hundred times a second
-            cluster = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR)
+            cluster = distributed.LocalCluster(
+                n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR, preload=[DEAF]
+            )
         try:
             with distributed.Client(cluster) as client:
                 yield Cluster(client)

@@ -93,6 +93,21 @@ def test_a_worker_is_killed(small_chunks, tmp_path):
     same(stored, memory(members=MEMBERS))
 
 
+def test_ctrl_c_in_a_terminal(tmp_path):
+    """It goes to the workers of local:2 too: the command says what is kept, in a sentence, and nobody writes a traceback."""
+    words = ("ensemble", MODEL, "--vary", "mu=uniform(0.5,2.5)", "--members", "2000000", "--size", "M=3", "--span", "0:4", "--rtol", "1e-9")
+    begin = "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-m", "odesim", *words, "--out", str(tmp_path / "run.zarr"), "--cluster", "local:2", "--quiet"]
+    with (tmp_path / "said").open("w+") as said:
+        process = subprocess.Popen([sys.executable, "-c", begin, *command], stderr=said, start_new_session=True)
+        eventually(lambda: (tmp_path / "run.zarr" / "status" / "c" / "0").stat())
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(LONG) == 3
+        said.seek(0)
+        lines = said.read().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("odesim: stopped after") and lines[0].endswith("odesim resume continues it")
+
+
 def test_the_scheduler_is_killed(small_chunks, tmp_path):
     """One sentence for the client, everything written stays, and resume without a cluster ends with the bits of one machine."""
     from distributed import Client
