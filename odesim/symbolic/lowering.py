@@ -8,6 +8,7 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
 from odesim.symbolic.bound import BoundIndex
+from odesim.symbolic.conditions import OTHERS, plain_cases, plain_condition
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index
@@ -115,10 +116,11 @@ class Lowering:
             padded = [i for i in e.args if isinstance(i, Padded)]
             clipped = e.xreplace({i: Clipped(*i.args) for i in padded})
             return sp.Piecewise((clipped, sp.And(*(Inside(*i.args) for i in padded))), (sp.S.Zero, True))
-        if isinstance(e, sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent):
-            plain = sp.to_nnf(e)
+        if isinstance(e, OTHERS):
+            plain = plain_condition(e)
             return self.hoist(plain) if plain != e else e
-        return e.func(*map(self.hoist, e.args)) if e.args else e
+        made = e.func(*map(self.hoist, e.args)) if e.args else e
+        return plain_cases(made) if isinstance(made, sp.Piecewise) else made
 
     def _layer(self, layer: Layer) -> tuple[tuple[Symbol, ...], Indexed]:
         """(loop indices, element at them) of the temporary that holds a layer."""

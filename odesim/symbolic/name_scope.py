@@ -15,7 +15,7 @@ from odesim.symbolic.functions import CHOICES, is_known
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.limits import FORMS, triangle
 from odesim.symbolic.neighbours import CHOICES as BEYOND
-from odesim.symbolic.neighbours import Neighbour, Padded, shift_of
+from odesim.symbolic.neighbours import Neighbour, Padded, index_of, shift_of
 from odesim.symbolic.parts import Param
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.special import argument_mistake
@@ -102,7 +102,7 @@ class NameScope:
             if low != 0 or unknown:
                 fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
             return high + 1
-        for i in (t.index,) if isinstance(t.index, Symbol) else t.index.args[0].atoms(Symbol):
+        for i in index_of(t.index).atoms(Symbol):
             if i.name in self.size_names:
                 fail(f"the symbol of size {i} assumes what that of an index does, in the bound of {k}: make it by sizes()")
             if i not in extents or i not in free:

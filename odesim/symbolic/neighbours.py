@@ -66,6 +66,13 @@ class Inside(BooleanFunction):  # type: ignore[misc]
         return str(printer._print(self.readable()))
 
 
+def index_of(place: Any) -> Any:
+    """The index of a place on an axis: of a neighbour of a neighbour that of the first."""
+    while isinstance(place, Neighbour):
+        place = place.args[0]
+    return place
+
+
 def boundary_words(boundary: Mapping[Symbol, str]) -> list[str]:
     """What stands beyond the ends of each index, in words."""
     words = {"periodic": "{} is periodic", "zero": "0 beyond the ends of {}", "edge": "the last value beyond the ends of {}"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Sum, exp, sin, symbols
+from sympy import Piecewise, Sum, exp, sin, symbols
 
 import odesim
 from odesim.codegen.compiled import CompiledRHS, compile_system
@@ -226,3 +226,37 @@ def test_rates_of_neighbours(kind: str) -> None:
     ahead, behind = u + 1e-6 * rate, u - 1e-6 * rate
     want = (ahead @ right(ahead) - behind @ right(behind)) / 2e-6
     np.testing.assert_allclose(evaluate(along, (), s.axes, {"N": 3}, {"heat": u}), want, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+@pytest.mark.parametrize("case", ["one", "several", "partial sum"])
+def test_conditions_on_neighbours(case: str, kind: str) -> None:
+    """A choice by neighbours, and the gradient of its square sum: by loops over numpy.pad, and central differences (1e-12/1e-6)."""
+    condition = {
+        "one": heat[i - 1] > lorenz[i],
+        "several": ~((heat[i - 2] < lorenz[i]) | (heat[i + 1] < heat[i - 1])),
+        "partial sum": Sum(heat[j], (j, 0, i - 1)) > lorenz[i],
+    }[case]
+    choice = Piecewise((heat[i - 1], condition), (heat[i] ** 2, True))
+    (k,) = index("k")
+    made: dict[str, Any] = {"axes": {i: N, k: N}, "params": (param(lorenz),), "boundary": {i: kind, k: kind}}
+    rates = System("test.choice", SOURCE, equations={heat[i]: choice}, initial={heat[i]: 0.0}, **made)
+    flow = gradient_flow(over(Sum, choice**2, (i, N)), {heat[k]: 1}, boundary={i: kind})
+    falls = System("test.falls", SOURCE, equations=flow, initial={heat[k]: 0.0}, **made)
+
+    def value(u: np.ndarray, w: np.ndarray) -> np.ndarray:
+        p = np.pad(u, 3, mode=BEYOND[kind])  # type: ignore[call-overload]
+        places = range(3, 3 + len(u))
+        holds = {
+            "one": [p[n - 1] > w[n - 3] for n in places],
+            "several": [not (p[n - 2] < w[n - 3] or p[n + 1] < p[n - 1]) for n in places],
+            "partial sum": [u[: n - 3].sum() > w[n - 3] for n in places],
+        }[case]
+        return np.where(holds, p[2 : 2 + len(u)], u**2)
+
+    for n in (1, 5):
+        u, w = np.random.default_rng(n).normal(size=(2, n))
+        slope = [((value(u - 1e-6 * e, w) ** 2).sum() - (value(u + 1e-6 * e, w) ** 2).sum()) / 2e-6 for e in np.eye(n)]
+        for system, exact, tolerance in ((rates, value(u, w), 1e-15), (falls, slope, 1e-8)):
+            found = compile_system(system, backend="numpy").arrays({"N": n}, {"heat": u, "lorenz": w, "t": 0.0})["d_heat"]
+            np.testing.assert_allclose(np.broadcast_to(found, n), exact, atol=tolerance)
