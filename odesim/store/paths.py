@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -81,6 +82,8 @@ def check_writable_place(path: RemotePath) -> None:
 def check_writable_folder(folder: Path, name: str) -> None:
     """Raises StoreError unless an unnamed temporary file can be created in the folder. name: the file to write, for the message."""
     if not os.path.isdir(folder):
+        if re.match(r"[a-z][a-z0-9]+:/", str(folder)):
+            raise StoreError(f"only ensembles are written at URLs: give {name!r} a folder of this machine")
         raise StoreError(f"{folder} is not a folder" if os.path.exists(folder) else f"no folder {str(folder)!r} to write {name!r} into")
     try:
         with tempfile.TemporaryFile(dir=folder):

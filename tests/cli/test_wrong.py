@@ -47,6 +47,8 @@ TABLE = {
     "dtype": (f"{JOMA} --dtype float16", "no dtype 'float16'", "float32, float64"),
     "backend": (f"{JOMA} --backend nunba", "no backend 'nunba'", "did you mean 'numba'?"),
     "cuda": (f"{JOMA} --backend cuda", "cuda"),
+    "a training at a URL": ("train scan_snap --out s3://bucket/x.zarr", "only ensembles are written at URLs", "give 'x.zarr' a folder"),
+    "a run at a URL": ("integrate joma.linear --out s3://bucket/x.zarr", "only ensembles are written at URLs", "give 'x.zarr' a folder"),
     "figure": ("figure joma_fig44", "no figure 'joma_fig44'", "did you mean 'joma_fig4'?"),
     "figure format": ("figure joma_fig4 --format bmp", "no picture format 'bmp'", "png"),
     "export format": ("export run.zarr --to xlsx", "no format 'xlsx'", "csv, nc"),
