@@ -78,6 +78,7 @@ COMMITTEE = (
         "classics.committee, K = M = 2: first layer alone, and both",
         ("classics.committee",),
         Statement("the equations give e_g of a plateau and of specialisation", errors, Verdict.HOLDS, "half a unit of the last digit"),
+        slow=True,
     ),
     Claim(
         "classics.plateau",
@@ -90,6 +91,7 @@ COMMITTEE = (
             Verdict.HOLDS,
             "the curvature of the plateau",
         ),
+        slow=True,
     ),
     Claim(
         "classics.finite_dimensions",

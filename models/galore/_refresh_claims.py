@@ -65,6 +65,7 @@ REFRESH = (
             when="directions are looked up again",
             otherwise=lambda: refreshed(NEVER),
         ),
+        slow=True,
     ),
     Claim(
         "galore.fixed_directions",

@@ -246,5 +246,6 @@ SPECTRA = (
             Verdict.HOLDS,
             DIGITS + " and as much; the run's error",
         ),
+        slow=True,
     ),
 )

@@ -92,6 +92,7 @@ CLAIMS = (
             when="the activation is the identity, or homogeneous as relu",
             otherwise=unbalanced,
         ),
+        slow=True,
     ),
     Claim(
         "hierarchy.occurrence_law",
