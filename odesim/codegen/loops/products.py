@@ -1,8 +1,8 @@
 """Sums of products of two arrays as matrix products: which indices are rows, columns, summed, or loops around the product."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
@@ -65,16 +65,20 @@ class Product:
         out, left, right = self.arrays
         shapes = ((out, self.rows, self.columns), (left, self.rows, self.depth), (right, self.depth, self.columns))
         vectors = ", ".join(self._vector(a) for a, _, _ in shapes)
-        steps = ", ".join(str(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
-        shape = ", ".join(str(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
+        steps = ", ".join(_number(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
+        shape = ", ".join(_number(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
         added = self.loops[len(self.loops) - self.added :]
-        numbers = re.sub(r"\b1\b(?=[,)])", "one_", f"({steps}), ({shape})")
-        return f"{start}{vectors}, {numbers}, {' + '.join(i.name for i in added) or 'zero_'})"
+        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or 'zero_'})"
 
     def _vector(self, a: Indexed) -> str:
         """The text of the memory of an array from where the loops are."""
         steps = strides(a)
         return f"vector({base_name(a)}, {sp.expand(sum((i * steps[i] for i in self.loops if i in steps), sp.S.Zero))})"
+
+
+def _number(n: Any) -> str:
+    """A distance or a length as text."""
+    return "one_" if n == 1 else str(n)
 
 
 def strides(a: Indexed) -> dict[Symbol, Expr]:
