@@ -1,4 +1,4 @@
-"""Configuration of the documentation site: `sphinx-build -W -j auto docs docs/_build/html`."""
+"""Configuration of the documentation site: `sphinx-build -W -j auto docs docs/_build/html`; with `-t quick` nothing is run."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "force"
+nb_execution_mode = "off" if "quick" in tags else "force"  # noqa: F821 - Sphinx defines it
 nb_execution_excludepatterns = ["generated/*"]  # the extension pages executes these
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True

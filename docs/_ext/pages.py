@@ -1,9 +1,13 @@
-"""Pages that are made from the code before each build: models, figures, notebooks, gallery. They lie in `docs/generated`."""
+"""Pages that are made from the code before each build: models, figures, notebooks, gallery. They lie in `docs/generated`.
+
+A quick build (`sphinx-build -t quick`) runs nothing: the pages have their text, and a blank in the place of each picture.
+"""
 
 import hashlib
 import json
 import re
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
@@ -25,22 +29,24 @@ from odesim.symbolic.document import latex_document
 
 ROOT = Path(__file__).parents[2]
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
+BLANK = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==")
+"""A png of one white pixel."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Writes the pages as soon as the configuration is read."""
-    app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "generated"))
+    app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "generated", run="quick" not in app.tags))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def write_pages(folder: Path) -> None:
+def write_pages(folder: Path, run: bool) -> None:
     """Writes all pages below folder, a process on each core; what has not changed is left as it is."""
     for name in ("models", "figures", "notebooks", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
-        notebooks = [pool.submit(write_notebook, folder, name, path) for name, path in scripts().items()]
-        figures = [pool.submit(write_figure, folder, name) for name in list_figures()]
-        models = [pool.submit(write_family, folder, *family) for family in families()]
+        notebooks = [pool.submit(write_notebook, folder, name, path, run) for name, path in scripts().items()]
+        figures = [pool.submit(write_figure, folder, name, run) for name in list_figures()]
+        models = [pool.submit(write_family, folder, *family, run) for family in families()]
         parts = {
             "Notebooks": [one.result() for one in notebooks],
             "Figures of the papers": [one.result() for one in figures],
@@ -63,7 +69,18 @@ def cards(items: list[Item]) -> str:
     return "\n".join([*grid, "::::"])
 
 
-def write_notebook(folder: Path, name: str, script: Path) -> Item:
+def blank(path: Path) -> None:
+    """A picture of one pixel, unless there is a picture."""
+    if not path.exists():
+        path.write_bytes(BLANK)
+
+
+def drawn(path: Path) -> bool:
+    """Whether the picture is there, and is no blank."""
+    return path.exists() and path.read_bytes() != BLANK
+
+
+def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
     """Executes a notebook and writes it with its outputs; its first picture is the thumbnail. What is there already is kept."""
     import nbformat
     from nbclient import NotebookClient
@@ -73,27 +90,28 @@ def write_notebook(folder: Path, name: str, script: Path) -> Item:
     page, picture = folder / "notebooks" / f"{script.stem}.ipynb", f"notebook_{name}.png"
     if not page.exists() or json.loads(page.read_text(encoding="utf-8"))["metadata"].get("key") != key:
         notebook = nbformat.from_dict(notebook_of(text))
-        notebook.metadata["key"] = key
-        with tempfile.TemporaryDirectory() as away:
-            NotebookClient(notebook, timeout=300, resources={"metadata": {"path": away}}).execute()
-        (folder / "pictures" / picture).write_bytes(first_picture(notebook))
+        if run:
+            notebook.metadata["key"] = key
+            with tempfile.TemporaryDirectory() as away:
+                NotebookClient(notebook, timeout=300, resources={"metadata": {"path": away}}).execute()
+            (folder / "pictures" / picture).write_bytes(first_picture(notebook))
         nbformat.write(notebook, page)
+    blank(folder / "pictures" / picture)
     return f"notebooks/{script.stem}", picture, title_of(text)
 
 
 def first_picture(notebook: Any) -> bytes:
     """The first png among the outputs."""
-    from base64 import b64decode
-
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return b64decode(next(output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})))
 
 
-def write_figure(folder: Path, name: str) -> Item:
+def write_figure(folder: Path, name: str, run: bool) -> Item:
     """A page for a figure: the picture, what it stands beside, and its numbers with their targets."""
     title, _, text = (load_figure(name).__doc__ or "").strip().partition("\n")
-    run = run_figure(name, fast=True, out=folder / "pictures")
-    rows = [(f.name, f"{f.measured:.6g}", f"{f.target:.6g}", f"{f.tolerance:.2g}", f.origin) for f in run.features]
+    features = run_figure(name, fast=True, out=folder / "pictures").features if run else ()
+    blank(folder / "pictures" / f"{name}.png")
+    rows = [(f.name, f"{f.measured:.6g}", f"{f.target:.6g}", f"{f.tolerance:.2g}", f.origin) for f in features]
     table = [
         "| feature | measured | target | tolerance | target from |",
         "|---|---|---|---|---|",
@@ -111,14 +129,17 @@ def families() -> Iterator[tuple[str, list[str]]]:
         yield family, list(names)
 
 
-def write_family(folder: Path, family: str, names: list[str]) -> list[Item]:
+def write_family(folder: Path, family: str, names: list[str], run: bool) -> list[Item]:
     """A page for a family of models: its papers, and for each model its text, equations, picture; then its rows of the ledger."""
     parts, items = [f"# {family}"], []
     systems = {name: odesim.load_model(name) for name in names}
     parts += bibliography({system.source.key for system in systems.values()})
     for name, system in systems.items():
         title, _, text = (import_module(f"odesim.models.{name}").__doc__ or "").strip().partition("\n")
-        draw_model(folder / "pictures" / f"{name}.png", name)
+        picture = folder / "pictures" / f"{name}.png"
+        if run and not drawn(picture):
+            draw_model(picture, name)
+        blank(picture)
         parts += [f"## {plain(name)}", f"**{plain(title)}**", f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
         parts += [formulas(latex_document(system)), f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
         items.append((f"models/{family}", f"{name}.png", f"`{name}`"))
@@ -131,9 +152,8 @@ def write_family(folder: Path, family: str, names: list[str]) -> list[Item]:
 
 
 def draw_model(path: Path, name: str) -> None:
-    """Draws a default run of a model, if the picture is not there; on arrays, for which nothing is compiled."""
+    """Draws a default run of a model; on arrays, for which nothing is compiled."""
     from odesim.plot.files import save
     from odesim.plot.solution import figure_of_solution
 
-    if not path.exists():
-        save(figure_of_solution(odesim.integrate(name, save=200, backend="numpy")), path)
+    save(figure_of_solution(odesim.integrate(name, save=200, backend="numpy")), path)
