@@ -1,8 +1,9 @@
 """A training whose seeds are trained apart: on the workers of a dask cluster, or what a cluster left of it here, one after another."""
 
+import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import sleep
@@ -31,6 +32,7 @@ from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
 from odesim.base.signals import stop_signals
+from odesim.base.versions import versions
 from odesim.errors import ClusterError, ParamError, StoreError, counted
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
@@ -44,12 +46,16 @@ PATIENCE = 60  # s to wait for another worker, which the cluster gave up, to let
 
 @dataclass(frozen=True)
 class PartJob:
-    """What a worker needs to train a seed: the request, the folder of parts, and the token by which it knows that folder."""
+    """What a worker needs to train a seed: the request, the folder of parts, and the token by which it knows that folder.
+
+    versions: those of the client, which a worker must have too.
+    """
 
     request: TrainingRequest
     folder: str
     token: str
     checkpoint_every: float
+    versions: dict[str, str] = field(default_factory=versions)
 
     def part(self, seed: int) -> Path:
         """The training of one seed."""
@@ -181,15 +187,27 @@ def experiment_name(request: TrainingRequest) -> str:
 
 
 def train_there(job: PartJob, seed: int) -> float:
-    """On a worker: trains one seed to its end, from its last checkpoint; its last loss. Raises an OdesimError."""
+    """On a worker: trains one seed to its end, from its last checkpoint; its last loss.
+
+    Raises OSError where it cannot be written, which the client says of the run; ClusterError if this worker has other versions of
+    what computes; another OdesimError.
+    """
     folder = Path(job.folder)
+    other = ", ".join(f"{name} {here}, not {job.versions[name]}" for name, here in versions().items() if here != job.versions[name])
+    if other:
+        raise ClusterError(f"a worker of the cluster, {platform.node()}, has {other}: its bits could be others")
     try:
         token = read_plan(folder)["token"]
     except StoreError:
         token = ""
     if token != job.token:
         raise StoreError(f"a worker of the cluster does not see {folder}: it must be a folder that all machines share")
-    loss = train_part(job, seed, unwanted)
+    try:
+        loss = train_part(job, seed, unwanted)
+    except StoreError as error:
+        if not isinstance(full := error.__cause__, OSError):
+            raise
+        raise OSError(full.errno, full.strerror, full.filename) from None  # a new one: its chain of errors must have an end, to travel
     if loss is None:
         raise InterruptedError("the task was cancelled")
     return loss

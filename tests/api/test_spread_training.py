@@ -1,8 +1,11 @@
 """Trainings whose seeds are trained apart on a dask cluster: the run that one process stores, whatever stopped it."""
 
+import resource
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from shutil import rmtree
 from typing import Any
 
@@ -14,6 +17,8 @@ from odesim.api.spread_training import PartJob, train_part
 from odesim.api.training_parts import has_parts, parts_folder, read_plan
 from odesim.api.training_request import TrainingRequest
 from odesim.base.cluster import connected
+from odesim.base.versions import versions
+from odesim.cli.outcome import disk_full
 from odesim.errors import ClusterError, ParamError, StoreError
 from odesim.reference.training.checkpoint import read_checkpoint
 from odesim.reference.training.options import TrainingOptions
@@ -168,6 +173,36 @@ def test_what_cannot_go_on(client, tmp_path, monkeypatch):
     assert read_plan(parts_folder(out)) == plan
     odesim.train(**ASKED, out=out, overwrite=True)
     assert not has_parts(out)
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """Lets no file of this process, and so of the workers, grow beyond size bytes: the error is that of a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def test_a_full_disk(client, tmp_path):
+    """Where workers cannot write, the sentence says what is kept and how to go on; on a roomy disk the run is whole."""
+    here, there = tmp_path / "here.zarr", tmp_path / "there.zarr"
+    odesim.train(**ASKED, out=here)
+    said = r"cannot write \S*there.zarr: File too large; .* with --resume continues it"
+    with pytest.raises(StoreError, match=said) as error, no_file_above(400):  # the list of seeds fits, no training does
+        odesim.train(**ASKED, out=there, client=client)
+    assert disk_full(error.value.__cause__)  # the command's exit code is 3
+    odesim.train(**ASKED, out=there, client=client, resume=True)
+    all_the_same(here, there)
+    assert not has_parts(there)
+
+
+def test_a_worker_with_other_versions(client, tmp_path, monkeypatch):
+    """Its bits could be others: it is refused, with both versions, and nothing is lost."""
+    monkeypatch.setattr("odesim.api.spread_training.PartJob", partial(PartJob, versions={**versions(), "numpy": "1.0"}))
+    with pytest.raises(ClusterError, match=r"has numpy \S+, not 1\.0: its bits could be others; .*--resume continues it"):
+        odesim.train(**ASKED, out=tmp_path / "there.zarr", client=client)
 
 
 @pytest.mark.slow
