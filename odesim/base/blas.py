@@ -8,8 +8,8 @@ from typing import Any
 LARGE = 1000
 """States from which a factorisation, some 20 ms, is worth a second thread."""
 
-SMALL = 1000
-"""Multiplications of a matrix product up to which our own loops take less time than a call of BLAS."""
+TILED, TURNED = 4_000_000, 40_000
+"""Multiplications of a matrix product up to which our own tiles take less time than BLAS; and where the first matrix is turned."""
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
-from odesim.base.blas import SMALL, gemm_address
+from odesim.base.blas import TURNED, gemm_address
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, TableEntry
@@ -49,7 +49,7 @@ def make_table(
             byte_sizes[n] = prod(extents(entry.shape, sizes)) * width
     memory, starts = arena(byte_sizes)
     base = memory.ctypes.data
-    large = any(prod(extents(product, sizes)) > SMALL for product in text.products)
+    large = any(prod(extents(product, sizes)) > TURNED for product in text.products)
     table, references, arrays = np.empty(len(text.entries), np.int64), [memory], dict[str, Array]()
     for n, entry in enumerate(text.entries):
         if entry.kind in lengths:

@@ -16,7 +16,7 @@ STORES = 32
 """The most arrays that one loop writes."""
 
 
-def _array(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
     """A contiguous array of this type at the pointer data, with this shape."""
     made = context.make_array(kind)(context, builder)
     width = context.get_abi_sizeof(context.get_data_type(kind.dtype))
@@ -38,7 +38,7 @@ def _at(dtype: Any, doc: str) -> Any:
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             data = builder.inttoptr(args[0], context.get_data_type(dtype).as_pointer())
             lengths = cgutils.unpack_tuple(builder, args[1]) if tuple_ else [args[1]]
-            return _array(context, builder, kind, data, lengths)
+            return array_at(context, builder, kind, data, lengths)
 
         whole = types.UniTuple(types.int64, len(shape)) if tuple_ else types.int64
         return kind(types.int64, whole), emit
@@ -63,7 +63,7 @@ def part_of(typingctx: Any, a: Any, start: Any, shape: Any) -> Any:
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
-        return _array(context, builder, kind, data, cgutils.unpack_tuple(builder, args[2]))
+        return array_at(context, builder, kind, data, cgutils.unpack_tuple(builder, args[2]))
 
     return kind(a, types.int64, types.UniTuple(types.int64, len(shape))), emit
 
@@ -75,7 +75,7 @@ def block(typingctx: Any, a: Any, low: Any, high: Any) -> Any:
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
-        return _array(context, builder, kind, data, [builder.sub(args[2], args[1])])
+        return array_at(context, builder, kind, data, [builder.sub(args[2], args[1])])
 
     return kind(a, types.int64, types.int64), emit
 
@@ -87,7 +87,7 @@ def vector(typingctx: Any, a: Any, start: Any) -> Any:
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
-        return _array(context, builder, kind, data, [context.get_constant(types.intp, 0)])
+        return array_at(context, builder, kind, data, [context.get_constant(types.intp, 0)])
 
     return kind(a, types.int64), emit
 
@@ -101,7 +101,7 @@ def row_block(typingctx: Any, a: Any, row: Any, low: Any, high: Any) -> Any:
         matrix = context.make_array(signature.args[0])(context, builder, args[0])
         width = builder.extract_value(matrix.shape, 1)
         data = builder.gep(matrix.data, [builder.add(builder.mul(args[1], width), args[2])])
-        return _array(context, builder, kind, data, [builder.sub(args[3], args[2])])
+        return array_at(context, builder, kind, data, [builder.sub(args[3], args[2])])
 
     return kind(a, types.int64, types.int64, types.int64), emit
 

@@ -1,4 +1,4 @@
-"""Matrix products that generated numba modules call: by BLAS, or by loops of our own in one fixed order.
+"""Matrix products that generated numba modules call: by BLAS, or by tiles and loops of our own in one fixed order.
 
 out (rows, columns) = a (rows, depth) b (depth, columns). A matrix is a vector of memory that begins with its first element, and the
 distances in it between rows and between columns: so a turned matrix, a part of a larger array and a vector need no copy.
@@ -10,13 +10,14 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from odesim.base.blas import SMALL
+from odesim.base.blas import TILED, TURNED
 from odesim.codegen.runtime.access import load, reload, store, vector
 from odesim.codegen.runtime.intrinsics import intrinsic
 from odesim.codegen.runtime.reduce import block_dot
 from odesim.codegen.runtime.stages import BLOCK, contracting, strict
+from odesim.codegen.runtime.tiles import make_tiled
 
-ROW = 4 * BLOCK  # columns of a single row: the fewer parts, the longer is what is read in one go
+ROW = 4 * BLOCK  # columns that are read in one go
 
 
 @intrinsic
@@ -63,30 +64,30 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
     """
     compiled = contracting if reorder else strict
 
+    tiled = make_tiled(compiled, reorder)
+
     @compiled
-    def by_rows(out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-        """The product where neighbours in a row of out and of b are neighbours in memory; steps: those of out, of a (two), of b."""
-        down, a_down, along, below = steps
-        rows, depth, columns = shape
-        block = BLOCK if rows > 1 else ROW
-        for lo in range(0, columns, block):
-            m = min(block, columns - lo)
-            for i in range(rows):
-                o, p = vector(out, i * down + lo), vector(a, i * a_down)
-                if add == 0:
-                    for j in range(m):
-                        store(0, 0, o, j, 0.0)
-                for k in range(0, depth - 3, 4):
-                    a0, a1, a2, a3 = p[k * along], p[(k + 1) * along], p[(k + 2) * along], p[(k + 3) * along]
-                    b0, b1 = vector(b, k * below + lo), vector(b, (k + 1) * below + lo)
-                    b2, b3 = vector(b, (k + 2) * below + lo), vector(b, (k + 3) * below + lo)
-                    for j in range(m):
-                        x = (reload(1, 0, o, j) + a0 * load(1, b0, j)) + a1 * load(1, b1, j)
-                        store(1, 0, o, j, (x + a2 * load(1, b2, j)) + a3 * load(1, b3, j))
-                for k in range(depth - depth % 4, depth):
-                    a0, b0 = p[k * along], vector(b, k * below + lo)
-                    for j in range(m):
-                        store(2, 0, o, j, reload(2, 0, o, j) + a0 * load(2, b0, j))
+    def by_row(out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
+        """The product of a row where neighbours in out and in a row of b are neighbours in memory; steps: in a, between rows of b."""
+        along, below = steps
+        depth, columns = shape
+        for lo in range(0, columns, ROW):
+            m = min(ROW, columns - lo)
+            o = vector(out, lo)
+            if add == 0:
+                for j in range(m):
+                    store(0, 0, o, j, 0.0)
+            for k in range(0, depth - 3, 4):
+                a0, a1, a2, a3 = a[k * along], a[(k + 1) * along], a[(k + 2) * along], a[(k + 3) * along]
+                b0, b1 = vector(b, k * below + lo), vector(b, (k + 1) * below + lo)
+                b2, b3 = vector(b, (k + 2) * below + lo), vector(b, (k + 3) * below + lo)
+                for j in range(m):
+                    x = (reload(1, 0, o, j) + a0 * load(1, b0, j)) + a1 * load(1, b1, j)
+                    store(1, 0, o, j, (x + a2 * load(1, b2, j)) + a3 * load(1, b3, j))
+            for k in range(depth - depth % 4, depth):
+                a0, b0 = a[k * along], vector(b, k * below + lo)
+                for j in range(m):
+                    store(2, 0, o, j, reload(2, 0, o, j) + a0 * load(2, b0, j))
 
     @compiled
     def by_elements(out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
@@ -110,20 +111,26 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
         """out = a b, or out += a b where add is not 0. steps: between rows and columns of out, of a, of b; shape: rows, depth, columns."""
         down, beside, a_down, along, below, b_beside = steps
         rows, depth, columns = shape
-        if beside == 1 and b_beside == 1 and columns > 1:
-            by_rows(out, a, b, (down, a_down, along, below), shape, add)
-        elif down == 1 and a_down == 1 and rows > 1:  # the turned product
-            by_rows(out, b, a, (beside, b_beside, below, along), (columns, depth, rows), add)
+        if rows > 1 and columns > 1 and (beside == 1 or down == 1):
+            left, right, tile_steps, tile_shape = a, b, (down, a_down, along, below, b_beside), (rows, depth, columns)
+            if beside != 1:  # the turned product; one call, so that tiles are compiled once
+                left, right, tile_steps, tile_shape = b, a, (beside, b_beside, below, along, a_down), (columns, depth, rows)
+            tiled(out, left, right, tile_steps, tile_shape, add)
+        elif rows == 1 and beside == 1 and b_beside == 1:
+            by_row(out, a, b, (along, below), (depth, columns), add)
+        elif columns == 1 and down == 1 and a_down == 1:
+            by_row(out, b, a, (below, along), (depth, rows), add)
         else:
             by_elements(out, a, b, steps, shape, add)
 
     @compiled
     def blas_product(gemm: int, out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-        """The product by BLAS at the address gemm, and by loops where it is small, a vector, or in no form that BLAS takes."""
+        """The product by BLAS at the address gemm, and by tiles or loops where it is small, a vector, or in no form that BLAS takes."""
         down, beside, a_down, along, below, b_beside = steps
         rows, depth, columns = shape
         plain = (a_down == 1 or along == 1) and (below == 1 or b_beside == 1) and (down == 1 or beside == 1)
-        if gemm == 0 or rows == 1 or columns == 1 or rows * depth * columns <= SMALL or not plain:
+        most = TILED if (along if beside == 1 else below) == 1 else TURNED
+        if gemm == 0 or rows == 1 or columns == 1 or rows * depth * columns <= most or not plain:
             product(out, a, b, steps, shape, add)
         elif beside == 1:  # to BLAS, which stores by columns, all matrices are turned: out' = b' a'
             turn_a, wide_a = (0, max(a_down, depth)) if along == 1 else (1, max(along, rows))
