@@ -132,9 +132,8 @@ def make_tiled(compiled: Any, contract: bool) -> Any:
             again = add + k0
             lo = 0
             while lo < columns:
-                registers = min(-(-(columns - lo) // lanes), WIDEST)
-                if registers == WIDEST and -(-(columns - lo) // lanes) == WIDEST + 1:
-                    registers = 2  # twice two are quicker than three and one
+                wanted = -(-(columns - lo) // lanes)
+                registers = 2 if wanted == WIDEST + 1 else min(wanted, WIDEST)  # twice two are quicker than three and one
                 width = registers * lanes
                 full = min(width, columns - lo)
                 q, q_down = vector(b, k0 * below + lo * beside), below

@@ -75,14 +75,14 @@ def test_every_arrangement(dtype: str) -> None:
 
 
 def test_strict_sums_run_up() -> None:
-    """Each element is summed from k = 0 up, whatever the arrangement: the same bits."""
+    """Each element is summed from k = 0 up, whatever the arrangement and beyond the depth that is copied at a time: the same bits."""
     rng = np.random.default_rng(1)
-    a, b = rng.normal(size=(6, 37)), rng.normal(size=(37, 9))
+    a, b = rng.normal(size=(6, 137)), rng.normal(size=(137, 9))
     want = np.zeros((6, 9))
-    for k in range(37):
+    for k in range(137):
         want += np.outer(a[:, k], b[k])
     for order_a, order_b, order_out in combinations(("rows", "columns", "gaps"), repeat=3):
         (left, p), (right, q), (out, o) = laid_out(a, order_a), laid_out(b, order_b), laid_out(np.zeros((6, 9)), order_out)
-        strict(0, out, left, right, (*o, *p, *q), (6, 37, 9), 0)
+        strict(0, out, left, right, (*o, *p, *q), (6, 137, 9), 0)
         got = np.lib.stride_tricks.as_strided(out, (6, 9), [step * 8 for step in o])
         np.testing.assert_array_equal(got, want, err_msg=f"{order_a} {order_b} {order_out}")
