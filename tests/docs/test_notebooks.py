@@ -15,7 +15,7 @@ from odesim.cli.commands.notebook import notebook_of, scripts
 from tests.support.matrix import slow_but
 
 NAMES = scripts()
-FAST = ("first_steps", "joma")  # a second or two; the documentation executes all of them
+FAST = ("joma",)  # a few seconds; the documentation executes all of them
 
 
 @pytest.mark.parametrize("name", slow_but(NAMES, FAST))
