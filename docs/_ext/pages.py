@@ -43,6 +43,8 @@ def write_pages(folder: Path, run: bool) -> None:
     """Writes all pages below folder, a process on each core; what has not changed is left as it is."""
     for name in ("models", "figures", "notebooks", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
+    if run:
+        remove_blanks(folder / "pictures")
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
         notebooks = [pool.submit(write_notebook, folder, name, path, run) for name, path in scripts().items()]
         figures = [pool.submit(write_figure, folder, name, run) for name in list_figures()]
@@ -70,14 +72,16 @@ def cards(items: list[Item]) -> str:
 
 
 def blank(path: Path) -> None:
-    """A picture of one pixel, unless there is a picture."""
+    """Puts one pixel in the place of a picture that is not there."""
     if not path.exists():
         path.write_bytes(BLANK)
 
 
-def drawn(path: Path) -> bool:
-    """Whether the picture is there, and is no blank."""
-    return path.exists() and path.read_bytes() != BLANK
+def remove_blanks(folder: Path) -> None:
+    """Makes room for the pictures that a quick build left out: odesim draws over no file that it has not drawn."""
+    for path in folder.glob("*.png"):
+        if path.read_bytes() == BLANK:
+            path.unlink()
 
 
 def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
@@ -137,7 +141,7 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
     for name, system in systems.items():
         title, _, text = (import_module(f"odesim.models.{name}").__doc__ or "").strip().partition("\n")
         picture = folder / "pictures" / f"{name}.png"
-        if run and not drawn(picture):
+        if run and not picture.exists():
             draw_model(picture, name)
         blank(picture)
         parts += [f"## {plain(name)}", f"**{plain(title)}**", f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
