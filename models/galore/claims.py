@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.galore._draw_claims import DRAWN
 from odesim.models.galore._few_claims import FEW
 from odesim.models.galore._memory_claims import MEMORY
 from odesim.models.galore._rank_claims import LOW_RANK
@@ -188,6 +189,7 @@ CLAIMS = (
         ),
     ),
     *FEW,
+    *DRAWN,
     *REFRESH,
     *SIDES,
 )

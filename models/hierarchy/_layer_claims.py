@@ -78,25 +78,27 @@ def tree() -> tuple[np.ndarray, np.ndarray]:
     return middle, np.where(side == np.arange(2), RHO**2, -(RHO**2))
 
 
+STARTS = (0.01, 0.0025)
+"""Deviations of the start; weights that are not taught keep it, beside taught ones of order 1."""
+
+
 def split(depth_counts: bool) -> Iterable[Measurement]:
-    """Correlations of the nodes of hierarchy.covariance, on its default tree, with latents; from a start of .01."""
-    rng = np.random.default_rng(0)
-    start = {"V1": 0.01 * rng.standard_normal((3, 8)), "V2": 0.01 * rng.standard_normal((2, 3)), "U": 0.01 * rng.standard_normal((2, 2))}
-    run = odesim.integrate("hierarchy.covariance", initial=start, span=(0, 1500), **FINE)
-    xx = run.attrs["params"]["Sig_xx"]
-    yield Measurement("fall of the loss", float(run.observables["loss"][0] - run.observables["loss"][-1]), 0.1, 0.0, ">=")
-    for s, P in enumerate(rows(run.final)):
-        length = np.sqrt(np.einsum("ki,ij,kj->k", P, xx, P))[:, None]
-        middle, children = (np.abs(P @ part / length).max(axis=0) for part in tree())
-        if depth_counts:
-            yield deviation(f"layer {s + 1}: best correlation with a latent above two leaves", middle, 1.0, 0.015)
-        else:
-            yield deviation(
-                f"layer {s + 1}: best correlation with a middle latent / with a child",
-                middle / children[[0, 0, 1, 1]],
-                (1 / RHO + 3 * RHO) / 4,
-                0.01,
-            )
+    """Correlations of the nodes of hierarchy.covariance, on its default tree, with latents; from small starts."""
+    for scale in STARTS:
+        rng = np.random.default_rng(0)
+        start = {name: scale * rng.standard_normal(shape) for name, shape in (("V1", (3, 8)), ("V2", (2, 3)), ("U", (2, 2)))}
+        run = odesim.integrate("hierarchy.covariance", initial=start, span=(0, 1500), **FINE)
+        xx, loss = run.attrs["params"]["Sig_xx"], run.observables["loss"]
+        yield Measurement(f"fall of the loss, start {scale:g}", float(loss[0] - loss[-1]), 0.1, 0.0, ">=")
+        for s, P in enumerate(rows(run.final)):
+            length = np.sqrt(np.einsum("ki,ij,kj->k", P, xx, P))[:, None]
+            middle, children = (np.abs(P @ part / length).max(axis=0) for part in tree())
+            where = f"layer {s + 1}, start {scale:g}: best correlation with"
+            if depth_counts:
+                yield deviation(f"{where} a latent above two leaves", middle, 1.0, scale)
+            else:
+                want = (1 / RHO + 3 * RHO) / 4
+                yield deviation(f"{where} a middle latent / with a child", middle / children[[0, 0, 1, 1]], want, scale)
 
 
 DEEP = tuple(((("V", (nodes, inputs)), ("xi", (nodes,))), nodes) for inputs, nodes in ((5, 3), (3, 2), (2, 3)))
@@ -142,7 +144,7 @@ def followed() -> Iterable[Measurement]:
     for name, wide, narrow, whole in zip(("V1", "V2"), *apart, moved, strict=True):
         where = f"to t = {flow.t_end:.3g}"
         yield Measurement(f"distance of {name} from the flow, 50 steps / 100, {where}", wide / narrow, 2.0, 0.5)
-        yield Measurement(f"distance of {name} from the flow by 100 steps / what it moves, {where}", narrow / whole, 0.05, 0.0, "<=")
+        yield Measurement(f"distance of {name} from the flow by 100 steps / what it moves, {where}", narrow / whole, 0.01, 0.0, "<=")
 
 
 LAYERS = (
@@ -162,19 +164,19 @@ LAYERS = (
     Claim(
         "hierarchy.root_label",
         Source(PAPER, "Section 5", "linear nodes and labels of the root; ours"),
-        "hierarchy.covariance at its defaults, a tree of eight leaves, from normal weights of .01 to t = 1500",
+        "hierarchy.covariance at its defaults, a tree of eight leaves, from normal weights of .01 and .0025 to t = 1500",
         ("hierarchy.covariance",),
         printed=Statement(
             "nodes of the first layer find the latents above their tokens",
             lambda: split(True),
             Verdict.FAILS,
-            "1.5 % of a correlation",
+            "the size of the start, which weights that are not taught keep",
         ),
         corrected=Statement(
             "labels of the root teach its children alone: all latents below have (1/rho + 3 rho)/4 of their correlation",
             lambda: split(False),
             Verdict.HOLDS,
-            "what is left of the start, 1 %",
+            "the size of the start, which weights that are not taught keep",
         ),
         slow=True,
     ),
@@ -187,7 +189,7 @@ LAYERS = (
             "with relu the balance of weights is constant in two and in three layers, and training by small steps follows the flow",
             lambda: (*homogeneous(), *followed()),
             Verdict.HOLDS,
-            "1000 times the relative tolerance 1e-10 of runs that end steps at kinks; of trainings the next order and kinks within steps",
+            "1000 times the tolerance 1e-10 of runs that end steps at kinks; of trainings the next order and kinks, and one step's share",
         ),
         slow=True,
     ),

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
 from odesim.reference.training.checkpoint import read_checkpoint
+from odesim.reference.training.optimizers import stored_settings
 from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.train import train as train_experiment
@@ -172,8 +173,8 @@ def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str,
 
 def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
     """What two trainings must have in common for one to continue the other, and the versions."""
-    own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds, "optimizer": asdict(experiment.optimizer)}
-    values = own | vars(options)
+    own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds}
+    values = own | {"optimizer": stored_settings(experiment.optimizer)} | vars(options)
     return {**{name: values[name] for name in IDENTITY}, "versions": versions(options.backend)}
 
 

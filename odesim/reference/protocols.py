@@ -76,7 +76,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Settings of an optimizer, in torch's conventions. rates {group of parameters: learning rate}."""
+    """Settings of an optimizer, in torch's conventions. rates {group of parameters: learning rate}.
+
+    cosine: updates over which all rates fall to 0, update t from 0 by (1 + cos(pi t / cosine)) / 2; 0: they are constant.
+    """
 
     name: str
     rates: Mapping[str, float]
@@ -84,6 +87,7 @@ class Optimizer:
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
+    cosine: int = 0
 
 
 @dataclass(frozen=True)

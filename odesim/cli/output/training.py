@@ -64,4 +64,5 @@ def optimizer_text(spec: Any) -> str:
     rates = [f"{group} {number_text(rate)}" for group, rate in spec["rates"].items()]
     values = settings_in_use(spec)
     more = [f"{name.replace('_', ' ')} {number_text(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
+    more += [f"falling to 0 in {counted(values['cosine'], 'update')}"] if values.get("cosine") else []
     return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"

@@ -3,7 +3,7 @@
 Source: Wen, Li, Liu and Risteski 2023, arXiv 2312.01429, and its program YuchenLi01/transformers_are_uninterpretable. A token is a bracket
 with its depth, as in the paper's minimal first layer. One layer can tell the bracket that must close by attention that looks for the last
 open one, but also by any attention under which matched brackets cancel: runs differ. The paper's experiment: width=50, batch=100, 10000
-steps of Adam from lr=.01, tests of 400 to 500 brackets.
+steps of Adam with lr=.01 and cosine=10000, tests of 400 to 500 brackets.
 
 accuracy: of closing brackets in test sequences, whose type the layer knows. right_at: how many are right at each place.
 last: attention to the last open bracket where one closes.
@@ -23,7 +23,8 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace, check_dtype, on_host
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.dyck import DyckSequences, last_unmatched, vocabulary
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.reference.training.optimizers import COSINE, of_settings
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
@@ -159,6 +160,7 @@ class Dyck:
         Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
         Setting("lr", 0.01, "learning rate", low=0.0),
         Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+        COSINE,
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
@@ -192,9 +194,7 @@ class Dyck:
             seeds=tuple(seeds),
             model=replace(network, extra=observables(network, test, k, D)),
             stream=stream,
-            optimizer=Optimizer(
-                values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), momentum=values["momentum"]
-            ),
+            optimizer=of_settings(values, network.groups),
             steps=400,
             vocabulary=network.vocabulary,
             exact={

@@ -15,7 +15,8 @@ from odesim.base.arrays import Array, array_namespace, check_dtype
 from odesim.errors import ParamError, no_such
 from odesim.reference.data.drawn import Drawn
 from odesim.reference.data.repeats import draw_repeats
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.reference.training.optimizers import COSINE, of_settings
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
@@ -77,6 +78,7 @@ class Induction:
         Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
         Setting("lr", 0.002, "learning rate", low=0.0),
         Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+        COSINE,
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
@@ -114,9 +116,7 @@ class Induction:
             seeds=tuple(seeds),
             model=replace(network, extra=observables(network, stream.test(TEST_SEQUENCES))),
             stream=stream,
-            optimizer=Optimizer(
-                values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), momentum=values["momentum"]
-            ),
+            optimizer=of_settings(values, network.groups),
             steps=1000,
             vocabulary=V,
             labels={"head": ("previous token", "answer")},

@@ -19,7 +19,8 @@ from odesim.errors import ParamError, no_such
 from odesim.reference.data.drawn import Drawn
 from odesim.reference.data.markov import FIRSTS, draw_predictions
 from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.reference.training.optimizers import COSINE, of_settings
 from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
@@ -99,6 +100,7 @@ class Markov:
         Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
         Setting("lr", 0.02, "learning rate", low=0.0),
         Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+        COSINE,
     )
 
     def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
@@ -126,9 +128,7 @@ class Markov:
             seeds=tuple(seeds),
             model=replace(network, extra=observables(network, test)),
             stream=stream,
-            optimizer=Optimizer(
-                values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), momentum=values["momentum"]
-            ),
+            optimizer=of_settings(values, network.groups),
             steps=1000,
             vocabulary=values["k"],
             exact={"strategy_losses": losses(strategies(test["tokens"], values["k"]), test["targets"]).T},

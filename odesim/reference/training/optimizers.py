@@ -1,15 +1,16 @@
 """SGD, momentum, Adam and AdamW in torch's conventions, in place, on named arrays of any library."""
 
 from collections.abc import Mapping
-from math import isfinite, sqrt
-from numbers import Real
+from dataclasses import asdict
+from math import cos, isfinite, pi, sqrt
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.errors import ParamError, no_such
-from odesim.reference.protocols import Optimizer, Params
+from odesim.reference.protocols import Optimizer, Params, Setting
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
 STEP = "step"
@@ -60,6 +61,8 @@ def check_optimizer(spec: Optimizer) -> None:
             raise ParamError(f"{name} must be finite and at least 0, not {value}")
     if spec.name == "momentum" and spec.momentum == 0:
         raise ParamError("the optimizer 'momentum' needs a momentum above 0; without one it is 'sgd'")
+    if isinstance(spec.cosine, bool) or not isinstance(spec.cosine, Integral) or spec.cosine < 0:
+        raise ParamError(f"cosine must be a number of updates, 0 for constant rates, not {spec.cosine!r}")
     for value in spec.betas:
         if not 0 <= value < 1:
             raise ParamError(f"betas must lie in [0, 1), not {value}")
@@ -71,16 +74,38 @@ def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name not in unused}
 
 
+COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
+
+
+def of_settings(values: Mapping[str, Any], groups: Mapping[str, str]) -> Optimizer:
+    """The optimizer of a task's settings optimizer, lr, momentum and cosine, with one rate for all groups of parameters."""
+    rates = dict.fromkeys(sorted(set(groups.values())), values["lr"])
+    return Optimizer(values["optimizer"], rates, momentum=values["momentum"], cosine=values["cosine"])
+
+
+def stored_settings(spec: Optimizer) -> dict[str, Any]:
+    """The settings {name: value} that a run keeps; a run with constant rates does not name a cosine."""
+    return {name: value for name, value in asdict(spec).items() if name != "cosine" or value}
+
+
+def share_of_rate(spec: Optimizer, t: int) -> float:
+    """The share of its rates that update t = 0, 1, ... takes (Loshchilov and Hutter 2017, arXiv 1608.03983, eq. 5, without restarts)."""
+    return 1.0 if spec.cosine == 0 else (1 + cos(pi * min(t, spec.cosine) / spec.cosine)) / 2
+
+
 class Sgd:
     """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v."""
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
-        self.rates = dict(rates)
+        self.spec, self.rates = spec, dict(rates)
         self.work = _zeros(params)
         self.v = _zeros(params) if self.momentum else {}
+        self.step = np.zeros((), np.int64)
 
     def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        share = share_of_rate(self.spec, int(self.step))
+        self.step += 1
         for name, rate in self.rates.items():
             w, g, work = params[name], grads[name], self.work[name]
             xp = array_namespace(w)
@@ -93,11 +118,12 @@ class Sgd:
                 v *= self.momentum
                 v += g
                 g = v
-            xp.multiply(g, rate, out=work)
+            xp.multiply(g, share * rate, out=work)
             w -= work
 
     def state(self) -> dict[str, Array]:
-        return {f"v.{name}": v for name, v in self.v.items()}
+        counted = {STEP: self.step} if self.spec.cosine else {}
+        return counted | {f"v.{name}": v for name, v in self.v.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         _load_state(self.state(), state)
@@ -112,7 +138,7 @@ class Adam:
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.betas, self.eps, self.decay = spec.betas, float(spec.eps), float(spec.weight_decay)
         self.decoupled = spec.name == "adamw"
-        self.rates = dict(rates)
+        self.spec, self.rates = spec, dict(rates)
         self.m, self.v, self.work = _zeros(params), _zeros(params), _zeros(params)
         self.step = np.zeros((), np.int64)
 
@@ -120,8 +146,9 @@ class Adam:
         self.step += 1
         t = int(self.step)
         (b1, b2), eps = self.betas, self.eps
-        bias, root = 1 - b1**t, sqrt(1 - b2**t)
-        for name, rate in self.rates.items():
+        bias, root, share = 1 - b1**t, sqrt(1 - b2**t), share_of_rate(self.spec, t - 1)
+        for name, full in self.rates.items():
+            rate = share * full
             w, g, m, v, work = params[name], grads[name], self.m[name], self.v[name], self.work[name]
             xp = array_namespace(w)
             if self.decay and self.decoupled:

@@ -1,7 +1,6 @@
 """The training loop: batches, gradients, updates, recording, checkpoints."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from math import isfinite
 from time import monotonic
 from typing import Any
@@ -14,7 +13,7 @@ from odesim.base.gpu import array_module, device_errors
 from odesim.errors import ParamError, counted
 from odesim.reference.protocols import Experiment, Params
 from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
-from odesim.reference.training.optimizers import make_optimizer
+from odesim.reference.training.optimizers import make_optimizer, stored_settings
 from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.randomness import INITIAL, generators
 from odesim.reference.training.record import Fits, Recorder, extend_iterations, recorded_iterations, to_host
@@ -122,7 +121,7 @@ def train(
         bad=non_finite,
         stats={"seconds": spent, "steps_per_second": rate},
         attrs={
-            "optimizer": asdict(experiment.optimizer),
+            "optimizer": stored_settings(experiment.optimizer),
             "dtype": options.dtype,
             "backend": options.backend,
             "vocabulary": experiment.vocabulary,

@@ -33,6 +33,11 @@ def run(spec, params, count, state=None, first=0):
     return params, {name: a.copy() for name, a in optimizer.state().items()}
 
 
+def turn(spec, t):
+    """How far update t is along the cosine, from 0 to 1."""
+    return min(t / spec.cosine, 1) if spec.cosine else 0
+
+
 def by_hand(spec, params, count):
     """The same as plain formulas of whole arrays, as torch's documentation has them."""
     v = {n: 0 * w for n, w in params.items()}
@@ -41,7 +46,7 @@ def by_hand(spec, params, count):
     for t in range(1, count + 1):
         g = gradients(params, t - 1)
         for n, w in params.items():
-            rate, decay = spec.rates[GROUPS[n]], spec.weight_decay
+            rate, decay = spec.rates[GROUPS[n]] * (0.5 + 0.5 * np.cos(np.pi * turn(spec, t - 1))), spec.weight_decay
             if spec.name == "adamw":
                 w = w - rate * decay * w
             else:
@@ -64,6 +69,8 @@ SPECS = {
     "adam": replace(SPEC, name="adam"),
     "adam decay": replace(SPEC, name="adam", weight_decay=0.3, betas=(0.8, 0.95), eps=1e-3),
     "adamw": replace(SPEC, name="adamw", weight_decay=0.3),
+    "sgd momentum cosine": replace(SPEC, momentum=0.9, cosine=9),
+    "adamw cosine": replace(SPEC, name="adamw", weight_decay=0.3, cosine=20),
 }
 
 
@@ -80,6 +87,8 @@ def test_formulas(name):
 HAND = {
     "sgd": (Optimizer("sgd", {"g": 0.1}), [0.9, 0.8, 0.6]),
     "momentum": (Optimizer("sgd", {"g": 0.1}, momentum=0.5), [0.9, 0.75, 0.475]),
+    # the whole rate, half of it, nothing
+    "sgd with a cosine": (Optimizer("sgd", {"g": 0.1}, cosine=2), [0.9, 0.85, 0.85]),
     "sgd with decay": (Optimizer("sgd", {"g": 0.1}, weight_decay=1.0), [0.8, 0.62, 0.358]),
     # a constant gradient moves adam by its rate, whatever its size; with g = 2 after 1, 1: m = .3710, v = .005995
     "adam": (Optimizer("adam", {"g": 0.1}, eps=0.0), [0.9, 0.8, 0.8 - 0.1 * (0.371 / 0.271) / np.sqrt(0.005997001 / 0.002997001)]),
@@ -127,6 +136,8 @@ def test_seeds_together_are_seeds_alone(name):
 
 TEXT: Any = {"left": "x", "right": 1.0}
 WRONG: dict[str, Any] = {
+    "cosine": (replace(SPEC, cosine=-1), "a number of updates", "-1"),
+    "part of a cosine": (replace(SPEC, cosine=1.5), "a number of updates", "1.5"),  # type: ignore[arg-type]
     "name": (replace(SPEC, name="adma"), "no optimizer 'adma'", "did you mean 'adam'?"),
     "group": (replace(SPEC, rates={"left": 1.0, "right": 1.0, "rigth": 1.0}), "no group of parameters 'rigth'", "did you mean 'right'?"),
     "no rate": (replace(SPEC, rates={"left": 1.0}), "no learning rate for the parameter 'b'"),
