@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.colors import Colormap, LogNorm, Normalize, PowerNorm
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
@@ -19,6 +19,7 @@ from odesim.plot.tolerance import ALL_BELOW, NOTE
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
 ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
+ROOT = 0.1  # of the largest value: colours go by the square root where the mean is below
 FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
 
 
@@ -63,6 +64,25 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, robust: b
     return ColorScale(Normalize(low, high), SEQUENTIAL, extend, tuple(notes))
 
 
+def by_root(scale: ColorScale, values: Array) -> ColorScale:
+    """The scale with colours by the square root, if it is linear, no value (n,) is negative and their mean is below a tenth of the largest.
+
+    So the many small probabilities are seen beside the one that a run starts with.
+    """
+    finite = values[np.isfinite(values)]
+    linear = type(scale.norm) is Normalize and scale.cmap == SEQUENTIAL
+    if not linear or not len(finite) or finite.min() < 0 or not 0 < finite.mean() < ROOT * finite.max():
+        return scale
+    return replace(scale, norm=PowerNorm(0.5, 0, float(finite.max())))
+
+
+def root_ticks(high: float) -> list[float]:
+    """Ticks of colours by the square root up to high: 0, a tenth, a half and the whole of its first digit."""
+    whole = float(f"{high:.0e}")
+    whole = whole if whole <= high else whole - 10.0 ** np.floor(np.log10(high))
+    return [0.0, whole / 10, whole / 2, whole]
+
+
 def above(scale: ColorScale, floor: float) -> ColorScale:
     """The scale, where it is logarithmic, from floor on: what lies below has no colour. With a note only if all lies below."""
     low, high = scale.norm.vmin, scale.norm.vmax
@@ -94,7 +114,9 @@ def limits(finite: Array) -> tuple[float, float]:
 def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:
     """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default few round ones."""
     figure: Any = axes.get_figure(root=True)
-    if ticks is None and not isinstance(scale.norm, LogNorm):
+    if ticks is None and isinstance(scale.norm, PowerNorm):
+        ticks = root_ticks(float(scale.norm.vmax or 1.0))
+    elif ticks is None and not isinstance(scale.norm, LogNorm):
         ticks = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
     bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend)
     bar.outline.set_visible(False)

@@ -7,21 +7,22 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from odesim.base.arrays import Array
-from odesim.plot.colors import above, add_bar, color_scale, with_pale
+from odesim.plot.colors import above, add_bar, by_root, color_scale, with_pale
 from odesim.plot.style import DIVERGING
 
 
 def draw_cells(
-    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, log_from: float | None = None
+    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, log_from: float | None = None, root: bool = False
 ) -> tuple[QuadMesh, tuple[str, ...]]:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
 
     Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log_from: where
-    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours. Returns the cells and notes on
-    values that have no colour.
+    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours, or with root those of by_root.
+    Returns the cells and notes on values that have no colour.
     """
     over = shown if over is None else over
     scale = above(color_scale(over.compressed(), label, log_from is not None), log_from or 0.0)
+    scale = by_root(scale, over.compressed()) if root else scale
     shown, colors = with_pale(shown, scale)
     mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
     axes.invert_yaxis()

@@ -47,7 +47,7 @@ def draw_quantity(
     values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
     labels, notes = None, list[str]()
     if quantity.kind == "map":
-        notes += draw_map(axes, quantity, values, time_axis, log=bool(choice.scale("c")))
+        notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
     elif quantity.kind == "bands":
         labels = draw_bands(axes, quantity, values, time_axis)
     else:
@@ -86,14 +86,15 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     return component_labels(axes, [quantity.component(i) for i in range(n)], ends)
 
 
-def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool) -> tuple[str, ...]:
-    """Draws a vector as a map: time to the right, component 0 on top, the value as colour; returns notes."""
+def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool | None) -> tuple[str, ...]:
+    """Draws a vector as a map: time to the right, component 0 on top, the value as colour; returns notes. log None: by the values."""
     columns = spread_indices(len(time_axis.x), COLUMNS)
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
     edges = cell_edges(time_axis.x[columns], time_axis.log)
-    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), log_from=quantity.floor if log else None)[1]
+    label, floor = symbol(quantity.name, most=WIDE), quantity.floor if log else None
+    return draw_cells(axes, edges, rows, shown.T, label, log_from=floor, root=log is None)[1]
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:

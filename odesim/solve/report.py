@@ -141,7 +141,8 @@ def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
                 "end the span before it"
             )
         case _ if bad := not_finite(problem, t, state.y, right):
-            return f"{bad} at {where}; change the initial values or the parameters, or {before}"
+            remedy = f", or {before}" if standing.steps else ""
+            return f"{bad} at {where}; change the initial values or the parameters{remedy}"
         case _ if standing.steps == 0 and step is None:
             return f"the state or its derivative is not finite at the start, {where}, {what}; change the initial values or the parameters"
         case _:

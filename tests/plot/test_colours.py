@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import PowerNorm, to_rgb
 
-from odesim.plot.colors import color_scale
+from odesim.plot.colors import by_root, color_scale
 from odesim.plot.images import draw_cells
 from odesim.plot.style import CATEGORIES, new_figure, ordered_colors, project_style
 
@@ -60,3 +60,33 @@ def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> N
     labels = [label for label in bar.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= low * high * (1 + 1e-9)]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
     assert len(boxes) >= 2 and all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+START = np.eye(1, 40)[0]  # a run that starts in one state
+ROOTS = {
+    "one of many": (START, True),
+    "many alike": (np.full(40, 0.3) + 0.01 * np.arange(40), False),
+    "half of them": (np.repeat([0.0, 1.0], 20), False),
+    "both signs": (START - 0.01, False),
+    "nothing": (np.zeros(40), False),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_small_beside_a_large_one_is_seen(name: str) -> None:
+    """Colours go by the square root where no value is negative and their mean is below a tenth of the largest."""
+    values, root = ROOTS[name]
+    assert isinstance(by_root(color_scale(values, "x", False), values).norm, PowerNorm) is root
+
+
+@pytest.mark.parametrize("high", [1.0, 0.7, 1.3e-5, 9.99e7, 2.6])
+def test_a_bar_of_roots_has_four_numbers_apart(high: float) -> None:
+    """0, a tenth, a half and a whole, which lie on the bar and do not touch."""
+    with project_style():
+        figure = new_figure(40.0)
+        draw_cells(figure.add_subplot(), np.arange(41.0), np.arange(2.0), np.ma.array(high * START[None]), "x", root=True)
+        figure.draw_without_rendering()
+    labels = [label for label in figure.axes[-1].get_xticklabels() if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    assert len(boxes) == 4 and all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert high * 0.4 < labels[-1].get_position()[0] <= high
