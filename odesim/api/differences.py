@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.versions import other_versions
 from odesim.errors import counted
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
@@ -98,8 +99,7 @@ class Differences:
 
 def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]) -> str:
     """The versions and machine properties that differ from those of a stored run, as a phrase; empty if none does."""
-    old = then.get("versions", {})
-    found = [f"{name} {old.get(name)} then, {now} now" for name, now in versions.items() if old.get(name) != now]
+    found = [f"{name} {old} then, {now} now" for name, (old, now) in other_versions(then.get("versions", {}), versions).items()]
     if then.get("kernel", kernel) != kernel and not found:
         found = ["the model, odesim or this machine is another one"]
     return ", ".join(found)

@@ -32,7 +32,7 @@ from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
 from odesim.base.signals import stop_signals
-from odesim.base.versions import versions
+from odesim.base.versions import other_versions, versions
 from odesim.errors import ClusterError, ParamError, StoreError, counted
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
@@ -193,8 +193,7 @@ def train_there(job: PartJob, seed: int) -> float:
     what computes; another OdesimError.
     """
     folder = Path(job.folder)
-    other = ", ".join(f"{name} {here}, not {job.versions[name]}" for name, here in versions().items() if here != job.versions[name])
-    if other:
+    if other := ", ".join(f"{name} {here}, not {there}" for name, (there, here) in other_versions(job.versions, versions()).items()):
         raise ClusterError(f"a worker of the cluster, {platform.node()}, has {other}: its bits could be others")
     try:
         token = read_plan(folder)["token"]

@@ -1,6 +1,8 @@
 """The version of odesim, and of the packages that results depend on."""
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -12,3 +14,8 @@ def versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {"odesim": __version__, "python": platform.python_version()} | {name: version(name) for name in ("numpy", "numba", "sympy")}
+
+
+def other_versions(then: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """{package: (version then, version now)} of those whose versions differ, None where there was none."""
+    return {name: (then.get(name), here) for name, here in now.items() if then.get(name) != here}
