@@ -42,7 +42,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("dyck", {"test_length": 200}, 2, None),
     ("induction", {"N": 30, "V": 60}, 2, None),
     ("dyck", {"batch": 500}, 2, None),
-    ("topics", {"T": 20, "v": 20}, 2, None),  # 2.5 GB: a slow case
+    ("topics", {"T": 12, "v": 12}, 2, None),
     ("topics", {"T": 8, "v": 5, "tau": 4, "contexts": "infinite"}, 2, None),
     ("topics", {"documents": 20000}, 2, None),
     ("topics", {"batch": 4000}, 2, None),
