@@ -226,7 +226,6 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         features.append(Feature(f"exp(- loss that the bound allows) at {times} t1, c = .7", float(np.exp(-at)), p, digit, SCRIPT))
     above = (ds.allowed - ds.trained).where(ds.allowed.notnull(), drop=True)
     features.append(Feature("epochs at which the loss is above what the bound allows", float((above < 0).sum()), 0.0, 0.0))
-    features.append(Feature("first epoch of the bound, less ln M / eta_Y", float(above.epoch[0]) - np.log(M) / ETA, 0.5, 0.5))
     late = float(ds.wrong.sel(M=1e4)[-1]) * float(ds.step[-1]) * np.log(1e4)
     features.append(Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02))
     t1 = np.log(M) / ETA

@@ -47,6 +47,7 @@ def null_space() -> Iterable[Measurement]:
     run, rates, vectors = modes()
     G, null = gradients(run)[0], vectors[:, rates < 1e-10]
     yield Measurement("dimension of the null space, m (n - N')", null.shape[1], 12.0)
+    yield Measurement("rank of G, at most that", float(np.linalg.matrix_rank(G.reshape(6, 10))), 10.0 - 8.0, 0.0, "<=")
     yield Measurement("|G_par| / |G|", float(np.linalg.norm(null.T @ G) / np.linalg.norm(G)), 1e-3, 1e-6, ">=")
 
 

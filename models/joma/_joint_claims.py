@@ -51,6 +51,8 @@ def elsewhere(attention: str) -> Iterable[Measurement]:
     """The same law with other rates, and for each of two queries."""
     yield Measurement("drift, eta_z = 3 eta_w", drift(attention, ratio=3.0), 0.0, 1e-8)
     yield Measurement("drift for each of two queries", drift(attention, queries=2, corrected=False), 0.0, 1e-8)
+    if attention == "exp":
+        yield Measurement("drift, T = 0.7", drift(attention, T=0.7), 0.0, 1e-8)
 
 
 def in_general(attention: str) -> Iterable[Measurement]:

@@ -21,7 +21,7 @@ QUICK = [name for name, claim in CLAIMS.items() if not claim.slow]
 
 @pytest.mark.parametrize("name", slow_but(CLAIMS, QUICK))
 def test_a_claim_is_as_recorded(name):
-    """Both verdicts are the recorded ones; what fails is off by at least ten tolerances, which is no doubtful case."""
+    """Both verdicts are the recorded ones; what fails is off by more than five tolerances, which is no doubtful case."""
     result = check_claim(CLAIMS[name])
     assert [finding.error for finding in result.findings.values()] == [""] * len(result.findings)
     assert result.as_recorded, result
