@@ -72,6 +72,22 @@ def reversed_pairs() -> Iterable[Measurement]:
     yield deviation("M p - 1 of reversed pairs", tokens * p, 1.0, 1e-14)
 
 
+def composed(times: tuple[float, ...]) -> Iterable[Measurement]:
+    """p(B | A) p(C | B) and p(C | A ~>) of 14 chains among 42 tokens by all rows of the decoder, beside one row alone."""
+    n = 14
+    facts = {"x1": np.arange(2 * n), "x3": np.arange(n, 3 * n)}  # A_i -> B_i, B_i -> C_i
+    save = np.concatenate([[0.0], 2 * n * np.log(3 * n) / 0.5 * np.array(times)])
+    sizes, span = {"R": 3 * n, "M": 3 * n, "N": 2 * n}, (0, save[-1])
+    full = odesim.integrate("reversal.full", params={**facts, "eta_Y": 0.5}, sizes=sizes, span=span, save=save, **FINE)
+    alone = odesim.integrate("reversal.row", params={"M": 3.0 * n, "N": 2.0 * n, "eta_Y": 0.5}, span=span, save=save, **FINE)
+    p = np.exp(full.y["Y"]) / np.exp(full.y["Y"]).sum(axis=-1, keepdims=True)
+    A = np.arange(n)
+    yield deviation(
+        "p(B | A) p(C | B) of chains", p[:, A, n + A] * p[:, n + A, 2 * n + A], alone.observables["p_target"][:, None] ** 2, 1e-8
+    )
+    yield deviation("p(C | A ~>) of chains", p[:, A, 2 * n + A], alone.observables["p_other"][:, None], 1e-8)
+
+
 def chains(times: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 40.0)) -> Iterable[Measurement]:
     """A -> B and B -> C are trained, A ~> C is asked, M = 802, N = 540."""
     t1 = 540 * np.log(M) / 0.5
@@ -80,7 +96,7 @@ def chains(times: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 40.0)) -> Iterable[M
     p, other = run.observables["p_target"][1:], run.observables["p_other"][1:]
     yield deviation("p(B | A) = p(C | B)", p, (0.3635, 0.8355, 0.9594, 0.9825, 0.9961), 5.1e-5)
     yield deviation("M p(C | A ~>)", M * other, (0.637, 0.165, 0.0407, 0.0175, 0.0039), 5.1e-4)
-    yield deviation("p(C | B) p(B | A)", p**2, np.square((0.3635, 0.8355, 0.9594, 0.9825, 0.9961)), 1.1e-4)
+    yield from composed(times)
     yield Measurement("largest M p(C | A ~>)", float((M * other).max()), 1.0, 1e-12, "<=")
 
 
@@ -108,13 +124,21 @@ def losses() -> Iterable[Measurement]:
 
 
 def held_out() -> Iterable[Measurement]:
-    """The least eps with held(t) / held(0) >= (L(t) / L(0))^eps until the training loss L has fallen by a factor of 300 or more."""
-    for d in (20, 100, 400):
-        run = odesim.integrate("reversal.bilinear", sizes={"d": d}, span=(0, 3000), save="log:100", backend="numpy")
-        loss, held = (np.log(run.observables[name] / run.observables[name][0]) for name in ("loss", "loss_held"))
-        moved = loss < -0.01
-        yield Measurement(f"L / L(0) at the end, d = {d}", float(np.exp(loss[-1])), 1 / 300, 0.0, "<=")
-        yield Measurement(f"least eps, d = {d}", float((held[moved] / loss[moved]).max()), 0.05, 0.0, "<=")
+    """The least eps with held(t) / held(0) >= (L(t) / L(0))^eps until the training loss L has fallen by a factor of 100 or more."""
+    needed = {}
+    for d in (20, 400):
+        found = []
+        for seed in range(4):
+            E = np.random.default_rng(seed).normal(size=(10, d)) / np.sqrt(d)
+            run = odesim.integrate("reversal.bilinear", params={"E": E}, span=(0, 3000), save="log:100", backend="numpy")
+            loss, held = (np.log(run.observables[name] / run.observables[name][0]) for name in ("loss", "loss_held"))
+            moved = loss < -0.01
+            found.append(float(np.abs(held[moved] / loss[moved]).max()))
+            yield Measurement(f"L / L(0) at the end, d = {d}, draw {seed}", float(np.exp(loss[-1])), 0.01, 0.0, "<=")
+        needed[d] = float(np.mean(found))
+    yield Measurement(
+        "mean of the largest |eps|, d = 20 / d = 400, at least sqrt(20)", needed[20] / needed[400], float(np.sqrt(20)), 0.0, ">="
+    )
 
 
 CLAIMS = (
@@ -197,13 +221,13 @@ CLAIMS = (
     Claim(
         "reversal.embeddings",
         Source(PAPER, "Section 3", "in the limit of large d"),
-        "reversal.bilinear, d = 20, 100, 400, one of ten directions held out",
+        "reversal.bilinear, four draws of the embeddings at d = 20 and 400, one of ten directions held out",
         ("reversal.bilinear",),
         printed=Statement(
-            "held(t) / held(0) >= (L(t) / L(0))^eps, with eps near 0: here up to .05",
+            "held(t) / held(0) >= (L(t) / L(0))^eps, with an eps that tends to 0 as d grows, here at least as 1/sqrt(d)",
             held_out,
             Verdict.HOLDS,
-            "one draw of the embeddings for each d; .05 is ours",
+            "none; L has to fall by 100 for ln L to be well above its constant",
         ),
     ),
 )

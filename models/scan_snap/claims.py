@@ -218,7 +218,7 @@ CLAIMS = (
             lambda: winner("reduced"),
             Verdict.HOLDS_WHEN,
             "1e-6 of a ratio of order 1; the last printed digit",
-            when="eta_Z is much below eta_Y, as in the reduced flow",
+            when="attention follows the reduced flow",
             otherwise=lambda: winner("full"),
         ),
     ),
