@@ -13,7 +13,7 @@ from odesim.models.galore.parametric_gradient import stable_rank
 from odesim.symbolic import Source
 
 PAPER = "zhao2024galore"
-DRAWS = 400
+DRAWS = 200
 RANKS = (2.604, 2.013, 1.055, 1.022, 1.129)
 """The stable rank of G at the times of LATE: m = 6, n = 10, N = 8, each C of rank one, W(0) = 0."""
 KAPPA, FACTOR = 0.1943, 0.8659
@@ -66,7 +66,7 @@ DRAWN = (
     Claim(
         "galore.draws",
         Source(PAPER, "Lemma 3.3, Theorem 3.8 and Algorithm 1", "eight numbers of single draws by an independent program, seeds not kept"),
-        "400 draws of each problem: normal factors, B and C their squares, or C of rank one; these laws are ours",
+        "200 draws of each problem: normal factors, B and C their squares, or C of rank one; these laws are ours",
         ("galore.parametric_gradient",),
         printed=Statement(
             "recorded numbers of single draws are such as other draws have",

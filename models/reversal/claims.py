@@ -229,5 +229,6 @@ CLAIMS = (
             Verdict.HOLDS,
             "none; L has to fall by 100 for ln L to be well above its constant",
         ),
+        slow=True,
     ),
 )

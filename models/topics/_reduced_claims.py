@@ -102,6 +102,7 @@ REDUCED = (
         "topics.reduced and topics.full from a random symmetric start, T = 4, v = 3, to t = 150",
         ("topics.reduced", "topics.full"),
         Statement("on symmetric starts 16 numbers are the whole model", sixteen, Verdict.HOLDS, "100 times the runs' relative tolerance"),
+        slow=True,
     ),
     Claim(
         "topics.slopes",

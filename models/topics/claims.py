@@ -207,6 +207,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "of the rate 1 %, the transient; of loss, norms and attention, how far they still are from rest",
         ),
+        slow=True,
     ),
     Claim(
         "topics.alike",
