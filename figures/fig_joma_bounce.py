@@ -115,11 +115,12 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     features.append(Feature("linear: saved times at which the entropy rises", float((np.diff(ds.entropy_linear) > 1e-9).sum()), 0.0, 0.0))
     halves = [float(ds.late[np.argmax(ds.v_nonlinear.values[:, l] >= MU[l] / 2)]) for l in range(5)]
     features.append(Feature("nonlinear: components that pass mu/2 before a larger one", float((np.diff(halves) > 0).sum()), 0.0, 0.0))
-    features.append(
-        Feature(
-            "nonlinear: the entropy rises again by, over its least", float(ds.entropy_nonlinear[-1] / ds.entropy_nonlinear.min()), 1.2, 0.2
-        )
-    )
+    last, least = float(ds.entropy_nonlinear[-1]), float(ds.entropy_nonlinear.min())
+    # the slowest component is within 2e-6 of mu at t = 12
+    features.append(Feature("nonlinear: the entropy at t = 12, that of v = mu", last, float(entropy_of(MU**2 / 2)), 1e-5, THEORY))
+    # 0 without a bounce, 1 if all attention came back
+    fell = float(ds.entropy_nonlinear[0]) - least
+    features.append(Feature("nonlinear: share of its fall by which the entropy rises again", (last - least) / fell, 0.25, 0.2))
     features.append(Feature("nonlinear: the largest component at t = 12 over mu", float(end[4] / MU[4]), 1.0, 1e-6, THEORY))
     for m, depth in DEPTHS.items():
         # the digits of the table, and 2401 saved times

@@ -1,10 +1,10 @@
 """Latents found by single nodes: the published correlations, those before any training, and runs of ours.
 
 Stands beside Table 1 of tian2023joma: correlation of a latent of layer s with its best node of block s, mean over latents, for 20, 30, 50
-classes of sets of 2 or 3, and 10 + 20 or 20 + 30 latents. a, as published; b, of the same networks before the first update (the start,
-hierarchy and test labels of the published seeds): all of s = 0 is there; c, two runs of ours to iteration
-10000; d, s = 1 of all cells in the order of the table: what training adds is the distance of the two lines, and not always positive;
-crosses are four more cells, narrow networks (width 256) trained to iteration 1000.
+classes of sets of 2 or 3, and 10 + 20 or 20 + 30 latents. a, as published; b, two runs of ours for each cell, narrow networks (width 256)
+trained to iteration 1000; c, of the published networks before the first update (the start, hierarchy and test labels of the published
+seeds): all of s = 0 is there; d, two runs of ours to iteration 10000; e, s = 1 of all cells in the order of the table: what training adds
+is the distance of the two lines, and not always positive; crosses are those of b.
 
 The published code has two learning rates: 1e-4 (draw_table_1.py) and 1e-5 (README), both for 10000 iterations. In the cell that we trained
 (20 classes, sets of 2, 10 + 20 latents; official starts of seeds 1 and 2, learning rate 1e-4) two iterations stand for them, chosen by
@@ -106,11 +106,14 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Two tables as images, NCorr against iterations, and the cells of s = 1 as lines; it computes nothing."""
+    """Three tables as images, NCorr against iterations, and the cells of s = 1 as lines; it computes nothing."""
     with project_style():
-        figure = new_figure(115.0, width=150.0)
-        left, middle, trained, lines = figure.subplots(2, 2).flat
-        for axes, name, title in ((left, "published", "published"), (middle, "untrained_mean", "before training")):
+        figure = new_figure(115.0, width=160.0)
+        above, below = figure.add_gridspec(2, 1)
+        tables = above.subgridspec(1, 3).subplots(sharey=True)
+        trained, lines = below.subgridspec(1, 2).subplots()
+        titles = (("published", "published"), ("narrow", f"ours, width 256, iteration {README}"), ("untrained_mean", "before training"))
+        for axes, (name, title) in zip(tables, titles, strict=True):
             shown = axes.imshow(ds[name], aspect="auto", cmap=SEQUENTIAL, vmin=0.4, vmax=1.0)
             for i in range(ds.sizes["row"]):
                 for j in range(ds.sizes["column"]):
@@ -119,9 +122,9 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_title(title)
             axes.set_xticks(range(4), [str(c).replace(", ", "\n") for c in ds.column.values])
             axes.set_yticks(range(6), [str(r) for r in ds.row.values])
-            axes.set_ylabel("classes, members of a set")
             axes.spines[:].set_visible(False)
-        figure.colorbar(shown, ax=[left, middle], label="NCorr", aspect=18, pad=0.02)
+        tables[0].set_ylabel("classes, members of a set")
+        figure.colorbar(shown, ax=list(tables), label="NCorr", aspect=18, pad=0.02)
         draw_trained(trained, ds)
         for j, (name, label) in enumerate((("published_1", "published"), ("untrained_1", "before training"))):
             lines.plot(ds.cell, ds[name], marker="os"[j], color=CATEGORIES[j], ls=DASHES[j], label=label)
@@ -131,7 +134,7 @@ def draw(ds: xr.Dataset) -> Figure:
         lines.set(xlabel="cell, in the order of the table", ylabel="NCorr, s = 1", ylim=(0.4, 0.95))
         lines.legend(loc="upper right")
         few_ticks(lines)
-        letter_panels(left, middle, trained, lines)
+        letter_panels(*tables, trained, lines)
         figure.suptitle(f"Latents and nodes: {counted(ds.sizes['seed'], 'seed')} before training")
     return figure
 
