@@ -18,6 +18,8 @@ from odesim.symbolic.guards import Guard
 
 FEW = 4
 """So many times of one event within a MOMENT pile up, and so many between which its function did not leave 0 by more than rounding."""
+REPEATS = 100
+"""So many times one event may happen at one time, set off by resets of others."""
 ROUNDINGS = 4
 NEVER, TINY = -1e38, 1e-30
 """A time before every run, and what stands for 0 with a sign."""
@@ -55,11 +57,12 @@ class Resetting:
             return None
         roots = sorted({*roots, *self._together(t, y, set(found) | set(roots))})
         done: dict[Which, float] = {}
+        self._acts: list[Which] = []
         for root in roots:
             if root not in done:
                 y, why = self._chain(root, roots, done, t, y, end)
                 if why is not None:
-                    return Acted(y, tuple(done), *why)
+                    return Acted(y, tuple(self._acts), *why)
         for which, noise in done.items():
             excursion = self._settle(which, noise, t, y) * (t - self._last.get(which, -math.inf))
             self._last[which] = t
@@ -68,9 +71,9 @@ class Resetting:
             times.append(t)
             brief = len(times) == FEW and t - times[0] <= MOMENT * max(abs(t), t - self._conditions.t0)
             if self._events.event(which).resets and (brief or self._still[which] >= FEW):
-                return Acted(y, tuple(done), Status.SLIDING, self.piles_up(t, which))
+                return Acted(y, tuple(self._acts), Status.SLIDING, self.piles_up(t, which))
         self._switching.refresh([name for w in self._watched for name in w.parameters])
-        return Acted(y, tuple(done))
+        return Acted(y, tuple(self._acts))
 
     def piles_up(self, t: float, which: Which) -> str:
         """The sentence that an event happens ever faster."""
@@ -95,24 +98,24 @@ class Resetting:
         wave = [root]
         while wave:
             which = wave.pop(0)
-            if which in done:
-                return y, (
-                    Status.SLIDING,
-                    f"the event {self._events.name(which)} sets itself off by its resets at t = {t:.9g}, without an end",
-                )
-            done[which] = self._noise(which, t, y, root == which)
+            if which in done and self._acts.count(which) >= REPEATS:
+                what = f"the event {self._events.name(which)} sets itself off by its resets at t = {t:.9g}"
+                return y, (Status.SLIDING, f"{what}, more than {REPEATS} times; end the span before it, or let a terminal event end it")
+            done[which] = self._noise(which, t, y, which == root and which not in done)
+            self._acts.append(which)
             if not self._events.event(which).resets:
                 continue
             before = self._events.functions(t, y)
             y, obstacle = self._events.set_states(which, t, y, slopes)
             if obstacle:
                 return y, obstacle
-            wave += [other for other in self._passed(before, self._events.functions(t, y), done) if other != which and other not in roots]
+            passed = self._passed(before, self._events.functions(t, y), done)
+            wave += [other for other in passed if other != which and (other in done or other not in roots)]
         y, why = self._switching.begin(t, y, end)
         return (y, (Status.SLIDING, why)) if why else (self._events.moved(y, t, slopes, -1.0), None)
 
     def _passed(self, before: Sequence[Array], after: Sequence[Array], done: Mapping[Which, float]) -> list[Which]:
-        """The events whose functions a reset took across 0."""
+        """The events whose functions a reset took across 0; those that were 0 here only once they had left it."""
         found = []
         for e, (w, a, b) in enumerate(zip(self._watched, before, after, strict=True)):
             for i in np.flatnonzero(passes(a, b, w.event.direction)).tolist():

@@ -84,22 +84,24 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
 
 
 def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
-    """All events up to the last time reached, by name, and the name of the one that ended the run."""
+    """All events up to the last time reached, by name, and the name of the one that ended the run within the sets of its states."""
     out: dict[str, Events] = {}
     if not problem.events:
         return out, ""
     times, numbers = state.found()
     reached = int(np.searchsorted(times, state.t, side="right"))
     times, numbers = times[:reached], numbers[:reached]
-    first, ended = 0, []
+    first, outside, ended = 0, False, []
     for event in problem.events:
         mine = (numbers >= first) & (numbers < first + event.size)
         at = np.stack(np.unravel_index(numbers[mine] - first, event.shape), axis=-1) if event.shape else None
         out[event.name] = Events(times[mine], at)
-        if status is Status.EVENT and event.terminal and event.guard is None and mine.any():
+        if status is Status.EVENT and event.guard is not None and mine.any():
+            outside = True
+        elif status is Status.EVENT and event.terminal and mine.any():
             ended.append(event.name + ("" if at is None else str(at[-1].tolist())))
         first += event.size
-    return out, " and ".join(ended)
+    return out, "" if outside else " and ".join(ended)
 
 
 def fewer_steps(step: float | None) -> str:

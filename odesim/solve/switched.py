@@ -144,7 +144,9 @@ class Segments:
             return None
         for e, i in acted.events:
             event = self.problem.events[e]
-            if (e, i) not in found:
+            if (e, i) in found:
+                found.remove((e, i))  # the segment has recorded it, once
+            else:
                 at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
                 self.found[event.name].append(Events(np.array([self.t]), at))
             self.reset = (e, i) if event.resets else self.reset

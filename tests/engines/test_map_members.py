@@ -94,6 +94,20 @@ def test_a_member_that_leaves_its_set():
     np.testing.assert_array_equal(found.half_t[:, 0], [4.0, 2.0, np.nan])
 
 
+def test_an_update_that_ends_a_run_twice():
+    """An update passes a terminal event and leaves the set: the state is none of the model, and a run says left_domain, as a member."""
+    from tests.api.test_maps import grow
+
+    p, a = Symbol("p", positive=True), Symbol("a", real=True)
+    system = grow(updates={p: p - a / 8}, initial={p: 1.0}, events=(Event("half", p - 0.5, terminal=True),))
+    values = (16.0, 4.0, 5.0)  # p is -1; 0.5 is the zero; 0.375
+    found = odesim.ensemble(system, params={"a": values})
+    ends = [("left_domain", 1.0), ("event", 1.0), ("event", 1.0)]
+    assert [(found.attrs["status_names"][int(s)], float(t)) for s, t in zip(found.status, found.t_end, strict=True)] == ends
+    alone = [odesim.integrate(system, params={"a": value}) for value in values]
+    assert [(run.status, run.t_end) for run in alone] == ends and "p = -1 left (0, inf)" in alone[0].message
+
+
 def test_large_members_run_one_by_one():
     """More states than lanes hold: the same bits again."""
     run: dict[str, Any] = {"sizes": {"M": 70}, "strict": True, "steps": 3}

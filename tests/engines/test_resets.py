@@ -141,6 +141,17 @@ def test_resets_set_off_events() -> None:
     assert "sets itself off" in odesim.integrate(system({x: 0}, both), **PLAIN).message
 
 
+def test_events_that_are_set_off_again() -> None:
+    """An event whose resets set off another that takes its function across 0 again acts again at that time, and each time is recorded."""
+    for first in (t - 1, x - 1):  # set off by the others alone, and the one that the run itself took to 0
+        start = Event("start", t - 1, resets={x: 2}) if first == t - 1 else Event("never", t + 1)
+        high = Event("high", x - 1, 1, resets={x: 0, n: n + 1})
+        again = Event("again", n - 0.5, 1, resets={x: 3})
+        found = odesim.integrate(system({x: 0 if first == t - 1 else 1, n: 0}, [start, high, again]), span=(0, 1.5), **PLAIN)
+        assert (found.status, found.final["n"], found.final["x"]) == ("ok", 2, 0.0 if first == t - 1 else pytest.approx(0.5))
+        assert [e["t"] for e in found.events["high"]] == pytest.approx([1.0, 1.0]) and len(found.events["again"]) == 1
+
+
 def test_indices() -> None:
     """Resets with the event's index, other indices, a whole number and an index parameter set these elements and no other."""
     (i, j), (N, K) = index("i j"), sizes("N K")
