@@ -218,6 +218,8 @@ class Reader:
                 self.fail(token.at, f"{token.text}() takes two arguments")
             arguments.append(self.sum())
         self.need(")", bracket)
+        if token.text == "mod" and arguments[1].is_zero:
+            self.fail(token.at, "mod() divides by 0")
         return self.compute(token, lambda: call(token.text, function, *arguments))
 
     def reduction(self, token: Token, bracket: Token) -> Expr:

@@ -87,6 +87,7 @@ MISTAKES = (
     ("x: v[0, 1]", 9, "too many indices: write v[l]"),
     ("x: v[0", 7, "']' is missing, to close the '[' at character 5"),
     ("x: mod(v[0])", 4, "mod() takes two arguments"),
+    ("x: mod(v[0], v[0] - v[0])", 4, "mod() divides by 0"),
     ("x: atanh(2)*v[0]", 4, "atanh(2) is not a finite number"),
     ("x: exp(v[0], 1)", 12, "')' is missing, to close the '(' at character 7; ',' stands there"),
     ("x: (v[0]", 9, "')' is missing, to close the '(' at character 4"),

@@ -8,12 +8,14 @@ from odesim.codegen.runtime.vmath import inlined
 @inlined
 def spherical_jn(n: float, x: float) -> float:
     """The spherical Bessel function j_n(x) of a whole number n >= 0; j_0(x) is sin(x)/x."""
-    return spherical_series(n, x) if abs(x) < n + 1.0 else spherical_recurrence(n, x)
+    if x * x < 2.0 * n + 3.0:
+        return spherical_series(n, x)
+    return spherical_descent(n, x) if abs(x) < n + 1.0 else spherical_recurrence(n, x)
 
 
 @inlined
 def spherical_series(n: float, x: float) -> float:
-    """j_n(x) for abs(x) < n + 1: x^n/(2n + 1)!! (1 - x^2/2/(2n + 3) + ...)."""
+    """j_n(x) for x^2 < 2n + 3, where no term is above 1/2: x^n/(2n + 1)!! (1 - x^2/2/(2n + 3) + ...)."""
     half = -0.5 * x * x
     term, total, k = 1.0, 1.0, 1.0
     while abs(term) > 1e-17 * abs(total):
@@ -25,6 +27,18 @@ def spherical_series(n: float, x: float) -> float:
         total = total * x / (2.0 * m + 1.0)
         m += 1.0
     return total
+
+
+@inlined
+def spherical_descent(n: float, x: float) -> float:
+    """j_n(x) for abs(x) < n + 1: j_(m-1) = (2m + 1)/x j_m - j_(m+1) from far above n, scaled to j_0 or j_(-1)."""
+    above, value, wanted, m = 0.0, 1.0, 0.0, n + 30.0
+    while m >= 0.0:
+        wanted = value if m == n else wanted
+        above, value = value, fma((2.0 * m + 1.0) / x, value, -above)
+        m -= 1.0
+    first, before = sinc(x), cos(x) / x
+    return wanted * (first / above if abs(above) > abs(value) else before / value)
 
 
 @inlined
