@@ -102,7 +102,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     features += [
         Feature(f"parallel draws, J = {J:g}, k = {k}", float(ds.parallel.sel(J=J, drawn=k)), want, half)
         for J, k, want, half in (
-            (0.4, 1, 0.0, 1e-6), (0.4, 2, 0.03565, 1e-5), (0.4, 3, 0.12095, 1e-5), (0.4, 4, 0.54833, 1e-5),
+            (0.2, 1, 0.0, 1e-6), (0.4, 1, 0.0, 1e-6), (0.9, 1, 0.0, 1e-6),
+            (0.4, 2, 0.03565, 1e-5), (0.4, 3, 0.12095, 1e-5), (0.4, 4, 0.54833, 1e-5),
             (0.9, 2, 0.004, 5e-4), (0.9, 3, 0.0126, 5e-5), (0.9, 4, 0.855, 5e-4),
         )
     ]  # fmt: skip
@@ -112,6 +113,9 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         # 10 times the tolerance of the run
         Feature("saved times at which TV or KL rises", float(sum((ds[x].diff("t").values > 1e-9).sum() for x in ("TV", "KL"))), 0.0, 0.0),
         Feature("gaps above k/n", float((ds.gap > ds.masked / 64 + 1e-12).sum()), 0.0, 0.0),
+        Feature("gaps that are not larger for more masked tokens", float((ds.gap.diff("masked") <= 0).sum()), 0.0, 0.0),
+        Feature("gap of 32 masked tokens, b = 1.5", float(ds.gap.sel(b=1.5, masked=32)), 1.25e-4, 5e-7),
+        Feature("64 times the gap of 1 masked token, b = 0.5", 64 * float(ds.gap.sel(b=0.5, masked=1)), 0.5113, 5e-5),
     ]
     for k in (1, 2):
         late = np.log(ds.TV.sel(k=k).values[[80, 120]])

@@ -105,5 +105,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         fastest = int(np.argmax(ds.rate.sel(beta_wave=beta).values))
         features.append(Feature(f"fastest wave, beta = {beta:g}", float(ds.k[fastest]), want, 0.0))
     features.append(Feature("largest distance of sphere and circle at beta = 0", float(ds.apart.max()), 0.0, 1e-7))
-    features.append(Feature("range of angles at t = 10, beta = 0", float(np.ptp(ds.theta.values[-1])), 0.0, 0.02))
+    before, end = (float(np.ptp(ds.theta.sel(t=t, method="nearest").values)) for t in (8.0, 10.0))
+    # sin(x) is x to a share of x^2 / 6
+    features.append(Feature("rate at which the range of angles falls, t = 8 to 10, beta = 0", np.log(before / end) / 2, 1.0, before**2 / 6))
     return features

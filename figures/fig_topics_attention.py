@@ -19,7 +19,7 @@ from odesim.plot.style import CATEGORIES, SEQUENTIAL, SMALL, few_ticks, letter_p
 
 HERE = Population(10, 10, 2, 0.1)
 OPTIMA = {0: (None, 6.5832, 0.9459059), 1: (0.8777, 57.2, 0.8709127)}
-ALPHA, BETA = np.linspace(0.2, 6.0, 59), np.linspace(0.5, 100.0, 81)
+ALPHA, BETA = np.linspace(0.2, 6.0, 59), 0.5 + 0.9 * np.arange(111)
 LEVELS = np.logspace(-5, -1, 13)
 
 
@@ -89,12 +89,18 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     ]
     least = gam[np.argmin([HERE.loss(0.0, g, g) for g in gam])]
     features.append(Feature("blocks: attention at the optimum", float(least), 6.5832, 0.005 + 1e-9, SCRIPT))  # half a step of the grid
-    line = [HERE.loss(0.0, a, 10 * 3.0 - 9 * a) for a in (0.5, 1.0, 2.0, 3.0)]
-    features.append(Feature("blocks: the loss along 9 alpha + beta = 30, its range", float(np.ptp(line)), 0.0, 1e-13))
-    at = HERE.loss(1.0, *OPTIMA[1][:2])
-    features.append(Feature("diagonal: least loss", float(at), 0.8709127, 1e-7, SCRIPT))
-    around = min(HERE.loss(1.0, 0.8777 + x, 57.2 + y) for x in (-0.05, 0.05) for y in (-5, 5))
-    features.append(Feature("diagonal: the least loss around it is lower by", max(0.0, float(at - around)), 0.0, 0.0))
+    # a step of alpha is .1 and one of beta .9: lines of 9 alpha + beta are diagonals of the grid
+    diagonals = [np.fliplr(ds.loss.sel(s=0).values).diagonal(k) for k in range(-80, 58)]
+    features.append(Feature("blocks: largest range of the loss along 9 alpha + beta", float(max(map(np.ptp, diagonals))), 0.0, 1e-13))
+    of_diagonal = ds.loss.sel(s=1)
+    place = of_diagonal.argmin(("beta", "alpha"))
+    features += [  # half a step of alpha, and a step of beta: the least lies in a valley across both
+        Feature("diagonal: alpha of the least loss", float(of_diagonal.alpha[place["alpha"]]), 0.8777, 0.05, SCRIPT),
+        Feature("diagonal: beta of the least loss", float(of_diagonal.beta[place["beta"]]), 57.2, 0.9, SCRIPT),
+        Feature("diagonal: least loss", float(of_diagonal.min()), 0.8709127, 1e-6, SCRIPT),
+    ]
+    of_blocks = float(ds.loss.sel(s=0).min())
+    features.append(Feature("blocks: least loss", of_blocks, 0.9459059, 1e-6, SCRIPT))
     features.append(
         Feature(
             "blocks and diagonal: least loss on the grid, diagonal below blocks by",

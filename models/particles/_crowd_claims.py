@@ -82,7 +82,7 @@ CROWDS = (
     Claim(
         "particles.consensus",
         Source("criscitiello2024synchronization", "spheres", "d >= 3, exponential interactions; attention is this flow in another metric"),
-        "particles.sphere, 32 tokens in three dimensions, beta = 0 to 2, three random starts",
+        "particles.sphere, 32 tokens in three dimensions, beta = 0, .5, 1 and 2, three random starts; of beta = 4 see particles.metastable",
         ("particles.sphere",),
         Statement("for every beta random tokens in three dimensions become one cluster", one_cluster, Verdict.HOLDS, "none: 1 - 1e-3"),
     ),

@@ -102,10 +102,11 @@ def on_circle() -> Iterable[Measurement]:
 def one_cluster() -> Iterable[Measurement]:
     """The least product of 32 random tokens in 32 dimensions at t = 10, and the rate at which the last differences fall."""
     x = np.random.default_rng(1).standard_normal((32, 32))
-    run = odesim.integrate("particles.sphere", params={"beta": 1, "x0": x}, span=(0, 14), save=[0, 10, 13, 14], **FINE)
+    run = odesim.integrate("particles.sphere", params={"beta": 1, "x0": x}, span=(0, 10), save=[0, 8, 9, 10], **FINE)
     products = run.observables["product"][:, UPPER[0], UPPER[1]]
-    yield Measurement("least product at t = 10", products[1].min(), 0.999, 0.0, ">=")
-    yield Measurement("rate at which 1 - product falls", np.log((1 - products[2]).max() / (1 - products[3]).max()), 2.0, 1e-3)
+    yield Measurement("least product at t = 10", products[3].min(), 0.999, 0.0, ">=")
+    least = 1 - products.min(axis=1)
+    yield Measurement("rate at which 1 - product falls, t = 8 to 9", float(np.log(least[1] / least[2])), 2.0, least[1])
 
 
 def energy(V: np.ndarray, K: np.ndarray, name: str) -> Iterable[Measurement]:
@@ -179,13 +180,13 @@ CLAIMS = (
     Claim(
         "particles.one_cluster",
         Source(PAPER, "eq. SA", "clustering for n <= d"),
-        "particles.sphere, n = d = 32, beta = 1, to t = 14",
+        "particles.sphere, n = d = 32, beta = 1, to t = 10",
         ("particles.sphere",),
         Statement(
             "tokens of one hemisphere, as n <= d random ones are, become one cluster, exponentially fast",
             one_cluster,
             Verdict.HOLDS,
-            "the next order, 1 - product itself",
+            "the next order, 1 - product itself, 2e-5 at t = 8",
         ),
     ),
     Claim(

@@ -1,0 +1,57 @@
+"""Every target of masked sampling: its table by hand, sequence after sequence, and the chain rests there."""
+
+from itertools import combinations, product
+from math import comb, exp, prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.codegen.whole_arrays import evaluate
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
+
+n, FIELDS = 3, np.array([0.1, -0.4, 0.25])
+COUPLINGS = np.array([[9.0, 0.5, -0.3], [0.5, -7.0, 0.8], [-0.3, 0.8, 2.0]])  # the diagonal does not matter
+BITS = list(product((0, 1), repeat=n))
+
+
+def of_pairs(x: tuple[int, ...]) -> float:
+    """The weight of a sequence of signs that have couplings and fields."""
+    s = [2 * bit - 1 for bit in x]
+    pairs = sum(COUPLINGS[i, j] * s[i] * s[j] for i, j in combinations(range(n), 2))
+    return exp(pairs + sum(h * sign for h, sign in zip(FIELDS, s, strict=True)))
+
+
+def of_mixture(x: tuple[int, ...], delta: float = 0.35) -> float:
+    """The probability of a sequence, half each of tokens that are 1 with probability 1/2 + delta and 1/2 - delta."""
+    return sum(prod(one if bit else 1 - one for bit in x) for one in (0.5 + delta, 0.5 - delta)) / 2
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, int], list[float] | None]] = {  # parameters, sizes, weights of the states
+    "gibbs.master:ISING": ({"J": COUPLINGS, "h": FIELDS}, {"n": n, "S": 2**n}, [of_pairs(x) for x in BITS]),
+    "gibbs.master:MIXTURE": ({"delta": 0.35}, {"S": 2**n}, [of_mixture(x) for x in BITS]),
+    "gibbs.master:TWO_POINTS": ({"e": 0.2}, {"S": 2**n}, [0.425, *[0.025] * 6, 0.425]),
+    "gibbs.master:DIRICHLET": ({"seed": 4}, {"S": 2**n}, None),  # random: it is a law, and rests
+    "gibbs.lumped:MIXTURE": ({"delta": 0.35}, {"n": 5}, [comb(5, m) * of_mixture((1,) * m + (0,) * (5 - m)) for m in range(6)]),
+}
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_target(name: str, k: int) -> None:
+    """p is the table by hand, sums to 1, and the right-hand side of p is 0; to rounding."""
+    params, sizes, weights = CASES[name]
+    system = load_model(name)
+    numbers = bind(system, params={**params, "k": k}, sizes=sizes)
+    p = numbers.params["p"]
+    assert p.sum() == pytest.approx(1, abs=1e-14) and (p > 0).all() and np.ptp(p) > 0.01
+    if weights is not None:
+        np.testing.assert_allclose(p, np.array(weights) / sum(weights), rtol=1e-13)
+    ((entry, slope),) = system.equations.items()
+
+    def rises(pi: np.ndarray) -> np.ndarray:
+        return np.asarray(evaluate(slope, entry.indices, system.axes, numbers.sizes, {**numbers.params, "pi": pi}))
+
+    assert np.abs(rises(p)).max() < 1e-15
+    assert np.abs(rises(np.full(p.shape, 1 / p.size))).max() > 1e-3  # elsewhere it moves
