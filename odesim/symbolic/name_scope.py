@@ -18,7 +18,7 @@ from odesim.symbolic.neighbours import CHOICES as BEYOND
 from odesim.symbolic.neighbours import Neighbour, Padded, index_of, shift_of
 from odesim.symbolic.parts import Param
 from odesim.symbolic.reductions import REDUCTIONS
-from odesim.symbolic.special import argument_mistake
+from odesim.symbolic.special import MOST_OF_SLOPES, MOST_ORDER, argument_mistake
 
 
 class NameScope:
@@ -86,7 +86,8 @@ class NameScope:
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
             fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
-            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *self.whole_names}):
+            most = MOST_OF_SLOPES if self.system.sensitivities else MOST_ORDER
+            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *self.whole_names}, most):
                 fail(mistake)
             for a in e.args:
                 self._walk(a, extents, free, fail, states)

@@ -7,6 +7,8 @@ import sympy as sp
 from sympy import Expr
 
 MOST_ORDER = 30
+MOST_OF_SLOPES = 36
+"""The largest order in the equations of sensitivities, where a derivative has the next one."""
 
 
 class besseli_ratio(sp.Function):  # type: ignore[misc]  # noqa: N801
@@ -71,8 +73,11 @@ def slope(e: Expr, n: int) -> Expr | None:
     return rule(*e.args) if n == len(e.args) - 1 else sp.S.Zero
 
 
-def argument_mistake(e: Expr, integers: Callable[[], Collection[str]]) -> str | None:
-    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and index parameters."""
+def argument_mistake(e: Expr, integers: Callable[[], Collection[str]], most: int = MOST_ORDER) -> str | None:
+    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and index parameters.
+
+    most: the largest order.
+    """
     if isinstance(e, sp.binomial):
         for a in e.args:
             if not is_whole(a, integers()):
@@ -80,8 +85,8 @@ def argument_mistake(e: Expr, integers: Callable[[], Collection[str]]) -> str | 
     if isinstance(e, sp.besseli | besseli_ratio | sp.jn | sp.polygamma):
         n = e.args[0]
         fixed = isinstance(e, sp.jn | sp.polygamma) or n.is_number
-        if not (n.is_Integer and 0 <= n <= MOST_ORDER if fixed else is_whole(n, integers())):
-            orders = f"a whole number from 0 to {MOST_ORDER}{'' if isinstance(e, sp.jn | sp.polygamma) else ', or an index'}"
+        if not (n.is_Integer and 0 <= n <= most if fixed else is_whole(n, integers())):
+            orders = f"a whole number from 0 to {most}{'' if isinstance(e, sp.jn | sp.polygamma) else ', or an index'}"
             return f"{e}: the order {n} must be {orders}"
     if isinstance(e, sp.LambertW) and e.args[1:] not in ((), (0,), (-1,)):
         return f"{e}: {e.args[1]} is no branch of LambertW that is real; choose from 0, -1"

@@ -185,6 +185,24 @@ def test_arguments_are_checked(text):
     assert WRONG[text] in str(error.value) and "\n" not in str(error.value)
 
 
+def test_the_largest_order_has_sensitivities():
+    """y' = f_30(a): the derivatives, which are of order 31, by mpmath."""
+    places = {"y": (sp.besseli(30, a), lambda x: mp.besseli(30, x)), "z": (sp.polygamma(30, a), lambda x: mp.polygamma(30, x))}
+    states = {name: Symbol(name, real=True) for name in places}
+    system = System(
+        name="highest",
+        source=SOURCE,
+        axes={},
+        equations={states[name]: rate for name, (rate, _) in places.items()},
+        params=(Param(a, 20.0, sp.Interval(1, 30), ""),),
+        initial=dict.fromkeys(states.values(), 0.0),
+        span=(0.0, 1.0),
+    )
+    run = odesim.integrate(system, sensitivities="a", backend="numpy")
+    for name, (_, exact) in places.items():
+        assert run.final[f"d{name}_da"] == pytest.approx(float(mp.diff(exact, 20)), rel=1e-12)  # y' is constant
+
+
 def test_orders_may_be_an_index():
     """y' = I_i(1): every order of an axis, in numpy, in loops and written out."""
     (i,), (n,) = index("i"), sizes("n")
