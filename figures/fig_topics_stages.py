@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.models.topics._reduced_claims import ATTENTION, COPYING, SETTING
-from odesim.plot.figures import SCRIPT, Feature
+from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
 MODEL, EPS, END, G2 = "topics.reduced", 1e-3, 6e5, 5.5748e-5
@@ -80,6 +80,12 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
+def plateau(t: float) -> float:
+    """|W_K| before attention: the part of topics grows from EPS by exp(g2 t), the others stay."""
+    T, d = SETTING["T"], SETTING["T"] * SETTING["v"] + 1
+    return float(EPS * np.sqrt(d - (T - 1) + (T - 1) * np.exp(2 * G2 * t)))
+
+
 def expected(ds: xr.Dataset) -> list[Feature]:
     """Times of attention and copying to their digits, plateaus of the loss, norms between the stages."""
     at = ds.interp(t=[1e3, 1e4, 3e4, 1.2e5, 6e5])
@@ -99,6 +105,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         Feature("slope of ln(copying) in ln(1/eps), last", float(np.diff(np.log(ds.copying.values))[-1] / np.log(3)), 1.0, 0.03),
         Feature("|W_V| at t = 1e3", float(at.norm_V[0]), 3.53, 0.01, SCRIPT),
         Feature("|W_K| at t = 1e4", float(at.norm_K[1]), 0.010, 0.002, SCRIPT),
+        # the part of topics, rank T - 1, grows by exp(g2 t) once the values are learned, in which 1/(2 kappa^2 sigma2) = 150 go by
+        Feature("|W_K| at t = 3e4 over theory", float(at.norm_K[2]) / plateau(3e4), 1.0, G2 * 300, THEORY),
         Feature("|W_K| at t = 1.2e5, above 1: by", max(0.0, 1 - float(at.norm_K[3])), 0.0, 0.0),
         Feature("|W_V| at t = 6e5, off 3.53", float(at.norm_V[4]) / 3.53, 1.0, 0.05, SCRIPT),
         Feature("loss at the start", float(ds.loss[0]), 1.0, 1e-3),

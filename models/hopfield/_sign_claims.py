@@ -113,6 +113,11 @@ def dense_errors() -> Iterable[Measurement]:
         memories = (patterns(14, round(np.exp(a * 14)), seed) for seed in range(draws))
         loads.append(np.mean([wrong_signs("hopfield.dense:EXPONENTIAL", X).mean() for X in memories]))
         yield Measurement(f"exp, d = 14: error at {a:g} d", loads[-1], digits, spread)
+    # .55 is above ln(2)/2, from where on infinite d keeps no pattern: the error falls with d all the same
+    at_10 = np.mean([wrong_signs("hopfield.dense:EXPONENTIAL", patterns(10, round(np.exp(5.5)), seed)).mean() for seed in range(4)])
+    at_14 = wrong_signs("hopfield.dense:EXPONENTIAL", patterns(14, round(np.exp(7.7)))).mean()
+    yield Measurement("exp, d = 10: error at 0.55 d", float(at_10), 0.097, 0.025)  # four deviations .0055 of one memory and of four
+    yield Measurement("exp, error at 0.55 d: d = 14 over d = 10", float(at_14 / at_10), 1.0, 0.0, "<=")
     yield Measurement("exp, d = 14: least increase of the error from .25 d to .35 d and .45 d", float(np.diff(loads).min()), 0.0, 0.0, ">=")
 
 

@@ -114,6 +114,8 @@ def constants() -> Iterable[Measurement]:
         found = capacity(1, K, d)
         yield Measurement(f"a + ln b at beta = 1, K = {K}, d = {d}", found[0], inside, 5e-3)
         yield Measurement(f"c at beta = 1, K = {K}, d = {d}", found[1], c, unit)
+    for K, d, c in ((3, 20, 3.667), (1, 75, 1.503)):
+        yield Measurement(f"c if d - 1 were not in the logarithm, K = {K}, d = {d}", capacity(1, K, d, 0.001 / (d - 1))[1], c, 5e-4)
 
 
 def one_update() -> Iterable[Measurement]:

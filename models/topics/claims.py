@@ -114,6 +114,7 @@ def generic() -> Iterable[Measurement]:
         yield Measurement(f"seed {seed}: loss at t = 2500", run.observables["loss"][3], 0.790675, 3e-5)
         yield Measurement(f"seed {seed}: |W_V| at t = 300", run.observables["norm_W_V"][1], 2.197, 1e-3)
         if seed == 0:
+            yield Measurement("|W_K| at t = 0", run.observables["norm_W_K"][0], 0.0136, 5e-5)
             yield Measurement("|W_V| at t = 4000", run.observables["norm_W_V"][4], 2.167, 2e-3)
             yield Measurement("|W_K| at t = 4000", run.observables["norm_W_K"][4], 4.454, 0.01)
             attention = np.exp((run.final["W_K"].T @ run.final["W_Q"])[1:, 1:])

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
+import odesim
 from odesim.codegen.whole_arrays import evaluate
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -55,3 +57,18 @@ def test_target(name: str, k: int) -> None:
 
     assert np.abs(rises(p)).max() < 1e-15
     assert np.abs(rises(np.full(p.shape, 1 / p.size))).max() > 1e-3  # elsewhere it moves
+
+
+def test_run_beside_the_exponential():
+    """From its first sequence the chain is at exp(Q t): 1e-9, ten times the relative tolerance; its mass stays 1 to rounding."""
+    given: dict[str, Any] = {
+        "params": {"J": COUPLINGS, "h": FIELDS},
+        "sizes": {"n": n, "S": 2**n},
+        "save": [0, 0.5, 3, 20],
+        "span": (0, 20),
+    }
+    run = odesim.integrate("gibbs.master:ISING", **given, rtol=1e-10, atol=1e-13, backend="numpy")
+    want = [run.y["pi"][0] @ expm(run.attrs["params"]["Q"] * t) for t in run.t]
+    np.testing.assert_allclose(run.y["pi"], want, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.y["pi"].sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert np.abs(run.y["pi"][-1] - run.y["pi"][1]).max() > 0.1
