@@ -1,6 +1,6 @@
 """Draws values as cells of colour with a labelled colour bar above, row 0 on top."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,17 +12,18 @@ from odesim.plot.style import DIVERGING
 
 
 def draw_cells(
-    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, log_from: float | None = None, root: bool = False
+    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, colors_from: float | Literal["root"] | None = None
 ) -> tuple[QuadMesh, tuple[str, ...]]:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
 
-    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log_from: where
-    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours, or with root those of by_root.
+    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. colors_from: where
+    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours; root: those of by_root.
     Returns the cells and notes on values that have no colour.
     """
     over = shown if over is None else over
-    scale = above(color_scale(over.compressed(), label, log_from is not None), log_from or 0.0)
-    scale = by_root(scale, over.compressed()) if root else scale
+    values, start = over.compressed(), None if colors_from == "root" else colors_from
+    scale = above(color_scale(values, label, start is not None), start or 0.0)
+    scale = by_root(scale, values) if colors_from == "root" else scale
     shown, colors = with_pale(shown, scale)
     mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
     axes.invert_yaxis()

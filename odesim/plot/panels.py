@@ -93,8 +93,8 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
     edges = cell_edges(time_axis.x[columns], time_axis.log)
-    label, floor = symbol(quantity.name, most=WIDE), quantity.floor if log else None
-    return draw_cells(axes, edges, rows, shown.T, label, log_from=floor, root=log is None)[1]
+    colors: Any = quantity.floor if log else "root" if log is None else None
+    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), colors_from=colors)[1]
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
     label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}"
-    _, notes = draw_cells(axes, x, y, matrix, label, log_from=quantity.floor if log else None)
+    _, notes = draw_cells(axes, x, y, matrix, label, colors_from=quantity.floor if log else None)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):

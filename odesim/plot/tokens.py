@@ -65,7 +65,7 @@ def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
     part = " of ".join(map(str, (len(columns), table.values.shape[1])))
     said = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said, log_from=0.0 if log else None)
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said, colors_from=0.0 if log else None)
     label_places(axes, table)
 
 

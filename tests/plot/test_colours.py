@@ -53,7 +53,7 @@ def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> N
     with project_style():
         figure = new_figure(40.0)
         draw_cells(
-            figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log_from=0.0
+            figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", colors_from=0.0
         )
         figure.draw_without_rendering()
     bar = figure.axes[-1]
@@ -84,7 +84,7 @@ def test_a_bar_of_roots_has_four_numbers_apart(high: float) -> None:
     """0, a tenth, a half and a whole, which lie on the bar and do not touch."""
     with project_style():
         figure = new_figure(40.0)
-        draw_cells(figure.add_subplot(), np.arange(41.0), np.arange(2.0), np.ma.array(high * START[None]), "x", root=True)
+        draw_cells(figure.add_subplot(), np.arange(41.0), np.arange(2.0), np.ma.array(high * START[None]), "x", colors_from="root")
         figure.draw_without_rendering()
     labels = [label for label in figure.axes[-1].get_xticklabels() if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
