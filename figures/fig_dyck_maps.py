@@ -124,7 +124,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
             0.0,
         ),
         Feature("least accuracy of a seed, to twice the trained length", float(short.min()), 1.0, 0.05),
-        Feature("largest correlation of two seeds' maps", max(of_pairs), 0.0, 0.75),
+        # well below 1; maps of three depths have fewer tokens in which to differ
+        Feature("largest correlation of two seeds' maps", max(of_pairs), 0.0, 0.75 if ds.attrs["depth"] > 3 else 0.85),
         Feature("seeds not surely less accurate at the last places", float((short - long < apart).sum()), 0.0, 0.0),
         Feature("seeds as accurate before training", float((ds.accuracy.isel(step=0) >= surely).sum()), 0.0, 0.0),
         Feature("pairs of maps as much alike as a map is to itself before", float(sum(x >= min(of_itself) for x in of_pairs)), 0.0, 0.0),

@@ -15,7 +15,7 @@ import numpy as np
 from sympy import Interval, KroneckerDelta, Sum, Symbol, oo, pi, sqrt
 
 from odesim.models.classics._gaussian import det, det_3, i2, i3, i4
-from odesim.symbolic import Constraint, IndexedBase, Invariant, Param, Source, System, index, over, sizes
+from odesim.symbolic import Constraint, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
 
 i, k, l, h, m, n, o = index("i k l h m n o")
 K, M = sizes("K M")
@@ -56,6 +56,8 @@ def pull(a: Any, b: Any) -> Any:
 
 spread = error_twice(lambda a, b: i4(C, i, k, a, b)) + sigma**2 * 2 / pi / sqrt(det(C, i, k))
 skew = over(Sum, (Q[i, k] - Q[k, i]) ** 2, (i, K), (k, K))
+mean_R = over(Sum, R[k, n], (k, K), (n, M)) / (K * M)
+differences = over(Sum, (R[i, m] - mean_R) ** 2, (i, K), (m, M)) / (K * M)
 e_g = error_twice(lambda a, b: i2(C, a, b)) / 2
 
 SYSTEM = System(
@@ -93,6 +95,14 @@ SYSTEM = System(
         "e_g": e_g,
     },
     constraints=(Constraint("T is symmetric", T[m, n] - T[n, m], "==0"),),
+    events=(
+        Event(
+            "plateau ends",
+            differences - mean_R**2 / 4,
+            direction=1,
+            doc="overlaps of students and teachers, alike on the plateau, differ by half of their mean: students specialise",
+        ),
+    ),
     invariants=(
         Invariant("Q stays symmetric", skew, "nonincreasing", when=skew <= 0),
         Invariant("error is not negative", e_g, "nonnegative", when=skew <= 0),
