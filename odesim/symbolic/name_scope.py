@@ -31,6 +31,7 @@ class NameScope:
         self.size_names = set(s.size_names)
         self._checked = set[tuple[Layer, bool]]()
         self.whole_names = {*s.size_names, *(p.name for p in s.params if p.indexes is not None)}
+        self.integer_names = {*s.size_names, *(p.name for p in s.params if p.integer)}
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
         """Raises SpecError unless e uses known names with the right shapes, and no free index beyond `free`."""
@@ -87,7 +88,8 @@ class NameScope:
             fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
             most = MOST_OF_SLOPES if self.system.sensitivities else MOST_ORDER
-            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *self.whole_names}, most):
+            names = self.integer_names if isinstance(e, sp.binomial) else self.whole_names
+            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *names}, most):
                 fail(mistake)
             for a in e.args:
                 self._walk(a, extents, free, fail, states)

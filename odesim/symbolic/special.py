@@ -81,7 +81,8 @@ def argument_mistake(e: Expr, integers: Callable[[], Collection[str]], most: int
     if isinstance(e, sp.binomial):
         for a in e.args:
             if not is_whole(a, integers()):
-                return f"{e}: {a} is no whole number; binomial() takes whole numbers, indices, sizes and index parameters"
+                takes = "whole numbers, indices, sizes and parameters whose domain is whole numbers"
+                return f"{e}: {a} is no whole number; binomial() takes {takes}"
     if isinstance(e, sp.besseli | besseli_ratio | sp.jn | sp.polygamma):
         n = e.args[0]
         fixed = isinstance(e, sp.jn | sp.polygamma) or n.is_number

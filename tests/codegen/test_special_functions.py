@@ -1,5 +1,6 @@
 """Special functions on every path from a System to numbers: values, slopes, printed forms, typed events, refusals."""
 
+from dataclasses import replace
 from typing import Any
 
 import mpmath as mp
@@ -169,7 +170,7 @@ WRONG = {
     "besseli_ratio(31, y[i])": "the order 31 must be a whole number from 0 to 30",
     "polygamma(31, y[i])": "the order 31 must be a whole number from 0 to 30",
     "LambertW(y[i], 1)": "1 is no branch of LambertW that is real; choose from 0, -1",
-    "binomial(y[i], i)": "y[i] is no whole number; binomial() takes whole numbers, indices, sizes and index parameters",
+    "binomial(y[i], i)": "y[i] is no whole number; binomial() takes whole numbers, indices, sizes and parameters whose domain is",
 }
 
 
@@ -218,10 +219,15 @@ def test_orders_may_be_an_index():
 
 
 def test_binomial_takes_whole_numbers():
-    """Of an index and a size it is the table of numpy and numba; of a state it is refused."""
+    """Of an index and a size, or a parameter of whole numbers, it is the table of numpy and numba; of a state it is refused."""
     (i,), (n,) = index("i"), sizes("n")
     y = IndexedBase("y", shape=(n,))
     system = System(name="choices", source=SOURCE, axes={i: n}, equations={y[i]: binomial(n, i)}, params=(), initial={y[i]: 0}, span=(0, 1))
     for backend in ("numpy", "numba"):
         run = odesim.integrate(system, sizes={"n": 5}, method="tsit5", backend=backend)
         np.testing.assert_allclose(run.y["y"][-1], [1, 5, 10, 10, 5], rtol=1e-14)  # y' is constant
+    many = Param(Symbol("many", integer=True), 4, sp.Integers, "")
+    system = replace(system, equations={y[i]: binomial(many.symbol, i - 1)}, params=(many,))
+    for count, row in ((4, [0, 1, 4, 6, 4]), (1, [0, 1, 1, 0, 0]), (-2, [0] * 5)):
+        run = odesim.integrate(system, sizes={"n": 5}, params={"many": count}, method="tsit5", backend="numpy")
+        np.testing.assert_allclose(run.y["y"][-1], row, rtol=1e-14)
