@@ -115,8 +115,8 @@ def _lambertw(x: Any, branch: int = 0) -> Any:
 
 
 def _besseli(n: Any, x: Any) -> Any:
-    """The scaled function times e^x in two parts, near 0 its series."""
-    xp, special = array_namespace(n, x), _library(n, x)
+    """The scaled function times e^x in two parts, near 0 its series; I_(-n) is I_n, which the slope of I_0 reads."""
+    xp, special, n = array_namespace(n, x), _library(n, x), abs(n)
     small = abs(x) < 0.1
     half = xp.exp(xp.minimum(abs(x), 1500.0) / 2)
     y = xp.where(small, x / 2, 0.0)
