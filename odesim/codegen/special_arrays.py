@@ -52,7 +52,9 @@ def _spherical_jn(n: float, x: Any) -> Any:
     """Near 0 the first two terms of its series."""
     xp, small = array_namespace(x), abs(x) < 1e-4
     y = xp.where(small, x, 0.0)
-    series = xp.prod(xp.stack([y / (2 * m + 1) for m in range(1, int(n) + 1)]), axis=0) * (1 - y * y / (4 * n + 6))
+    series = 1 - y * y / (4 * n + 6)
+    for m in range(1, int(n) + 1):
+        series = series * (y / (2 * m + 1))
     return xp.where(small, series, _library(x).spherical_jn(int(n), xp.where(small, 1.0, x)))
 
 

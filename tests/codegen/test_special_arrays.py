@@ -25,3 +25,20 @@ def test_errors_in_numpy(name):
     short = x[(abs(x) < 80) & (abs(x) > 1e-10)].astype(np.float32)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(SPECIAL[word](*order, short), SPECIAL[word](*order, short.astype(float)), rtol=4e-7, atol=1e-37)
+
+
+FIRST = {
+    "spherical_jn": ((0, 1), lambda n, x: mp.sqrt(mp.pi / 2 / x) * mp.besselj(n + mp.mpf("0.5"), x)),
+    "besseli": ((-1, 0, 1), mp.besseli),
+    "besseli_ratio": ((0, 1), lambda n, x: mp.besseli(n + 1, x) / mp.besseli(n, x)),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_orders(name):
+    """The orders that slopes of order 0 and 1 read too, near 0 and away from it."""
+    orders, truth = FIRST[name]
+    x = np.array([1e-9, 3e-5, 0.05, 0.5, 3.0, 30.0])
+    for n in orders:
+        want = np.array([float(truth(n, mp.mpf(a))) for a in x])
+        np.testing.assert_allclose(SPECIAL[name](n, x), want, rtol=1e-14)  # some 40 ulp, of points that are no zeros
