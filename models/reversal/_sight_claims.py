@@ -57,12 +57,17 @@ HELD = {20: 2.45, 100: 1.14, 400: 0.9915}
 DRAWS = 12
 
 
+def embedded(d: int, seed: int, **options: Any) -> Any:
+    """A run of reversal.bilinear to t = 3000 with embeddings of width d drawn by this seed."""
+    E = np.random.default_rng(seed).normal(size=(10, d)) / np.sqrt(d)
+    return odesim.integrate("reversal.bilinear", params={"E": E}, span=(0, 3000), backend="numpy", **options)
+
+
 def draws(d: int) -> np.ndarray:
     """That ratio for draws of the embeddings, once the loss of what is trained has fallen by 1000."""
     found = []
     for seed in range(DRAWS):
-        E = np.random.default_rng(seed).normal(size=(10, d)) / np.sqrt(d)
-        run = odesim.integrate("reversal.bilinear", params={"E": E}, span=(0, 3000), save=2, backend="numpy", rtol=1e-5)
+        run = embedded(d, seed, save=2, rtol=1e-5)
         found.append(float(run.observables["loss_held"][-1] / run.observables["loss_held"][0]))
     return np.array(found)
 

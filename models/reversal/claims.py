@@ -8,7 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.reversal._noise_claims import NOISE
-from odesim.models.reversal._sight_claims import SIGHT
+from odesim.models.reversal._sight_claims import SIGHT, embedded
 from odesim.models.reversal._step_claims import STEPS
 from odesim.symbolic import Source
 
@@ -129,8 +129,7 @@ def held_out() -> Iterable[Measurement]:
     for d in (20, 400):
         found = []
         for seed in range(4):
-            E = np.random.default_rng(seed).normal(size=(10, d)) / np.sqrt(d)
-            run = odesim.integrate("reversal.bilinear", params={"E": E}, span=(0, 3000), save="log:100", backend="numpy")
+            run = embedded(d, seed, save="log:100")
             loss, held = (np.log(run.observables[name] / run.observables[name][0]) for name in ("loss", "loss_held"))
             moved = loss < -0.01
             found.append(float(np.abs(held[moved] / loss[moved]).max()))

@@ -98,7 +98,6 @@ def _polygamma(n: float, x: Any) -> Any:
 def _lambertw(x: Any, branch: int = 0) -> Any:
     """Near the branch point -1/e its series, near 0 on the lower branch steps of Newton for w + log(-w) = log(-x)."""
     xp = array_namespace(x)
-    x = xp.asarray(x, dtype=xp.float64)
     w = _library(x).lambertw(x, branch)
     w = xp.where(w.imag == 0, w.real, float("nan"))
     near = x + ONE_OVER_E < 0.02
@@ -158,8 +157,8 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "loggamma": _loggamma,
     "digamma": _digamma,
     "polygamma": _polygamma,
-    "lambertw": _lambertw,
-    "lambertw_lower": lambda x: _lambertw(x, -1),
+    "lambertw": _in_float64(_lambertw),
+    "lambertw_lower": _in_float64(lambda x: _lambertw(x, -1)),
     "besseli": _in_float64(_besseli),
     "besseli_ratio": _in_float64(_besseli_ratio),
     "sinc": _sinc,

@@ -40,6 +40,7 @@ class Resetting:
         self._past: dict[Which, deque[float]] = {}
         self._still: dict[Which, int] = {}
         self._ahead: dict[int, tuple[int, Array]] = {}
+        self._acts: list[Which] = []
         edges = np.concatenate([[self._conditions.t0], self._switching.stops, [self._conditions.t1]])
         beyond = edges[-1] + (edges[-1] - edges[-2]) / 1024  # an event at the end of the span happens
         self._middles = np.append(0.5 * edges[:-1] + 0.5 * edges[1:], beyond)
@@ -57,7 +58,7 @@ class Resetting:
             return None
         roots = sorted({*roots, *self._together(t, y, set(found) | set(roots))})
         done: dict[Which, float] = {}
-        self._acts: list[Which] = []
+        self._acts = []
         for root in roots:
             if root not in done:
                 y, why = self._chain(root, roots, done, t, y, end)
