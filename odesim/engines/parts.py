@@ -17,7 +17,7 @@ def part_obstacle(request: EnsembleRequest) -> str:
     if not request.switches:
         return ""
     if request.held is not None and request.held.watched:
-        return "events that set states"
+        return "events that set states" if any(w.event.resets for w in request.held.watched) else "events on time alone"
     if request.held is not None and request.held.on_states:
         return "conditions on states that jump"
     if request.options.step is not None:

@@ -1,4 +1,4 @@
-"""Events that set states, in one run: which happen at a time, and what they set off."""
+"""Events that a run stops at: which happen at a time, what they set, and what that sets off."""
 
 import math
 from collections import deque
@@ -26,7 +26,7 @@ NEVER, TINY = -1e38, 1e-30
 
 
 class Resetting:
-    """The events of one run that set states (odesim.solve.resets.Resets)."""
+    """The events that one run stops at (odesim.solve.resets.Resets)."""
 
     def __init__(self, switching: Switching) -> None:
         self._switching, self._conditions = switching, switching.conditions
@@ -147,9 +147,10 @@ class Resetting:
     def _together(self, t: float, y: Array, known: set[Which]) -> set[Which]:
         """Further events whose functions have passed 0 at t, by no more than rounding of the time."""
         found, moment = set(), TOGETHER * max(abs(t), t - self._conditions.t0)
-        for e, (w, g) in enumerate(zip(self._watched, self._events.functions(t, y), strict=True)):
+        for e, w in enumerate(self._watched):
             if w.times is not None or isinstance(w.event, Guard):
                 continue
+            g = self._events.function(w, t, y)
             rate = self._events.rate(w, t, y)
             way = w.event.direction
             there = (np.abs(g) <= moment * np.abs(rate)) & (g * rate >= 0) & (rate * way > 0 if way else rate != 0)

@@ -17,6 +17,7 @@ from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.neighbours import Inside, Padded
 from odesim.symbolic.parts import Event, Param, key_indices
+from odesim.symbolic.resets import known_times
 from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Weighted
 
@@ -30,7 +31,7 @@ def rescaled_clock_system(system: System) -> System:
     """The System in the rescaled time s, from 0; its last state `clock` is the time t.
 
     New parameters clock_start and clock_stop: the span in t. New terminal events: the blow-up, and the end of the span.
-    Raises SpecError where no growth rate is declared.
+    Raises SpecError where no growth rate is declared, and for events that a run stops at.
     """
     if system.growth is None:
         raise SpecError(
@@ -40,6 +41,11 @@ def rescaled_clock_system(system: System) -> System:
     for event in system.events:
         if event.resets:
             raise SpecError(f"{system.name}: event {event.name!r} resets states, which the rescaled clock cannot do: take the ordinary one")
+        if known_times(system, event):
+            raise SpecError(
+                f"{system.name}: event {event.name!r} happens at several known times, and the rescaled clock could step over some: take "
+                "the ordinary one"
+            )
     check_clock_names(system)
     t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
     growth = system.growth.xreplace({time: t})

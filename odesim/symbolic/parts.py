@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -68,7 +69,7 @@ class Param:
     def shape(self) -> tuple[Any, ...]:
         return tuple(self.symbol.shape) if isinstance(self.symbol, IndexedBase) else ()
 
-    @property
+    @cached_property
     def integer(self) -> bool:
         return self.indexes is not None or bool(self.domain.is_subset(sp.S.Integers))
 
@@ -108,6 +109,9 @@ class Event:
     Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
     it; two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions
     with corners may be missed: a smaller max_step finds them. A function that touches zero exactly where a step ends counts.
+
+    Runs stop at the times of an event on the time alone that sets states or happens more than once, where a formula gives them: none is
+    missed, and one that only touches zero does not count.
 
     resets: state -> expression: the states are set to these there, and the run goes on. v[i] with an index of expr is the component that
     passed; other indices run over their axes. Every expression sees the states before the reset. Events at one time act one after

@@ -1,8 +1,8 @@
-"""Events that set states, in the form that runs stop at: their functions have a side at the time of a reset, or their times are known.
+"""Events that stop a run: those that set states, and those on the time alone that happen more than once.
 
 An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding: until that very time it counts as `side`, of
 the sign to which the run takes it. An event on the time alone stops a run at times that follow from the parameters; its function is held
-at 1, so that no step looks for its zeros.
+at 1, so that no step looks for its zeros, and no step that is longer than its period misses them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import Expr, Symbol
 
 from odesim.symbolic.check_resets import on_time
-from odesim.symbolic.crossings import Times, without_remainders, zero_times
+from odesim.symbolic.crossings import Times, UnknownTimesError, without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
@@ -31,9 +31,9 @@ MOVED = "reset_moved"
 
 @dataclass(frozen=True)
 class Watched:
-    """An event of a System whose events set states: its indices with their extents, and, where it sets some, its parameters.
+    """An event of a System whose runs stop at events: its indices with their extents, and, where runs stop at it, its parameters.
 
-    side, until: their names, empty where the event sets nothing; their arrays have shape extents, or (1,). times: of an event on the time
+    side, until: their names, empty where no run stops at it; their arrays have shape extents, or (1,). times: of an event on the time
     alone.
     """
 
@@ -61,27 +61,42 @@ class Watched:
 
 
 def watched_events(system: System) -> tuple[Watched, ...]:
-    """All events of a System, in their order; empty where none sets a state."""
-    if not any(event.resets for event in system.events):
+    """All events of a System, in their order; empty where no run stops at any."""
+    known = [known_times(system, event) for event in system.events]
+    if not any(event.resets or times for event, times in zip(system.events, known, strict=True)):
         return ()
     taken, found = used_names(system), []
-    for event in system.events:
+    for event, times in zip(system.events, known, strict=True):
         indices = free_in_order(event.expr, system.axes)
         extents = tuple(system.axes[i] for i in indices)
-        if not event.resets:
+        if not event.resets and times is None:
             found.append(Watched(event, indices, extents))
             continue
         names = next(
             pair for pair in ((f"side_{n}", f"until_{n}") for n in count()) if taken.isdisjoint({*pair, *(f"d_{p}" for p in pair)})
         )
         taken |= set(names)
-        times = tuple(zero_times(event.expr)) if on_time(system, event.expr) else None
         found.append(Watched(event, indices, extents, *names, times))
     return tuple(found)
 
 
+def known_times(system: System, event: Event) -> tuple[Times, ...] | None:
+    """The times of an event on the time alone that sets states or happens more than once; None for others, and where no formula is known.
+
+    Steps of any length find the only zero of a function by its sign at their ends, and both zeros of a parabola by its dip.
+    """
+    if not on_time(system, event.expr):
+        return None
+    try:
+        times = tuple(zero_times(event.expr))
+    except UnknownTimesError:
+        return None
+    many = len(times) > (2 if event.expr.is_polynomial(time) else 1) or any(t.period is not None for t in times)
+    return times if event.resets or many else None
+
+
 def stopped_system(system: System, watched: Iterable[Watched]) -> System:
-    """The System whose events end a segment of a run where they set states. watched: of its first events."""
+    """The System whose watched events end a segment of a run. watched: of its first events."""
     params, events = list(system.params), list(system.events)
     for n, w in enumerate(watched):
         for name in w.parameters:

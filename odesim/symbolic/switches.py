@@ -81,7 +81,7 @@ class HeldSystem:
     """A System whose jumping conditions are held by parameters.
 
     original: without held conditions. system: with them; the events of switches on states come last, one or two per switch.
-    watched: the events of the original, where some set states.
+    watched: the events of the original, where runs stop at some.
     """
 
     original: System
@@ -92,7 +92,7 @@ class HeldSystem:
 
     @property
     def stops(self) -> bool:
-        """Whether a run has to stop at switches, kinks or events that set states."""
+        """Whether a run has to stop at switches, kinks or events."""
         return bool(self.switches or self.kinks or self.watched)
 
     @property
@@ -107,7 +107,7 @@ def parameter(name: str, indices: tuple[Symbol, ...], extents: tuple[Any, ...]) 
 
 
 def hold_conditions(system: System) -> HeldSystem:
-    """The System with its jumping conditions on time and states held, and with events that end a segment where they set states.
+    """The System with its jumping conditions on time and states held, and with events that end a segment where runs stop at them.
 
     Raises SpecError where the times of a condition cannot be computed.
     """

@@ -1,0 +1,115 @@
+"""Events on the time alone, without resets: every zero is found, however long the steps are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+from sympy import Abs, Interval, Max, Mod, Symbol, cos, exp, floor, oo, pi, sin
+
+import odesim
+from odesim.errors import SpecError
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
+from odesim.symbolic import time as t
+
+(i,), (N,) = index("i"), sizes("N")
+REALS = Interval(-oo, oo)
+x = Symbol("x", real=True)
+T = IndexedBase("T", shape=(N,))
+END = 10.0
+
+
+def multiples(step: float, first: float = 0.0) -> list[float]:
+    """first + k step within the span, its start left out."""
+    every = first + np.arange(np.ceil(-first / step), END / step + 1) * step
+    return every[(every > 1e-9) & (every <= END + 1e-9)].tolist()
+
+
+TABLE: dict[str, tuple[Any, int, list[float]]] = {
+    "sine": (sin(2 * pi * t / sp.Rational(7, 10)), 0, multiples(0.35)),
+    "sine up": (sin(2 * pi * t / sp.Rational(7, 10)), 1, multiples(0.7)),
+    "remainder": (Mod(t, 0.7) - 0.35, 0, multiples(0.35)),
+    "remainder down": (Mod(t, 0.7) - 0.35, -1, multiples(0.7)),
+    "fast": (cos(20 * pi * t), 0, multiples(0.05, 0.025)),
+    "offset": (cos(t * 5) - sp.Rational(1, 2), 1, multiples(2 * np.pi / 5, -np.pi / 15)),
+    "touches": (sin(3 * t) - 1, 0, []),
+    "narrow": (Abs(t - 5) - sp.Rational(1, 10**6), 0, [5 - 1e-6, 5 + 1e-6]),
+    "bell": (exp(-(((t - 5) * 10**4) ** 2)) - sp.Rational(1, 2), 0, [5 - 1e-4 * np.sqrt(np.log(2)), 5 + 1e-4 * np.sqrt(np.log(2))]),
+    "pairs": ((t - 2) * (t - 2.001) * (t - 2.004) * (t - 2.005), 0, [2, 2.001, 2.004, 2.005]),
+    "largest": (Max(sin(pi * t), sp.Rational(-1, 2)) * (t - 20), -1, multiples(2.0)),
+    "whole part": (floor(3 * t) - sp.Rational(7, 2), 1, [4 / 3]),
+}
+RUNS: dict[str, dict[str, Any]] = {
+    "numpy": {"backend": "numpy"},
+    "long steps": {"backend": "numpy", "method": "rk4", "step": 2.5},
+    "stiff": {"backend": "numpy", "method": "rodas5p"},
+    "numba": {"backend": "numba"},
+}
+
+
+def model(events: Any, **more: Any) -> System:
+    """x' = 1, which every method integrates in few long steps."""
+    options: dict[str, Any] = {"axes": {}, "params": (), "span": (0.0, END), **more}
+    return System(name="own", source=Source("own", "test"), equations={x: 1}, initial={x: 0}, events=tuple(events), **options)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_all_zeros_are_found(run: str) -> None:
+    """1e-11: the roundings of the times as formulas give them."""
+    found = odesim.integrate(model([Event(name, e, way) for name, (e, way, _) in TABLE.items()]), **RUNS[run])
+    for name, (_, _, times) in TABLE.items():
+        assert len(found.events[name]) == len(times), name
+        np.testing.assert_allclose(found.events[name].t, times, rtol=1e-11, atol=1e-11, err_msg=name)
+    assert found.status == "ok" and found.final["x"] == pytest.approx(END, rel=1e-12)
+
+
+def test_terminal_ones_end_the_run() -> None:
+    """At the first zero on the way down, also beside events on states; `x` reaches 1 before."""
+    events = [Event("one", x - 1), Event("stop", sin(pi * t / 2), -1, terminal=True), Event("half", Mod(t, 1) - 0.5, 1)]
+    found = odesim.integrate(model(events), backend="numpy")
+    assert (found.status, found.t_end) == ("event", 2.0) and "stop" in found.message
+    assert found.events["one"].t == pytest.approx([1.0]) and found.events["half"].t.tolist() == [0.5, 1.5]
+
+
+def test_components_and_members() -> None:
+    """Each component has its own period, and each member its own ones: as single runs find them."""
+    every = model([Event("beat", sin(pi * t / T[i]), 0)], axes={i: N}, params=(Param(T, 1.0, REALS, "half period"),), sizes={N: 2})
+    periods = np.array([[0.3, 0.75], [0.41, 9.0], [20.0, 3.0]])
+    run = odesim.ensemble(every, params={"T": periods}, save=3)
+    for k, row in enumerate(periods):
+        one = odesim.integrate(every, params={"T": row}, save=3)
+        due = sorted((time, j) for j, q in enumerate(row) for time in multiples(q))
+        assert [tuple(e) for e in one.events["beat"].indices] == [(j,) for _, j in due]
+        np.testing.assert_allclose(one.events["beat"].t, [time for time, _ in due], rtol=1e-12)
+        assert run.beat_count[k] == len(due)
+        np.testing.assert_array_equal(run.beat_t[k, : min(8, len(due))], one.events["beat"].t[:8])
+
+
+def test_sensitivities() -> None:
+    """d x/d T is as without events: their times move, the state does not jump."""
+    q, y = sp.symbols("q y", real=True)
+    own = System(
+        name="own",
+        source=Source("own", "test"),
+        axes={},
+        equations={y: q * y},
+        params=(Param(q, 0.3, REALS, "rate"),),
+        initial={y: 1},
+        events=(Event("beat", sin(t / q), 0),),
+        span=(0.0, 2.0),
+    )
+    found = odesim.integrate(own, sensitivities=["q"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.events["beat"].t, [0.3 * np.pi, 0.6 * np.pi], rtol=1e-12)
+    assert found.sensitivities["q"]["y"][-1] == pytest.approx(2 * np.exp(0.6), rel=1e-7)
+
+
+def test_the_rescaled_clock_refuses_them() -> None:
+    """Its steps are in another time, in which nothing is known of theirs; one event at one time is found by its sign."""
+    growing = {"equations": {x: x**2}, "initial": {x: 1}, "growth": 2 * x, "span": (0.0, 0.9), "axes": {}, "params": ()}
+    for e, refused in ((sin(9 * t), True), (t - 0.5, False)):
+        own = System(name="own", source=Source("own", "test"), events=(Event("beat", e),), **growing)
+        if refused:
+            with pytest.raises(SpecError, match="'beat' happens at several known times"):
+                odesim.integrate(own, clock="rescaled")
+        else:
+            assert odesim.integrate(own, clock="rescaled", rtol=1e-9).events["beat"].t == pytest.approx([0.5], abs=1e-7)
