@@ -5,6 +5,7 @@ from typing import Any
 
 from odesim.base.arrays import array_namespace
 from odesim.codegen.runtime.gamma import GAMMA_1, GAMMA_2
+from odesim.codegen.runtime.inverse import LOST
 from odesim.codegen.runtime.lambert import BRANCH, E
 
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
@@ -140,10 +141,15 @@ def _besseli_ratio(n: Any, x: Any) -> Any:
 
 
 def _inverse(a: Any) -> Any:
-    """The inverses of matrices (..., K, K); of a singular one all entries are nan."""
+    """The inverses of matrices (..., K, K); of one that is singular to rounding all entries are nan (runtime.inverse)."""
     xp = array_namespace(a)
     try:
-        return xp.linalg.inv(a)
+        x = xp.linalg.inv(a)
+        if a.shape[-1] == 1:
+            return x
+        size, largest = xp.abs(x), xp.max(xp.abs(x), axis=-1)
+        worst = xp.max((size @ (xp.abs(a) @ largest[..., None]))[..., 0] / largest, axis=-1)[..., None, None]
+        return xp.where(1 + 1 / (LOST * worst) > 1, x, xp.nan)
     except xp.linalg.LinAlgError:
         if a.ndim == 2:
             return xp.full(a.shape, xp.nan)

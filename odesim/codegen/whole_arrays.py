@@ -118,7 +118,7 @@ def array_text(program: Program, name: str, inputs: list[str], products: bool = 
 
 def index_arrays(program: Program) -> set[str]:
     """Names of the arrays that are used in an index or a Kronecker delta."""
-    indices = {s.via for s in program.statements() if s.via is not None}
+    indices = {s.via for s in program.statements() if s.via is not None and s.op == "scatter"}
     for e in (e for s in program.statements() for e in (s.body, s.via) if e is not None):
         indices |= {i for a in e.atoms(Indexed) for i in a.indices} | {i for d in e.atoms(KroneckerDelta) for i in d.args}
     return {base_name(i) for i in indices if isinstance(i, Indexed)}

@@ -247,8 +247,9 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
     """The array X of inverse matrices of entry, an expression: X = inverse(A[i, j], (i, K), (j, K)), with elements X[i, j].
 
     Axes before the last two number many matrices: inverse(A[n, i, j], (n, N), (i, K), (j, K)). It is computed by elimination with partial
-    pivoting, at a cost of K^3, and has derivatives. No entry of the inverse of a singular matrix is finite, so that a run ends there;
-    one that is singular up to rounding is not noticed.
+    pivoting, at a cost of K^3, and has derivatives. No entry of the inverse of a singular matrix is finite, so that a run ends there,
+    nor of one that is singular to rounding: with a condition above 3.5e13 (6.5e4 in single precision), whatever the units of rows and
+    columns.
     """
     wrong = [x for x in axes if not (isinstance(x, tuple) and len(x) == 2 and is_index(x[0]))]
     if wrong or len(axes) < 2 or sp.expand(sp.sympify(axes[-1][1]) - sp.sympify(axes[-2][1])) != 0:

@@ -139,7 +139,7 @@ class Lowering:
         self.taken.add(name)
         copied = IndexedBase(name, shape=tuple(self.extents[i] for i in free))[free]
         self.statements.append(Statement(copied, free, "map", matrix))
-        return self.new(copied, "inverse", free)
+        return self.new(copied, "inverse", free, via=matrix)
 
     def _in_order(self, body: Expr, bound: list[Symbol]) -> list[Symbol]:
         """The indices that body is summed over in the order that is cheapest with the sizes."""

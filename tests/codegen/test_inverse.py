@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 from sympy import KroneckerDelta, Sum, exp
 
 import odesim
@@ -125,6 +126,46 @@ def test_a_singular_matrix_ends_the_run(backend: str) -> None:
     for matrix in (np.ones((3, 3)), np.zeros((3, 3)), np.diag([1.0, 0.0, 2.0])):
         run = odesim.integrate(s, params={"B": matrix}, backend=backend)
         assert (run.status == "non_finite" and not np.isfinite(run.y["x"][-1]).all()) or run.t_end == 0.0
+
+
+GRAM = np.array([[1.0, 0.3], [0.7, -0.2], [-0.4, 0.9]])
+LOST = {  # of rank 2 but for rounding, in several scales
+    "a square of fewer rows": GRAM @ GRAM.T,
+    "counted": np.arange(1.0, 10.0).reshape(3, 3) / 10,
+    "in other units": np.diag([1.0, 1e6, 1e-6]) @ (GRAM @ GRAM.T) @ np.diag([1e3, 1.0, 1e-9]),
+    "two rows": np.array([[1, 2, 3], [1, 2, 3 + 2e-15], [0, 1, 1]]),
+}
+KEPT = {
+    "scaled": np.diag([1e-150, 1.0, 1e150]),
+    "graded": np.array([[1.0, 1e-9, 0], [1e-9, 2e-18, 0], [0, 0, 1e-30]]),
+    "one far entry": np.array([[1, 1e20, 0], [0, 1, 1e20], [0, 0, 1]]),
+    "Hilbert": 1 / (1.0 + np.add.outer(np.arange(3), np.arange(3))),
+}
+ROWS = System(
+    name="test.rows", source=SOURCE, axes={i: K}, equations={x[i]: over(Sum, inverse(B[i, j], (i, K), (j, K))[i, j], (j, K)) + 0 * x[i]},
+    params=(Param(B, 1.0, REAL, "a matrix"),), initial={x[i]: 0.0}, sizes={K: 3},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["numpy", "numba", "lanes", "float32"])
+def test_an_inverse_without_digits_is_none(how: str) -> None:
+    """Singular but for rounding: no number. Hard ones that elimination solves: to 1e-14 of exact inverses, in whatever units."""
+    options: dict[str, Any] = {"method": "euler", "step": 1.0, "span": (0, 1)}
+    options |= {"backend": "numpy"} if how == "numpy" else {"dtype": "float32"} if how == "float32" else {}
+    some = {"Hilbert": KEPT["Hilbert"], "a small ridge": GRAM @ GRAM.T + 1e-8 * np.eye(3)}  # lost in single precision alone
+    cases = {**LOST, **(some if how == "float32" else {**KEPT, **some})}
+    several = {**options, "strict": True, "params": {"B": np.array(list(cases.values()))}}
+    members = odesim.ensemble(ROWS, **several) if how == "lanes" else None
+    for n, (name, matrix) in enumerate(cases.items()):
+        if members is None:
+            run = odesim.integrate(ROWS, params={"B": matrix}, **options)
+            status, got = run.status, run.y["x"][-1]
+        else:
+            status, got = members.attrs["status_names"][int(members.status[n])], members["x"][n, -1].values
+        assert status == ("non_finite" if name in LOST or (name, how) == ("a small ridge", "float32") else "ok"), name
+        if name in KEPT:
+            want = [float(sum(row)) for row in sp.Matrix(3, 3, [sp.Rational(v) for v in matrix.ravel()]).inv().tolist()]
+            np.testing.assert_allclose(got, want, rtol=1e-13 if how != "float32" else 1e-4, err_msg=name)
 
 
 def test_formulas() -> None:

@@ -83,10 +83,10 @@ class Phases(FunctionText):
                 return [*self._products(node), WAIT]
             case ast.Expr(value=ast.Call(func=ast.Name(id=("add_up" | "add_down") as word), args=args)):
                 return [*self._partial_sums(word, args), WAIT]
-            case ast.Expr(value=ast.Call(func=ast.Name(id="invert"), args=[a, x, count, n])):
-                (entry, matrix), (_, result), length = self._vector(a), self._vector(x), self._value(n).text
-                made = self.translation.imported(invert_one, (f"{entry}*", f"{entry}*", INT, INT))
-                call = f"{made.name}({matrix}, {result}, e_ * ({length}) * ({length}), {length});"
+            case ast.Expr(value=ast.Call(func=ast.Name(id="invert"), args=[a, x, matrix, count, n])):
+                (entry, copied), (_, result), (_, kept), length = (*map(self._vector, (a, x, matrix)), self._value(n).text)
+                made = self.translation.imported(invert_one, (f"{entry}*", f"{entry}*", f"{entry}*", INT, INT))
+                call = f"{made.name}({copied}, {result}, {kept}, e_ * ({length}) * ({length}), {length});"
                 return [*_shared(self._value(count).text, [call]), WAIT]
         return self._statement(node)
 

@@ -42,7 +42,7 @@ def _orders(program: Program) -> dict[str, list[int]]:
                 many = all(i in b.indices for b in product.arrays)  # any other loop depends on the order, and may go with it
                 around[base_name(a), a.indices.index(i)] += LARGE if many else 1
     orders = {}
-    fixed = {name for s in program.statements() if s.op == "inverse" for name in (s.name, base_name(s.body))}
+    fixed = {name for s in program.statements() if s.op == "inverse" for name in (s.name, *s.reads())}
     for s in program.statements():
         if s.name in fixed or s.name in program.outputs or len(s.free) < 2 or s.op == "scatter":
             continue

@@ -78,7 +78,8 @@ class Nests:
         elif first.op == "inverse":
             lengths = [self.program.extents[i] for i in first.free]
             count = self.text(sp.prod(lengths[:-2]))
-            self._put(1, f"invert(vector({base_name(first.body)}, 0), vector({first.name}, 0), {count}, {self.text(lengths[-1])})")
+            arrays = (base_name(first.body), first.name, base_name(first.via))
+            self._put(1, f"invert({', '.join(f'vector({name}, 0)' for name in arrays)}, {count}, {self.text(lengths[-1])})")
         elif first.along is not None:
             self._partial_sums(first)
         elif len(first.loops) == 1 and (first.free or first.bound):

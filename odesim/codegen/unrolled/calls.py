@@ -1,10 +1,12 @@
 """The runtime's functions as straight-line code: loads, stores, sums, maxima, matrix products, as in odesim.codegen.runtime."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product as iterate
 from math import prod
 from typing import Any
 
+from odesim.codegen.runtime.inverse import LOST
 from odesim.codegen.runtime.reduce import LANES, SEQUENCE
 from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
 from odesim.codegen.unrolled.views import View
@@ -18,7 +20,7 @@ ZERO = "0.0"
 class Calls:
     """The runtime's functions, each of which appends its operations to the code.
 
-    shifts: names of maxima over an axis, and of all that these are made of.
+    shifts: names of what has no derivatives: maxima over an axis, with all that these are made of, and the sizes of inverses.
     """
 
     def __init__(self) -> None:
@@ -113,7 +115,7 @@ class Calls:
                 total = self._add(total, Operation("*", factors))
             out.cells[place] = total
 
-    def invert(self, a: View, x: View, count: int, n: int) -> None:
+    def invert(self, a: View, x: View, matrix: View, count: int, n: int) -> None:
         """odesim.codegen.runtime.inverse.invert, with choices in the place of branches."""
         for start in range(0, count * n * n, n * n):
 
@@ -142,6 +144,33 @@ class Calls:
                     for k, view in iterate(range(n), (a, x)):
                         less = Operation("*", (factor, view.cells[cell(view, c, k)]))
                         put(view, cell(view, r, k), Operation("-", (view.cells[cell(view, r, k)], less)))
+            if n > 1:
+                self._refuse(x, matrix, start, n)
+
+    def _refuse(self, x: View, matrix: View, start: int, n: int) -> None:
+        """odesim.codegen.runtime.inverse.refuse_one."""
+
+        def row(view: View, i: int) -> list[Any]:
+            found = [self.named(Operation("abs", (view.cells[view.place((start + i * n + k,))],))) for k in range(n)]
+            self.shifts.update(found)  # what is refused is so as a whole: no derivatives
+            return found
+
+        def dot(left: list[Any], right: list[Any]) -> Any:
+            return reduce(self._add, (self.named(Operation("*", pair)) for pair in zip(left, right, strict=True)))
+
+        def largest(values: list[Any]) -> Any:
+            return reduce(lambda a, b: self._chained(self.named(Operation("maximum", (a, b))), a, b), values)
+
+        sizes = [row(x, i) for i in range(n)]
+        d = [largest(size) for size in sizes]
+        u = [dot(row(matrix, i), d) for i in range(n)]
+        worst = largest([self.named(Operation("/", (dot(size, u), at))) for size, at in zip(sizes, d, strict=True)])
+        rest = self.named(x.stored(Operation("/", ("1.0", Operation("*", (repr(LOST), worst))))))
+        above = self.named(x.stored(Operation("+", ("1.0", rest))))
+        kept = self.named(Operation("if", (Operation(">", (above, "1.0")), "1.0", ZERO)))
+        for k in range(n * n):
+            place = x.place((start + k,))
+            x.cells[place] = self.named(x.stored(Operation("/", (x.cells[place], kept))))
 
     def add_up(self, a: View, before: int, n: int, after: int) -> None:
         self._partial_sums(a, before, after, range(1, n), n, -1)

@@ -25,7 +25,7 @@ class Formulas:
 
     values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
     parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
-    them; it rounds after every four of the others. shifts: names of maxima over an axis.
+    them; it rounds after every four of the others. shifts: names of what has no derivatives.
     """
 
     code: Code
