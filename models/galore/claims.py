@@ -13,6 +13,7 @@ from odesim.models.galore._memory_claims import MEMORY
 from odesim.models.galore._rank_claims import LOW_RANK
 from odesim.models.galore._refresh_claims import REFRESH
 from odesim.models.galore._side_claims import SIDES
+from odesim.models.galore._stiff_claims import STIFF
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
 
@@ -85,6 +86,7 @@ RANKS = {0: 1.6049, 1: 1.5534, 5: 1.4185, 10: 1.3357, 30: 1.2574, 60: 1.2502}
 def bounded(corrected: bool) -> Iterable[Measurement]:
     """The largest excess of the stable rank over a bound in 60 steps, with q = (1 - 2 eta) / (1 - eta)."""
     run = two_modes(method="euler", step=ETA, span=(0, 6), save=61, backend="numpy")
+    yield deviation("eigenvalues of S", np.linalg.eigvalsh(matrix(*mixed())), [1, 2, 4.0697, 4.8697], 5.1e-5)
     q, seen = (1 - 2 * ETA) / (1 - ETA), run.observables["stable_rank_G"]
     rest, low = q ** np.arange(61) * np.linalg.norm(FAST), np.linalg.norm(SLOW, 2)
     printed, mended = stable_rank(SLOW) + (rest / low) ** 2, (np.linalg.norm(SLOW) ** 2 + rest**2) / (low - rest) ** 2
@@ -192,4 +194,5 @@ CLAIMS = (
     *DRAWN,
     *REFRESH,
     *SIDES,
+    *STIFF,
 )

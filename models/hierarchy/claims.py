@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hierarchy._deep_claims import DEEP
 from odesim.models.hierarchy._layer_claims import LAYERS
 from odesim.models.hierarchy._node_claims import NODES
 from odesim.models.hierarchy._tree_claims import TREES
@@ -126,4 +127,5 @@ CLAIMS = (
     *TREES,
     *LAYERS,
     *NODES,
+    *DEEP,
 )

@@ -4,14 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sympy import Interval, Symbol, exp, oo
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
-from odesim.symbolic import Source
+from odesim.symbolic import Param, Source, System
 
 PAPER = "tian2023joma"
 FINE: dict[str, Any] = {"backend": "numpy", "rtol": 1e-10, "atol": 1e-13}
 SCRIPT = "half a unit of the last printed digit"
+V, DELTA = Symbol("v", real=True), Symbol("Delta", real=True)
 
 
 def winner(b: list[float], expected: int) -> Iterable[Measurement]:
@@ -99,15 +101,74 @@ def relu(bounded: bool) -> Iterable[Measurement]:
             yield Measurement(f"cosine of v and the centre at t = {t:g}", float(v[0]) / length, 1.0, 0.02 / t)
 
 
+def turning() -> Iterable[Measurement]:
+    """The cosine of v and the centre from .336 on, at 11.6 and 116 times |v(0)|, which is the unit of time: for two of them."""
+    for length in (1.0, 0.5):
+        start = length * np.array([0.336, np.sqrt(1 - 0.336**2), *np.zeros(8)])
+        times = length * np.array([0.0, *np.geomspace(0.1, 11.6, 20), 116.0])
+        params: dict[str, Any] = {"xbar": np.eye(1, 10), "a": [1.0], "sigma": 1.0}
+        v = odesim.integrate("joma.cluster", params=params, initial={"v": start}, span=(0, times[-1]), save=times, **FINE).y["v"]
+        cosine = v[:, 0] / np.linalg.norm(v, axis=1)
+        yield Measurement(f"cosine at 11.6 |v(0)|, |v(0)| = {length:g}", float(cosine[-2]), 0.993, 5.1e-4)
+        yield Measurement(f"cosine at 116 |v(0)|, |v(0)| = {length:g}", float(cosine[-1]), 0.9999, 5.1e-5)
+        yield Measurement(f"least step of the cosine, |v(0)| = {length:g}", float(np.diff(cosine).min()), 0.0, 0.0, ">=")
+
+
+def with_mean(b: float) -> System:
+    """One token under exp attention with its mean b: v' = Delta exp((1 - b) v^2 / 2)."""
+    return System(
+        name="joma.one_token",
+        source=Source(PAPER, "Theorem 2"),
+        axes={},
+        equations={V: DELTA * exp((V**2 - b * V**2) / 2)},
+        params=(Param(DELTA, 1.0, Interval(-oo, oo), "saliency of the token"),),
+        initial={V: 0.0},
+        span=(0.0, 1.0),
+    )
+
+
+def blows_up(b: float, corrected: bool) -> Iterable[Measurement]:
+    """The time of its blow-up over sqrt(pi/2) / Delta, or over that by sqrt(1 - b)."""
+    for Delta in (1.0, 3.0)[:: 1 if corrected else 2]:
+        formula = float(np.sqrt(np.pi / 2 / (1 - b if corrected else 1))) / Delta
+        run = odesim.integrate(with_mean(b), params={"Delta": Delta}, span=(0, 2 * formula), **FINE)
+        reached = np.sqrt(1 - b) * abs(float(run.final["v"]))
+        yield Measurement(f"sqrt(1 - b) v where the run ends, b = {b:g}, Delta = {Delta:g}", reached, 5.0, 0.0, ">=")
+        yield Measurement(f"end of the run / formula, b = {b:g}, Delta = {Delta:g}", run.t_end / formula, 1.0, 1e-6)
+
+
 LATE = (
+    Claim(
+        "joma.mean_blow_up",
+        Source(PAPER, "Theorem 2", "exp attention, one token with its mean b"),
+        "v' = Delta exp((1 - b) v^2 / 2) from v = 0 to its end, Delta = 1 and 3, b = .6 and .1",
+        ("joma.linear_bterm",),
+        printed=Statement(
+            "the winner diverges at t* = sqrt(pi/2) / |Delta|",
+            lambda: blows_up(0.0, False),
+            Verdict.HOLDS_WHEN,
+            "exp(-v^2/2) of the time is left at v = 5, 1e-6 with what it is divided by",
+            when="the mean attention b is left out",
+            otherwise=lambda: blows_up(0.6, False),
+        ),
+        corrected=Statement(
+            "with its mean it does at t* = sqrt(pi / (2 (1 - b))) / |Delta|",
+            lambda: (*blows_up(0.6, True), *blows_up(0.1, True)),
+            Verdict.HOLDS,
+            "exp(-v^2/2) of the time is left at v = 5, 1e-6 with what it is divided by",
+        ),
+    ),
     Claim(
         "joma.relu",
         Source(PAPER, "Theorem 3", "one cluster of positive signal"),
-        "joma.cluster, one cluster, sigma = 1, to t = 100",
+        "joma.cluster, one cluster, sigma = 1, to t = 116",
         ("joma.cluster",),
         printed=Statement("a nonlinear activation bounds v", lambda: relu(True), Verdict.FAILS, "none: a bound of 2 |xbar|"),
         corrected=Statement(
-            "v turns to the centre and grows at least as a t |xbar|", lambda: relu(False), Verdict.HOLDS, "of the direction: .02/t is ours"
+            "v turns to the centre and grows at least as a t |xbar|: its cosine goes from .336 to .993 and .9999 in ten times the time",
+            lambda: (*relu(False), *turning()),
+            Verdict.HOLDS,
+            "of the direction: .02/t is ours; half a unit of the last digit",
         ),
     ),
     Claim(

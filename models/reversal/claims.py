@@ -56,6 +56,40 @@ def every_constant(c: float) -> Iterable[Measurement]:
     yield Measurement(f"least p - bound, c = {c:g}", float((run.observables["p_target"][1:] - bound).min()), 0.0, 1e-9, ">=")
 
 
+def bound(c: float, times: list[float], size: float = M) -> np.ndarray:
+    """The bound on p at these times, in units of t1, where M eta_Y t / N is the time times M ln M."""
+    found: np.ndarray = 1 - (size - 1) / (2 * (size * np.log(size) * np.array(times)) ** c)
+    return found
+
+
+def says_something(c: float) -> Iterable[Measurement]:
+    """The least of the bound from t1 to 5 t1; a bound on p below 0 says nothing."""
+    yield Measurement(f"least bound on p from t1 to 5 t1, c = {c:g}", float(bound(c, [1.0, 2.0, 5.0]).min()), 0.0, 1e-9, ">=")
+
+
+EMPTY = {100.0: 0.636, 802.0: 0.698, 1e3: 0.703, 1e4: 0.745}
+"""The largest c, by M, for which the bound is not above 0 at t1."""
+
+
+def least_constant() -> Iterable[Measurement]:
+    """Where the bound crosses 0 at t1; p above the bound on both sides of that; bounds with c = .5 and .7."""
+    from scipy.optimize import brentq
+
+    for size, want in EMPTY.items():
+        c = float(brentq(lambda c, size=size: float(bound(c, [1.0], size)[0]), 0.1, 1.0))
+        yield Measurement(f"c with a bound of 0 at t1, M = {size:g}", c, want, 5.1e-4)
+        yield Measurement(
+            f"the same by ln((M-1)/2) / ln(M ln M), M = {size:g}", c, np.log((size - 1) / 2) / np.log(size * np.log(size)), 1e-9
+        )
+        largest = float(largest_c(row([1.0], size=size), size)[0])
+        yield Measurement(f"largest c that holds at t1 less that, M = {size:g}", largest - c, 0.0, 0.0, ">=")
+    times = [1.0, 2.0, 5.0]
+    yield deviation("bound at t1, 2 t1, 5 t1, M = 802, c = .5", bound(0.5, times), (-4.47, -2.87, -1.45), 5.1e-3)
+    yield deviation("bound at t1, 2 t1, 5 t1, M = 802, c = .7", bound(0.7, times), (0.0182, 0.3956, 0.6818), 5.1e-5)
+    above = row(times).observables["p_target"][1:] - bound(0.7, times)
+    yield Measurement("least p - bound there, c = .7", float(above.min()), 0.0, 1e-9, ">=")
+
+
 def rate() -> Iterable[Measurement]:
     """(1 - p) eta_Y t / N * M / (M - 1)."""
     run = row([1.0, 2.0, 5.0, 10.0, 100.0])
@@ -168,6 +202,26 @@ CLAIMS = (
             "rounding of p",
             when="c <= 0.7505, its largest value at t1; for c below 0.698 the bound is empty there",
             otherwise=lambda: every_constant(0.8),
+        ),
+    ),
+    Claim(
+        "reversal.empty_bound",
+        Source(PAPER, "Theorem 3", "constants for which it says nothing; the numbers by an independent script"),
+        "the bound from t1 to 5 t1, M = 802, c = .5; reversal.row, M = 100, 802, 1000, 10000, at t1",
+        ("reversal.row",),
+        printed=Statement(
+            "with a constant c > 0 p is bounded from below from t1 on",
+            lambda: says_something(0.7),
+            Verdict.HOLDS_WHEN,
+            "rounding; a bound below 0 is none",
+            when="c > ln((M - 1)/2) / ln(M ln M), .698 for M = 802",
+            otherwise=lambda: says_something(0.5),
+        ),
+        corrected=Statement(
+            "c lies between ln((M - 1)/2) / ln(M ln M), .636, .698, .703, .745 for these M, and the largest one that holds at t1",
+            least_constant,
+            Verdict.HOLDS,
+            "half a unit of the last recorded digit; 1e-9 of a root",
         ),
     ),
     Claim(

@@ -49,6 +49,8 @@ def less_than_a_quarter() -> Iterable[Measurement]:
 
 PUSHES = {36.0: ((9.80, 0.0051), (2.6, 0.051)), 1e3: ((39.2, 0.051), (5.8, 0.051)), 1e4: ((95.4, 0.051), (10.4, 0.051))}
 """By M: reduced over plain push on common tokens at t = K ln M and at 4 K ln M, each with half a digit."""
+BEGUN = {34.0: 52.0, 1e3: 1503.0, 1e4: 15030.0}
+"""By M: the same at t = .01, to half a unit."""
 
 
 def ratio(size: float, t: float, eta_Z: float) -> float:
@@ -75,8 +77,9 @@ def constant_push() -> Iterable[Measurement]:
 
 def pushes() -> Iterable[Measurement]:
     """The ratio at the start, at K ln M, at 4 K ln M."""
-    for size in (34.0, 1e3, 1e4):
+    for size, want in BEGUN.items():
         yield Measurement(f"reduced / plain at the start over M beta, M = {size:g}", ratio(size, 1e-4, 0.01) / first(size), 1.0, 1e-3)
+        yield Measurement(f"reduced / plain at t = .01, M = {size:g}", ratio(size, 0.01, 0.01), want, 0.51)
     for size, values in PUSHES.items():
         for k, (want, digit) in zip((1, 4), values, strict=True):
             yield Measurement(f"reduced / plain at {k} K ln M, M = {size:g}", ratio(size, k * 2 * np.log(size), 0.01), want, digit)

@@ -8,6 +8,7 @@ import numpy as np
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.scan_snap._decoder_claims import DECODER
+from odesim.models.scan_snap._overlap_claims import OVERLAP
 from odesim.models.scan_snap._range_claims import RANGE
 from odesim.models.scan_snap._snap_claims import SNAP
 from odesim.models.scan_snap._speed_claims import SPEED
@@ -225,4 +226,5 @@ CLAIMS = (
     *SNAP,
     *SPEED,
     *RANGE,
+    *OVERLAP,
 )
