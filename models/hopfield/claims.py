@@ -9,6 +9,7 @@ from scipy.special import lambertw
 
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.hopfield._exponential_claims import EXPONENTIAL
 from odesim.models.hopfield._rest_claims import REST
 from odesim.models.hopfield._sign_claims import SIGNS
 from odesim.symbolic import Source
@@ -221,4 +222,5 @@ CLAIMS = (
     ),
     *REST,
     *SIGNS,
+    *EXPONENTIAL,
 )
