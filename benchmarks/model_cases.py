@@ -201,8 +201,38 @@ def potts() -> Case:
     return case("hopfield.potts", lambda y, p: {"z": softmax(p["c"] * y["z"]) - y["z"]}, {"N": 64}, {"N": 8})
 
 
+def master() -> Case:
+    """Signs in pairs, one token redrawn at a time."""
+    return case("gibbs.master", lambda y, p: {"pi": y["pi"] @ p["Q"]}, {"S": 4096}, {"S": 64})
+
+
+def modern() -> Case:
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        X = p["X"]
+        return {"xi": (X @ softmax(p["beta"] * (X.T @ y["xi"])) - y["xi"]) / p["tau"]}
+
+    return case("hopfield.modern", numpy, {"d": 64, "N": 100_000}, {"d": 8, "N": 10})
+
+
+def classical() -> Case:
+    """One update of all neurons."""
+    numpy = lambda y, p: {"s": np.where(p["W"] @ y["s"] >= 0, 1.0, -1.0)}  # noqa: E731
+    return case("hopfield.classical", numpy, {"d": 1000, "N": 138}, {"d": 16, "N": 4}, {"B": 1})
+
+
+def dense() -> Case:
+    """One update of all neurons, cubes of overlaps."""
+
+    def numpy(y: Numbers, p: Any) -> Numbers:
+        X, s, m = p["X"], y["s"], p["m"]
+        others = X.T @ s - X * s[:, None]
+        return {"s": np.where(((others + X) ** m - (others - X) ** m).sum(axis=1) >= 0, 1.0, -1.0)}
+
+    return case("hopfield.dense", numpy, {"d": 100, "N": 1500}, {"d": 8, "N": 6}, {"B": 1, "m": 3})
+
+
 MODEL_CASES = (
     induction_full, lumped, circle, rescaled, two_layer, graded, margins, stage1, facts, parallel, training, unnormalised, tied,
-    deep_linear, committee, modes, potts,
+    deep_linear, committee, modes, potts, master, modern, classical, dense,
 )  # fmt: skip
 __all__ = ["MODEL_CASES"]

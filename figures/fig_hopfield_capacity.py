@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.special import erfc, factorial2
 
 import odesim
-from odesim.models.hopfield._sign_claims import of_statistical_mechanics
+from odesim.models.hopfield._sign_claims import of_statistical_mechanics, signs_after, wrong_signs
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
 
@@ -38,10 +38,9 @@ def overlaps(d: int, memories: int) -> np.ndarray:
             rng = np.random.default_rng([number, memory])
             X = np.where(rng.random((d, round(load * d))) < 0.5, -1.0, 1.0)
             W = X @ X.T / d - np.diag(np.full(d, X.shape[1] / d))
-            given = {"steps": SWEEPS * d // GROUP, "save": [SWEEPS * d // GROUP], "backend": "numba"}
-            common = {"X": X, "W": W, "B": d // GROUP}
-            runs = [odesim.integrate("hopfield.classical", params={**common, "s0": X[:, k]}, **given) for k in range(PATTERNS)]
-            found[-1] += [run.observables["overlap"][-1, k] for k, run in enumerate(runs)]
+            starts = X.T[:PATTERNS]
+            end = signs_after("hopfield.classical", starts, SWEEPS * d // GROUP, X=X, W=W, B=d // GROUP)
+            found[-1] += list((end * starts).mean(axis=1))
     return np.array(found)
 
 
@@ -49,25 +48,20 @@ def signs_lost(power: str, N: int, read: int) -> float:
     """The mean share of wrong signs after one update of all neurons, from the first of N patterns."""
     X = np.where(np.random.default_rng(N).random((SIGNS, N)) < 0.5, -1.0, 1.0)
     model = "hopfield.dense:EXPONENTIAL" if power == "exp" else "hopfield.dense"
-    given = {"X": X, "B": 1, **({} if power == "exp" else {"m": int(power)})}
-    one = {"steps": 1, "save": [1], "backend": "numpy"}
-    return float(np.mean([odesim.integrate(model, params={**given, "s0": x}, **one).final["s"] != x for x in X.T[:read]]))
+    return float(wrong_signs(model, X, read, **({} if power == "exp" else {"m": int(power)})).mean())
 
 
 def left_by_one_update(d: int, N: int) -> tuple[float, float]:
     """Medians of the relative distance that one update leaves, and of its bound, over READ[N] patterns of length sqrt(d)."""
     X = np.random.default_rng(d).standard_normal((d, N))
     X *= np.sqrt(d) / np.linalg.norm(X, axis=0)
-    left, bounds = [], []
-    for k in range(READ[N]):
-        x, products = X[:, k], X.T @ X[:, k]
-        once = odesim.integrate(
-            "hopfield.update", params={"X": X, "beta": 1.0}, initial={"xi": x}, steps=20, save=[1, 20], backend="numpy"
-        ).y["xi"]
-        gap = products[k] - np.delete(products, k).max()
-        left.append(np.linalg.norm(once[0] - x) / np.sqrt(d))
-        bounds.append(2 * (N - 1) * np.exp(2 * np.linalg.norm(once[1] - x) * np.sqrt(d) - gap))
-    return float(np.median(left)), float(np.median(bounds))
+    x, products = X.T[: READ[N]], X.T[: READ[N]] @ X
+    run = odesim.ensemble("hopfield.update", params={"X": X, "beta": 1.0}, initial={"xi": x}, steps=20, save=[1, 20])
+    first, last = np.linalg.norm(run["xi"].values - x[:, None], axis=2).T
+    own = products[np.arange(READ[N]), np.arange(READ[N])]
+    products[np.arange(READ[N]), np.arange(READ[N])] = -np.inf
+    bounds = 2 * (N - 1) * np.exp(2 * last * np.sqrt(d) - (own - products.max(axis=1)))
+    return float(np.median(first) / np.sqrt(d)), float(np.median(bounds))
 
 
 def data(fast: bool) -> xr.Dataset:

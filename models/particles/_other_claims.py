@@ -86,7 +86,7 @@ OTHERS = (
     ),
     Claim(
         "particles.hull",
-        Source("geshkovski2023emergence", "Section 2", "V = I"),
+        Source("geshkovski2023emergence", "Section 3", "V = I"),
         "particles.rescaled, twenty tokens in the plane, to t = 5",
         ("particles.rescaled",),
         Statement(

@@ -10,6 +10,7 @@ from scipy.special import ive
 import odesim
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.particles._crowd_claims import CROWDS, tokens
+from odesim.models.particles._limit_claims import LIMITS
 from odesim.models.particles._other_claims import OTHERS
 from odesim.models.particles._step_claims import STEPS
 from odesim.symbolic import Source
@@ -209,6 +210,7 @@ CLAIMS = (
         ),
     ),
     *CROWDS,
+    *LIMITS,
     *OTHERS,
     *STEPS,
 )

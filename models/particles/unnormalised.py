@@ -2,14 +2,15 @@
 
 With Q = K = V = I this is n / (2 beta) times the gradient of the energy, the mean of exp(beta <x_i, x_j>), which rises to exp(beta) at
 one cluster. Particles move up to exp(beta) times faster than in particles.sphere, and clusters merge sooner. On a
-circle without temperature, beta = 0, it is Kuramoto's model of oscillators with equal frequencies.
+circle without temperature, beta = 0, it is Kuramoto's model of oscillators with equal frequencies. The observable merged is the share of
+pairs of tokens with an inner product above .999.
 
 Assumed: one set of weights, layer normalisation to the sphere, no MLP.
 """
 
 from typing import Any
 
-from sympy import And, KroneckerDelta, Sum, exp
+from sympy import And, KroneckerDelta, Max, Piecewise, Rational, Sum, exp
 
 from odesim.models.particles._tokens import (
     ON_SPHERE,
@@ -45,6 +46,7 @@ def pull(component: Any) -> Any:
 
 
 product = over(Sum, x[i, a] * x[j, a], (a, d))
+pairs = over(Sum, Piecewise((1, product > Rational(999, 1000)), (0, True)), (i, n), (j, n)) - n
 energy = over(Sum, exp(beta * product), (i, n), (j, n)) / n**2
 PLAIN = And(
     ON_SPHERE,
@@ -62,7 +64,7 @@ SYSTEM = System(
     sizes={n: 16, d: 3, H: 1},
     span=(0.0, 8.0),
     time="depth",
-    observables={"product": product, "energy": energy},
+    observables={"product": product, "energy": energy, "merged": pairs / Max(n * (n - 1), 1)},
     invariants=(
         Invariant("spheres stay spheres", norm, "constant", when=ON_SPHERE),
         Invariant("energy rises", energy, "nondecreasing", when=PLAIN),

@@ -101,7 +101,7 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "particles.unnormalised": (
         {"x": "(n, d)"},
         dict.fromkeys("QKV", "(H, d, d)") | dict.fromkeys(("beta", "causal"), "()") | {"x0": "(n, d)"},
-        {"product": "(n, n)", "energy": "()"},
+        {"product": "(n, n)", "energy": "()", "merged": "()"},
     ),
     "particles.rescaled": (
         {"z": "(n, d)", "E": "(d, d)"},

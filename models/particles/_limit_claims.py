@@ -1,0 +1,107 @@
+"""What is stated of the limits of tokens that grow, by the spectrum of V: a polytope, two hyperplanes, and attention to one token each."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+import odesim
+from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.symbolic import Source
+
+PAPER, END = "geshkovski2023emergence", 10.0
+GIVEN: dict[str, Any] = {"span": (0, END), "save": [0, END], "rtol": 1e-6, "atol": 1e-8, "backend": "numpy"}
+SIMPLE = np.array([[1.0, 0.3, 0.2], [0.4, 0.3, -0.2], [0.1, 0.3, 0.2]])  # eigenvalues 1.168 and .166 +- .255i
+
+
+def tokens(seed: int, d: int, **params: Any) -> Any:
+    """A run of twenty tokens in d dimensions, uniform from -5 to 5, to t = 10."""
+    z0 = np.random.default_rng(seed).uniform(-5, 5, (20, d))
+    return odesim.integrate("particles.rescaled", params={"z0": z0, **params}, sizes={"n": 20, "d": d}, **GIVEN)
+
+
+def polytope(sign: float) -> Iterable[Measurement]:
+    """Twenty tokens in the plane, V = I, Q^T K = sign I, two draws: the area of their hull, and the farthest from its boundary."""
+    for seed in range(2):
+        start, z = tokens(seed, 2, Q=sign * np.eye(2)).y["z"]
+        hull = ConvexHull(z)
+        inside = -(z @ hull.equations[:, :2].T + hull.equations[:, 2]).max(axis=1).min()
+        yield Measurement(f"seed {seed}: area of the hull, of that at the start", hull.volume / ConvexHull(start).volume, 0.5, 0.0, ">=")
+        size = np.linalg.norm(start, axis=1).max()
+        yield Measurement(f"seed {seed}: farthest from the boundary, over exp(-t) |z|", inside * np.exp(END) / size, 2.0, 0.0, "<=")
+
+
+def hyperplanes(V: np.ndarray) -> Iterable[Measurement]:
+    """Twenty tokens in space, two draws: how far they are from three planes, and the tokens of the first of them.
+
+    The component u along the left eigenvector of the largest eigenvalue lambda of V has u_i' = lambda sum_j A_ij (u_j - u_i): its largest
+    never grows, and what has u > 0 attends to it in the end. The planes are those of the largest u, of 0 and of the least.
+    """
+    values, vectors = np.linalg.eig(V.T)
+    top = np.argmax(values.real)
+    for seed in range(2):
+        start, z = tokens(seed, 3, V=V).y["z"]
+        before, u = start @ vectors[:, top].real, z @ vectors[:, top].real
+        width, upper = np.ptp(before), u > 0
+        apart = np.abs(u[:, None] - [u.max(), 0, u.min()]).min(axis=1).max() / width * np.exp(values[top].real * END)
+        yield Measurement(f"seed {seed}: farthest token, over exp(-lambda t) of the width", apart, 10.0, 0.0, "<=")
+        yield Measurement(f"seed {seed}: growth of the largest u, over the width", (u.max() - before.max()) / width, 0.0, 1e-6, "<=")
+        yield Measurement(f"seed {seed}: tokens of the smaller half", min(upper.sum(), (~upper).sum()), 1, 0.0, ">=")
+        yield Measurement(
+            f"seed {seed}: width of a half, of all at the start", np.ptp(z[upper], axis=0).max() / np.ptp(start), 0.1, 0.0, ">="
+        )
+
+
+def boolean(Q: float) -> Iterable[Measurement]:
+    """Twenty numbers of both signs, V = 1, K = 1, two draws: the least of all rows' largest attention, and its rank."""
+    for seed in (1, 3):
+        A = tokens(seed, 1, Q=np.array([[Q]])).observables["attention"][1]
+        yield Measurement(f"seed {seed}: least of the rows' largest attention", A.max(axis=1).min(), 1.0, 1e-6)
+        yield Measurement(f"seed {seed}: rank", np.linalg.matrix_rank(A, tol=1e-6), 2, 0.0, "<=")
+
+
+LIMITS = (
+    Claim(
+        "particles.polytope",
+        Source(PAPER, "Section 3", "V = I"),
+        "particles.rescaled, twenty tokens in the plane, Q^T K = I and -I, to t = 10, two draws",
+        ("particles.rescaled",),
+        Statement(
+            "rescaled tokens end on the boundary of a convex polytope with an inside",
+            lambda: polytope(1.0),
+            Verdict.HOLDS_WHEN,
+            "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most",
+            when="Q^T K is positive",
+            otherwise=lambda: polytope(-1.0),
+        ),
+    ),
+    Claim(
+        "particles.hyperplanes",
+        Source(PAPER, "Section 4", "V with a simple, positive largest eigenvalue lambda; that two of three planes are left is ours"),
+        "particles.rescaled, twenty tokens in space, a V with eigenvalues 1.168 and .166 +- .255i, and V = I, to t = 10, two draws",
+        ("particles.rescaled",),
+        Statement(
+            "rescaled tokens end on at most three parallel hyperplanes: those of the largest and the least component, and through 0",
+            lambda: hyperplanes(SIMPLE),
+            Verdict.HOLDS_WHEN,
+            "ten times exp(-lambda t): attention is soft for a time of 2 / lambda at first; the relative tolerance of the run",
+            when="the largest eigenvalue of V is simple",
+            otherwise=lambda: hyperplanes(np.eye(3)),
+        ),
+    ),
+    Claim(
+        "particles.boolean",
+        Source(PAPER, "Section 2", "d = 1"),
+        "particles.rescaled, twenty numbers of both signs, V = K = 1, Q = 1 and -1, to t = 10, two draws",
+        ("particles.rescaled",),
+        Statement(
+            "attention becomes a matrix of ones and zeros of rank 1 or 2",
+            lambda: boolean(1.0),
+            Verdict.HOLDS_WHEN,
+            "exp(-exp(t)) of soft attention, below rounding",
+            when="queries and keys have one sign",
+            otherwise=lambda: boolean(-1.0),
+        ),
+    ),
+)
