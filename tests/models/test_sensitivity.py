@@ -67,6 +67,7 @@ STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)
 """Parameters that the test below does not move: they set the start alone, are tables, 0, or probabilities."""
 
 
+@cache
 def names_of(name: str) -> list[str]:
     system = load_model(name)
     still = STILL.get(name, ())
