@@ -115,7 +115,10 @@ def join_products(program: Program) -> Program:
     r0[s, i, j] = sum_k Z[s, i, k] * U[s, k, j], r1[i, j] = sum_s r0[s, i, j]  ->  r1[i, j] = sum_(k, s) Z[s, i, k] * U[s, k, j]
     """
     statements = {s.name: s for s in program.statements()}
-    readers = {name: [t for t in statements.values() if name in t.reads()] for name in statements}
+    readers: dict[str, list[Statement]] = {name: [] for name in statements}
+    for t in statements.values():
+        for name in t.reads() & readers.keys():
+            readers[name].append(t)
     changed: dict[str, tuple[Statement, ...]] = {}
     for name in statements:  # each after what it reads
         (s,) = changed.get(name, (statements[name],))
