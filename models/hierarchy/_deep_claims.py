@@ -22,8 +22,10 @@ FOUND: dict[Cell, tuple[Pair, Pair]] = {
     (50, 3, 20, 30): ((0.743, 0.632), (0.747, 0.628)),
 }
 """Classes, members, latents of both layers: NCorr of two layers at the start and at t = 6, means of three seeds of another program."""
-LATER, LOSSES = (0.931, 0.850), (3.10, 0.075, 0.0495)
-"""The same of FIRST at t = 30, and its loss at t = 0, 6 and 30."""
+LATER: dict[Cell, Pair] = {FIRST: (0.931, 0.850), (50, 3, 20, 30): (0.748, 0.627)}
+"""The same at t = 30."""
+LOSSES = (3.10, 0.075, 0.0495)
+"""The loss of FIRST at t = 0, 6 and 30."""
 THEIRS, DIGIT = 3, 5.1e-4
 
 
@@ -69,13 +71,16 @@ def wide() -> Iterable[Measurement]:
     """NCorr at the start and what it gains, losses above their least values, the largest weight."""
     for cell, (begun, ended) in FOUND.items():
         where = f"{cell[0]} classes, {cell[1]} members, {cell[2]} + {cell[3]} latents"
-        runs = [course(cell, seed, LONG if cell == FIRST and seed < 2 else SHORT) for seed in range(5 if cell == FIRST else 3)]
+        runs = [course(cell, seed, LONG if cell in LATER and seed < 2 else SHORT) for seed in range(5 if cell == FIRST else 3)]
         found = np.array([ncorr[:2] for _, ncorr, _, _ in runs])
         for s in (0, 1):
             yield beside(f"NCorr at the start, s = {s}, {where}", found[:, 0, s], begun[s])
             yield beside(f"gained to t = 6, s = {s}, {where}", found[:, 1, s] - found[:, 0, s], ended[s] - begun[s], 2 * DIGIT)
         yield deviation(f"mean gained to t = 6, {where}", (found[:, 1] - found[:, 0]).mean(axis=0), 0.0, 0.05)
         yield Measurement(f"largest |V|, {where}", max(run[3] for run in runs), 2.0, 0.0, "<=")
+        gained = [ncorr[2] - ncorr[1] for _, ncorr, _, _ in runs if len(ncorr) > 2]
+        if gained:
+            yield deviation(f"NCorr gained from t = 6 to 30, {where}", np.mean(gained, axis=0), np.subtract(LATER[cell], ended), 0.01)
         if cell != FIRST:
             continue
         above = [loss - floor for loss, _, floor, _ in runs]
@@ -87,8 +92,6 @@ def wide() -> Iterable[Measurement]:
         yield Measurement(
             "the same at t = 30", float(np.mean(late)), LOSSES[2] - least, float(4 * np.std([a[1] for a in above], ddof=1) / 5)
         )
-        gained = np.array([ncorr[2] - ncorr[1] for _, ncorr, _, _ in runs if len(ncorr) > 2])
-        yield deviation("NCorr gained from t = 6 to 30", gained.mean(axis=0), np.subtract(LATER, ended), 0.01)
 
 
 DEEP = (
@@ -97,7 +100,7 @@ DEEP = (
         Source(
             PAPER, "Section 5 and Table 1", "three layers of nodes on the hierarchies of the table; the numbers by an independent program"
         ),
-        "descent on hierarchy.multilayer:THREE by steps of .02, width 400, eleven hierarchies to t = 6, two of them to t = 30",
+        "descent on hierarchy.multilayer:THREE by steps of .02, width 400, eleven hierarchies to t = 6, four of them to t = 30",
         ("hierarchy.multilayer",),
         printed=Statement(
             "from weights of order 1 the loss falls to its least value, .075 at t = 6 and .0495 at t = 30, and latents are found no better",
