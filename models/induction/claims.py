@@ -140,6 +140,7 @@ CLAIMS = (
         "induction.stages:MATRIX beside all 360 sequences of four of six tokens",
         ("induction.stages",),
         Statement("from P, W_2, W_3 of three directions the flow stays on them", reduction, Verdict.HOLDS, "steps of 1e-4 and 1e-5"),
+        slow=True,
     ),
     Claim(
         "induction.whole_flow",

@@ -108,6 +108,7 @@ STEPPED = (
             Verdict.HOLDS,
             "rounding of logits of order 1, over a drift of 1e-4 and more; a tenth of the ratio for the next order in h",
         ),
+        slow=True,
     ),
     Claim(
         "joma.overlaps",

@@ -228,5 +228,6 @@ RANGE = (
             Verdict.HOLDS,
             "half a unit of the last digit",
         ),
+        slow=True,
     ),
 )
