@@ -21,7 +21,7 @@ from odesim.reference.transformer.architecture import Architecture
 from odesim.reference.transformer.memory import transformer_memory
 from odesim.reference.transformer.model import Transformer
 
-TEST_SEQUENCES = 128
+TEST_SEQUENCES, RECALLED = 128, 64  # sequences of the test; the first tokens, of which memories are read
 
 
 def head_scores(first: Array, second: Array, answer: Array) -> Array:
@@ -38,8 +38,28 @@ def head_scores(first: Array, second: Array, answer: Array) -> Array:
     return xp.stack([to_previous.max(axis=1), to_answer.max(axis=1)], axis=1)
 
 
+def memories(params: Params) -> Array:
+    """The shares (R, 3) of what three memories recall, all heads together, from what the weights of two layers take tokens and places to.
+
+    W_O^2: the token that layer 2 writes for a token it attends to, itself. W_K^2: the key of layer 2 that a query fits best, among those
+    of what layer 1 moves from a token: its own. W_K^1: the place before each place of the context, by positions alone. Of the first
+    RECALLED tokens, so that a large vocabulary takes no more memory than its outputs.
+    """
+    E, P = params["embedding"], params["position"]
+    xp = array_namespace(E)
+    first, second = ({name: params[f"layer{i}.{name}"] for name in ("query", "key", "value", "projection")} for i in range(2))
+    asked = E[:, :RECALLED]
+    copied = asked @ second["value"] @ second["projection"] @ params["head"]  # (R, token, output)
+    fits = (asked @ second["query"]) @ (E @ first["value"] @ first["projection"] @ second["key"]).swapaxes(1, 2)
+    places = (P @ first["query"]) @ (P @ first["key"]).swapaxes(1, 2)
+    T, same = P.shape[1], xp.arange(asked.shape[1])
+    places = xp.where(xp.arange(T)[:, None] >= xp.arange(T), places, -xp.inf)[:, 1:-1]
+    right = (copied.argmax(axis=2) == same, fits.argmax(axis=2) == same, places.argmax(axis=2) == xp.arange(T - 2))
+    return xp.stack([r.astype(E.dtype).mean(axis=1) for r in right], axis=1)
+
+
 def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
-    """heads, accuracy and loss_test, of the test sequences."""
+    """heads, accuracy and loss_test, of the test sequences; memories, of the weights."""
     tokens = {name: test[name] for name in ("tokens", "targets")}
 
     def heads(params: Params) -> Array:
@@ -56,6 +76,7 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
     return (
         Observable("heads", heads, ("head",), "attention of layer 1 to the previous token, of layer 2 to the answer"),
         Observable("accuracy", accuracy, (), "of test sequences"),
+        Observable("memories", memories, ("memory",), "what W_O of layer 2, W_K of layer 2 and W_K of layer 1 recall", costly=True),
         Observable("loss_test", lambda params: model.loss_of(params, tokens), (), "loss of sequences that are not trained on", costly=True),
     )
 
@@ -119,7 +140,7 @@ class Induction:
             optimizer=of_settings(values, network.groups),
             steps=1000,
             vocabulary=V,
-            labels={"head": ("previous token", "answer")},
+            labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
         )
 
 

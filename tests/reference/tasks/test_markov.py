@@ -232,3 +232,16 @@ def test_from_simple_to_complex() -> None:
         others = np.delete(first, 1)
         assert first[1] > others.mean() + 4 * others.std() and first[1] > second[1]
         assert abs(run.final["loss_test"][r] - exact[r, 2]) < abs(run.final["loss_test"][r] - exact[r, 1])
+
+
+@pytest.mark.slow
+def test_three_states_are_learned_in_the_same_stages() -> None:
+    """k = 3: uniform, unigram, bigram; the loss is within 5 % of unigram's where that is first the nearest, of bigram's at the end."""
+    settings = {"k": 3, "width": 24, "cosine": 700}
+    run = odesim.train("markov", settings=settings, steps=700, save=71, dtype="float32", observe=("loss_test", "KL"))
+    lines = TASK.make(DEFAULTS | settings, seeds=(0,)).exact["strategy_losses"][0]
+    nearest, loss = run.observables["KL"][0].argmin(axis=1), run.observables["loss_test"][0]
+    first = [int(np.flatnonzero(nearest == strategy)[0]) for strategy in range(3)]
+    assert first == sorted(first) and np.all(nearest[-10:] == 2)
+    assert loss[0] == pytest.approx(log(3), rel=0.02)
+    assert loss[first[1]] == pytest.approx(lines[1], rel=0.05) and loss[-1] == pytest.approx(lines[2], rel=0.05)
