@@ -117,9 +117,8 @@ class Conditions:
             return np.empty(0)
         low, high = sorted(((self.t0 - first) / period, (self.t1 - first) / period))
         if high - low > MOST_TIMES:
-            raise SolveError(
-                f"a condition changes, or an event happens, {high - low:.3g} times between {self.t0:g} and {self.t1:g}: at most {MOST_TIMES}"
-            )
+            often = f"{high - low:.3g} times between {self.t0:g} and {self.t1:g}: at most {MOST_TIMES}"
+            raise SolveError(f"a condition changes, or an event happens, {often}")
         return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 1) * period)
 
     def _increasing(self, parts: Sequence[Array]) -> Array:
