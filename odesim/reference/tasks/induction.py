@@ -52,9 +52,10 @@ def memories(params: Params) -> Array:
     copied = asked @ second["value"] @ second["projection"] @ params["head"]  # (R, token, output)
     fits = (asked @ second["query"]) @ (E @ first["value"] @ first["projection"] @ second["key"]).swapaxes(1, 2)
     places = (P @ first["query"]) @ (P @ first["key"]).swapaxes(1, 2)
-    T, same = P.shape[1], xp.arange(asked.shape[1])
+    T = P.shape[1]
     places = xp.where(xp.arange(T)[:, None] >= xp.arange(T), places, -xp.inf)[:, 1:-1]
-    right = (copied.argmax(axis=2) == same, fits.argmax(axis=2) == same, places.argmax(axis=2) == xp.arange(T - 2))
+    diagonals = ((scores[:, xp.arange(scores.shape[1]), xp.arange(scores.shape[1])], scores) for scores in (copied, fits, places))
+    right = (own >= scores.max(axis=2) for own, scores in diagonals)
     return xp.stack([r.astype(E.dtype).mean(axis=1) for r in right], axis=1)
 
 
