@@ -248,7 +248,7 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
 
     Axes before the last two number many matrices: inverse(A[n, i, j], (n, N), (i, K), (j, K)). It is computed by elimination with partial
     pivoting, at a cost of K^3, and has derivatives. No entry of the inverse of a singular matrix is finite, so that a run ends there,
-    nor of one that is singular to rounding: with a condition above 3.5e13 (6.5e4 in single precision), whatever the units of rows and
+    nor of one that is singular to rounding: with a condition above 3.5e13 (6.5e4 in single precision), in good units of rows and
     columns.
     """
     wrong = [x for x in axes if not (isinstance(x, tuple) and len(x) == 2 and is_index(x[0]))]

@@ -1,8 +1,8 @@
 """Inverses of small matrices by elimination with partial pivoting, without LAPACK: the same bits on every machine.
 
 An inverse X of A that rounding leaves fewer than about two digits is none. Its digits are lost where the condition
-max_i (|X| |A| d)_i / d_i, with d_i = max_j |X[i, j]|, comes near 1 over the rounding unit: a number that the scales of rows and columns do
-not change (Higham, Accuracy and Stability of Numerical Algorithms, section 14.1).
+max_i (|X| |A| d)_i / d_i, with d_i = max_j |X[i, j]|, comes near 1 over the rounding unit: a number that the scales of columns do
+not change, and those of rows little (Higham, Accuracy and Stability of Numerical Algorithms, section 14.1).
 """
 
 from typing import Any
