@@ -149,7 +149,7 @@ ROWS = System(
 
 @pytest.mark.parametrize("how", ["numpy", "numba", "lanes", "float32"])
 def test_an_inverse_without_digits_is_none(how: str) -> None:
-    """Singular but for rounding: no number. Hard ones that elimination solves: to 1e-13 of exact inverses (1e-4 in float32), some 500 roundings."""
+    """Singular but for rounding: no number. Hard ones that elimination solves: to some 500 roundings of exact inverses."""
     options: dict[str, Any] = {"method": "euler", "step": 1.0, "span": (0, 1)}
     options |= {"backend": "numpy"} if how == "numpy" else {"dtype": "float32"} if how == "float32" else {}
     some = {"Hilbert": KEPT["Hilbert"], "a small ridge": GRAM @ GRAM.T + 1e-8 * np.eye(3)}  # lost in single precision alone
