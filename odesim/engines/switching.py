@@ -11,12 +11,13 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.batch_formulas import member_values, own_names_read
 from odesim.errors import SolveError
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import make_extent
 from odesim.solve.switched import HELP
-from odesim.symbolic.crossings import Times
+from odesim.symbolic.crossings import AnyTimes, Zeros
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
@@ -86,7 +87,7 @@ class Conditions:
         every = [s.as_written for s in self.on_time]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
-            every += [x for t in part.times or () for x in (t.first, t.period) if x is not None]
+            every += [x for at in part.times or () for x in at.expressions]
         return names & frozenset[str]().union(*(names_read(e) for e in every))
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
@@ -101,8 +102,12 @@ class Conditions:
                     found[i].append(rows[i if len(rows) > 1 else 0])
         return [self._increasing([*parts, np.array(self.stop_at, float)]) for parts in found]
 
-    def _rows(self, times: Times, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
+    def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
         """The times of each member, or one row for all."""
+        if isinstance(times, Zeros):
+            form = form_of(times.function)
+            found = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
+            return isolated_rows(form, found, len(axes), (self.t0, self.t1))
         first = values(times.first, axes, self.sizes, self.shared, own)
         first = first.reshape(len(first), -1)
         if times.period is None:

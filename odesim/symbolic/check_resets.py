@@ -8,7 +8,7 @@ from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.errors import SpecError, no_such, value_text
 from odesim.symbolic.check_types import element_text
-from odesim.symbolic.crossings import UnknownTimesError, zero_times
+from odesim.symbolic.crossings import KNOWN, UnknownTimesError, zero_times
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, time
@@ -70,10 +70,7 @@ def _check_times(s: Definition, event: Event, where: str) -> None:
     try:
         zero_times(event.expr)
     except UnknownTimesError:
-        raise SpecError(
-            f"{where}: the times at which {event.expr} passes 0 cannot be computed: known are functions affine in t, their remainders and "
-            "whole parts, one sin, cos, exp, log, tanh or power of such, and t^2; write it in these"
-        ) from None
+        raise SpecError(f"{where}: the times at which {event.expr} passes 0 cannot be computed: {KNOWN}") from None
 
 
 def on_time(s: Definition, e: sp.Expr) -> bool:

@@ -1,18 +1,23 @@
-"""Times at which a condition on time changes, as formulas in parameters: single times and periodic ones.
+"""Times at which a condition on time changes: formulas in parameters, single or periodic, or else the zeros of a function of time.
 
 t < a[i]  ->  a[i];    Mod(t, q) < w  ->  k q and w + k q;    |t - a| < w  ->  a + w, a - w. Times at which nothing changes do no harm.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 from sympy import Expr
 
+from odesim.base.intervals import FUNCTIONS
 from odesim.symbolic.expr import time
+from odesim.symbolic.reductions import SumOver
 
 KINKS = (sp.Abs, sp.Max, sp.Min)
 JUMPS = (sp.sign, sp.Heaviside)
+KNOWN = f"write it with sums, products and powers, remainders, and {', '.join(sorted(FUNCTIONS))} of the time"
+"""What the times can be computed of."""
 
 
 class UnknownTimesError(Exception):
@@ -26,8 +31,66 @@ class Times:
     first: Expr
     period: Expr | None = None
 
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """What the times are computed from."""
+        return (self.first,) if self.period is None else (self.first, self.period)
 
-def zero_times(g: Expr) -> list[Times]:
+    def renamed(self, moved: Mapping[Any, Any]) -> "Times":
+        """The same with other names of indices."""
+        return Times(self.first.xreplace(moved), None if self.period is None else self.period.xreplace(moved))
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """The times at which `function` is 0 or jumps across it, for which no formula is known: interval arithmetic isolates them."""
+
+    function: Expr
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """What the times are computed from."""
+        return (self.function,)
+
+    def renamed(self, moved: Mapping[Any, Any]) -> "Zeros":
+        """The same with other names of indices."""
+        return Zeros(self.function.xreplace(moved))
+
+
+AnyTimes = Times | Zeros
+
+
+def isolated(g: Expr) -> Zeros:
+    """The times at which g is 0, to be isolated. Raises UnknownTimesError where its ranges are not known."""
+    if not has_ranges(g):
+        raise UnknownTimesError
+    return Zeros(g)
+
+
+def has_ranges(e: Expr, *, summed: bool = False) -> bool:
+    """Whether interval arithmetic knows the ranges of e over a span of time; summed: within a sum."""
+    if not e.has(time) or e == time:
+        return True
+    if isinstance(e, SumOver):
+        whole = all(n.is_positive for n in e.limits[0][2].free_symbols)  # up to a size, not up to an index
+        plain = not summed and len(e.limits) == 1 and whole and not floors_of(e)
+        return plain and has_ranges(e.function, summed=True)
+    known = e.is_Add or e.is_Mul or e.is_Pow or type(e).__name__ in FUNCTIONS
+    return known and all(has_ranges(a, summed=summed) for a in e.args)
+
+
+def floors_of(e: Expr) -> list[Expr]:
+    """The whole parts in e that change with time."""
+    return sorted((a for a in e.atoms(sp.floor) if a.has(time)), key=str)
+
+
+def with_levels(e: Expr) -> tuple[Expr, dict[Expr, Expr]]:
+    """e with a symbol for each whole part that changes with time, and {whole part: its symbol}."""
+    levels = {a: sp.Dummy("level", integer=True) for a in floors_of(e)}
+    return e.xreplace(levels), levels
+
+
+def zero_times(g: Expr) -> list[AnyTimes]:
     """All times at which g may change its sign, and perhaps others. Raises UnknownTimesError."""
     g = without_remainders(g)
     if not g.has(time):
@@ -41,9 +104,9 @@ def zero_times(g: Expr) -> list[Times]:
     return times
 
 
-def break_times(e: Expr) -> list[Times]:
+def break_times(e: Expr) -> list[AnyTimes]:
     """All times at which an expression in time jumps or has a kink, and perhaps others. Raises UnknownTimesError."""
-    times: list[Times] = []
+    times: list[AnyTimes] = []
     for part in sp.postorder_traversal(without_remainders(e)):
         if not part.has(time):
             continue
@@ -58,11 +121,14 @@ def break_times(e: Expr) -> list[Times]:
     return times
 
 
-def whole_number_times(u: Expr) -> list[Times]:
+def whole_number_times(u: Expr) -> list[AnyTimes]:
     """The times at which u is a whole number. Raises UnknownTimesError."""
-    if not u.has(time) or all(a.has(sp.floor) for a in _with_time(u)):
+    if not with_levels(u)[0].has(time):
         return []  # a floor within a floor: the inner one gives all times
-    slope, start = affine_coefficients(u)
+    try:
+        slope, start = affine_coefficients(u)
+    except UnknownTimesError:
+        return [isolated(sp.sin(sp.pi * u))]
     return [Times(-start / slope, 1 / slope)]
 
 
@@ -100,16 +166,22 @@ def _branches(e: Expr) -> Iterator[Expr]:
         yield from e.args
 
 
-def _smooth_zeros(g: Expr) -> list[Times]:
+def _smooth_zeros(g: Expr) -> list[AnyTimes]:
     """Times of the zeros of an expression whose only jumps are floors."""
-    floors = sorted((a for a in g.atoms(sp.floor) if a.has(time)), key=str)
+    floors = floors_of(g)
     times = [t for a in floors for t in whole_number_times(a.args[0])]
-    if not floors:
-        return _solve(g, sp.S.Zero)
-    levels = {a: sp.Dummy("level", integer=True) for a in floors}
-    flat = sp.expand(g.xreplace(levels))
+    try:
+        return [*times, *(_between_floors(g) if floors else _solve(g, sp.S.Zero))]
+    except UnknownTimesError:
+        return [*times, isolated(g)]
+
+
+def _between_floors(g: Expr) -> list[AnyTimes]:
+    """Times of the zeros between the jumps of floors, of an expression affine in time and in one floor. Raises UnknownTimesError."""
+    flat, levels = with_levels(g)
+    flat = sp.expand(flat)
     if not flat.has(time):
-        return times
+        return []
     slope, start = affine_coefficients(flat)
     left = [level for level in levels.values() if flat.has(level)]
     if len(left) != 1 or slope.has(left[0]):
@@ -118,10 +190,10 @@ def _smooth_zeros(g: Expr) -> list[Times]:
     if step.has(left[0]):
         raise UnknownTimesError
     first = -start.xreplace({left[0]: sp.S.Zero}) / slope
-    return [*times, Times(first, None if step == 0 else -step / slope)]
+    return [Times(first, None if step == 0 else -step / slope)]
 
 
-def _solve(e: Expr, target: Expr) -> list[Times]:
+def _solve(e: Expr, target: Expr) -> list[AnyTimes]:
     """The times at which e equals target, by inverting one function after another. Raises UnknownTimesError."""
     try:
         slope, start = affine_coefficients(e)
@@ -158,7 +230,7 @@ def _solve(e: Expr, target: Expr) -> list[Times]:
     raise UnknownTimesError
 
 
-def _quadratic(e: Expr, target: Expr) -> list[Times]:
+def _quadratic(e: Expr, target: Expr) -> list[AnyTimes]:
     """The zeros of e - target = a t^2 + b t + c, without loss of digits where b^2 is far above 4 a c. Raises UnknownTimesError."""
     a = sp.expand(e.diff(time, 2)) / 2
     if a.has(time) or a == 0:

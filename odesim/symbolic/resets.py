@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import Expr, Symbol
 
 from odesim.symbolic.check_resets import on_time
-from odesim.symbolic.crossings import Times, UnknownTimesError, without_remainders, zero_times
+from odesim.symbolic.crossings import AnyTimes, UnknownTimesError, Zeros, without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
@@ -42,7 +42,7 @@ class Watched:
     extents: tuple[Any, ...]
     side: str = ""
     until: str = ""
-    times: tuple[Times, ...] | None = None
+    times: tuple[AnyTimes, ...] | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -80,8 +80,8 @@ def watched_events(system: System) -> tuple[Watched, ...]:
     return tuple(found)
 
 
-def known_times(system: System, event: Event) -> tuple[Times, ...] | None:
-    """The times of an event on the time alone that sets states or happens more than once; None for others, and where no formula is known.
+def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
+    """The times of an event on the time alone that sets states or may happen more than once; None for others, and where they are unknown.
 
     Steps of any length find the only zero of a function by its sign at their ends, and both zeros of a parabola by its dip.
     """
@@ -91,7 +91,7 @@ def known_times(system: System, event: Event) -> tuple[Times, ...] | None:
         times = tuple(zero_times(event.expr))
     except UnknownTimesError:
         return None
-    many = len(times) > (2 if event.expr.is_polynomial(time) else 1) or any(t.period is not None for t in times)
+    many = len(times) > (2 if event.expr.is_polynomial(time) else 1) or any(isinstance(at, Zeros) or at.period is not None for at in times)
     return times if event.resets or many else None
 
 

@@ -15,7 +15,7 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.errors import SpecError
 from odesim.symbolic.continuity import may_jump
-from odesim.symbolic.crossings import Times, UnknownTimesError, break_times, whole_number_times, without_remainders, zero_times
+from odesim.symbolic.crossings import KNOWN, AnyTimes, UnknownTimesError, break_times, whole_number_times, without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index, time
@@ -54,7 +54,7 @@ class Switch:
     smooth: Expr
     indices: tuple[Symbol, ...]
     extents: tuple[Any, ...]
-    times: tuple[Times, ...] | None
+    times: tuple[AnyTimes, ...] | None
     text: str
 
     @property
@@ -73,7 +73,7 @@ class Kink:
 
     indices: tuple[Symbol, ...]
     extents: tuple[Any, ...]
-    times: tuple[Times, ...]
+    times: tuple[AnyTimes, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ class _SwitchRewriter:
             name = self._name()
             indices = [index(f"{name}_i{n}")[0] for n in range(len(own))]
             moved = dict(zip(own, indices, strict=True))
-            found = [Times(*(x if x is None else x.xreplace(moved) for x in (t.first, t.period))) for t in times or ()]
+            found = [at.renamed(moved) for at in times or ()]
             s = Switch(
                 name,
                 kind,
@@ -273,14 +273,11 @@ class _SwitchRewriter:
         self._taken.add(name)
         return name
 
-    def _times(self, kind: str, g: Expr, text: str) -> list[Times]:
+    def _times(self, kind: str, g: Expr, text: str) -> list[AnyTimes]:
         try:
             return whole_number_times(without_remainders(g)) if kind == "level" else zero_times(g)
         except UnknownTimesError:
-            raise SpecError(
-                f"{self.system.name}: the times at which {text} changes cannot be computed: known are conditions affine in t, their "
-                "remainders and whole parts, one sin, cos, exp, log, tanh or power of such, and t^2; write the condition in these"
-            ) from None
+            raise SpecError(f"{self.system.name}: the times at which {text} changes cannot be computed: {KNOWN}") from None
 
     def _jump(self, kind: str, g: Expr) -> bool:
         """Whether the right-hand side of a state itself jumps where g changes its sign."""

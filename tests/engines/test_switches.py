@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Sum, exp, floor, oo, sign, sin, symbols
 
 import odesim
@@ -51,6 +52,13 @@ def train(q: float, w: float) -> Any:
     return np.stack([k, k + w], 1)
 
 
+def positive(g: Callable[[Any], Any]) -> list[tuple[float, float]]:
+    """The intervals in which g > 0, its zeros from a fine grid."""
+    grid = np.linspace(0, END, 20001)
+    changes = [brentq(g, grid[k], grid[k + 1], xtol=1e-14) for k in np.flatnonzero(np.diff(np.sign(g(grid))))]
+    return [part for part in pairwise([0.0, *changes, END]) if g(sum(part) / 2) > 0]
+
+
 Pulses = Callable[..., Any]
 # condition, parameters, the intervals in which it holds as a function of these
 ON_TIME: dict[str, tuple[Any, dict[Any, float], Pulses]] = {
@@ -66,6 +74,9 @@ ON_TIME: dict[str, tuple[Any, dict[Any, float], Pulses]] = {
     "quadratic": (t * (t - a) < w, {a: 3.0, w: 5.0}, lambda a, w: [(0, (a + np.sqrt(a * a + 4 * w)) / 2)]),
     "decay": (exp(-t / w) > a, {a: 0.3, w: 4.0}, lambda a, w: [(0, -w * np.log(a))]),
     "largest": (Max(t, a) < w, {a: 1.0, w: 4.2}, lambda a, w: [(0, w)]),
+    "fifth power": (t**5 < a + t, {a: 1.0}, lambda a: positive(lambda t: a + t - t**5)),
+    "beats": (sin(20 * t) + t * w > a, {a: 1.0, w: 0.3}, lambda a, w: positive(lambda t: np.sin(20 * t) + t * w - a)),
+    "levels": (Mod(floor(t**2 * w), 2) < 1, {w: 0.473}, lambda w: positive(lambda t: 1 - 2 * np.mod(np.floor(t**2 * w), 2))),
     "not": (~((t < a) | (t > w)), {a: 6.0, w: 9.5}, lambda a, w: [(a, w)]),
 }
 
@@ -286,10 +297,10 @@ def test_random_pieces(seed: int) -> None:
         assert [float(run.final[name]) for name in ("x", "v")] == pytest.approx(state, abs=3e-7)
 
 
-def test_times_without_a_formula_are_refused() -> None:
-    """A condition on time whose changes nobody can compute is one sentence, not a pulse that may be missed."""
-    with pytest.raises(SpecError, match=r"switched: the times at which t\*\*5 < a \+ t changes cannot be computed"):
-        odesim.integrate(system(on(t**5 < t + a), {a: 1.0}), backend="numpy")
+def test_times_of_which_nothing_is_known_are_refused() -> None:
+    """A condition on time whose changes cannot be isolated is one sentence, not a pulse that may be missed."""
+    with pytest.raises(SpecError, match=r"switched: the times at which a > besseli\(0, t\) changes cannot be computed: write it with sums"):
+        odesim.integrate(system(on(sp.besseli(0, t) < a), {a: 2.0}), backend="numpy")
 
 
 def test_stop_at() -> None:

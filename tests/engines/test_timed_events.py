@@ -1,18 +1,20 @@
 """Events on the time alone, without resets: every zero is found, however long the steps are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import sympy as sp
-from sympy import Abs, Interval, Max, Mod, Symbol, cos, exp, floor, oo, pi, sin
+from scipy.optimize import brentq
+from sympy import Abs, Float, Interval, Max, Mod, Sum, Symbol, cos, exp, floor, log, oo, pi, sin, sqrt, tan, tanh
 
 import odesim
-from odesim.errors import SpecError
-from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
+from odesim.errors import SolveError, SpecError
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 
-(i,), (N,) = index("i"), sizes("N")
+(i, j), (N, M) = index("i j"), sizes("N M")
 REALS = Interval(-oo, oo)
 x = Symbol("x", real=True)
 T = IndexedBase("T", shape=(N,))
@@ -23,6 +25,14 @@ def multiples(step: float, first: float = 0.0) -> list[float]:
     """first + k step within the span, its start left out."""
     every = first + np.arange(np.ceil(-first / step), END / step + 1) * step
     return every[(every > 1e-9) & (every <= END + 1e-9)].tolist()
+
+
+def zeros(g: Callable[[Any], Any], *poles: float) -> list[float]:
+    """The zeros of g from a fine grid, and its poles."""
+    grid = np.linspace(1e-7, END + 1e-7, 200001)
+    return sorted(
+        [*poles, *(brentq(g, grid[k], grid[k + 1], xtol=1e-15) for k in np.flatnonzero(np.diff(np.sign(g(grid)))) if abs(g(grid[k])) < 9)]
+    )
 
 
 TABLE: dict[str, tuple[Any, int, list[float]]] = {
@@ -37,6 +47,14 @@ TABLE: dict[str, tuple[Any, int, list[float]]] = {
     "bell": (exp(-(((t - 5) * 10**4) ** 2)) - sp.Rational(1, 2), 0, [5 - 1e-4 * np.sqrt(np.log(2)), 5 + 1e-4 * np.sqrt(np.log(2))]),
     "pairs": ((t - 2) * (t - 2.001) * (t - 2.004) * (t - 2.005), 0, [2, 2.001, 2.004, 2.005]),
     "largest": (Max(sin(pi * t), sp.Rational(-1, 2)) * (t - 20), -1, multiples(2.0)),
+    "beats": (sin(40 * t) + t / 20 - Float("0.3"), 0, zeros(lambda t: np.sin(40 * t) + t / 20 - 0.3)),
+    "chirp": (sin(exp(t / 2)), 0, [2 * np.log(k * np.pi) for k in range(1, 48)]),
+    "chirp up": (sin(exp(t / 2)), 1, [2 * np.log(k * np.pi) for k in range(2, 48, 2)]),
+    "poles": (tan(t) - Float("0.5"), 0, zeros(lambda t: np.tan(t) - 0.5, np.pi / 2, 3 * np.pi / 2, 5 * np.pi / 2)),
+    "tangent": ((t - 5) ** 4 * (t - 7) ** 3, 0, [7.0]),
+    "root": (sqrt(t) - 2 * tanh(t - 1), 0, zeros(lambda t: np.sqrt(t) - 2 * np.tanh(t - 1))),
+    "later defined": (log(t - 2) * cos(9 * t), 0, zeros(lambda t: np.where(t > 2, np.log(np.maximum(t - 2, 1e-9)) * np.cos(9 * t), -1.0))),
+    "jumps": (sin(floor(2 * t) * t) - Float("0.2"), 0, zeros(lambda t: np.sin(np.floor(2 * t) * t) - 0.2)),
     "whole part": (floor(3 * t) - sp.Rational(7, 2), 1, [4 / 3]),
 }
 RUNS: dict[str, dict[str, Any]] = {
@@ -54,8 +72,8 @@ def times_of(run: Any, name: str) -> list[float]:
 
 def model(events: Any, **more: Any) -> System:
     """x' = 1, which every method integrates in few long steps."""
-    options: dict[str, Any] = {"axes": {}, "params": (), "span": (0.0, END), **more}
-    return System(name="own", source=Source("own", "test"), equations={x: 1}, initial={x: 0}, events=tuple(events), **options)
+    options: dict[str, Any] = {"axes": {}, "params": (), "span": (0.0, END), "equations": {x: 1}, "initial": {x: 0}, **more}
+    return System(name="own", source=Source("own", "test"), events=tuple(events), **options)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -88,6 +106,44 @@ def test_components_and_members() -> None:
         np.testing.assert_allclose(times_of(one, "beat"), [time for time, _ in due], rtol=1e-12)
         assert run.beat_count[k] == len(due)
         np.testing.assert_array_equal(run.beat_t[k, : min(8, len(due))], times_of(one, "beat")[:8])
+
+
+def test_isolated_ones_of_components_and_members() -> None:
+    """A sum over modes with amplitudes and frequencies of its own for each component: zeros of a fine grid; resets count them."""
+    w, amplitude = IndexedBase("w", shape=(N, M)), IndexedBase("amplitude", shape=(M,))
+    n = IndexedBase("n", shape=(N,))
+    g = over(Sum, amplitude[j] * cos(w[i, j] * t + j), (j, M)) - t / 20
+    every = model(
+        [Event("beat", g, 0, resets={n[i]: n[i] + 1}), Event("down", g, -1)],
+        axes={i: N, j: M},
+        equations={n[i]: 0},
+        initial={n[i]: 0},
+        params=(Param(w, 1.0, REALS, "frequencies"), Param(amplitude, 1.0, REALS, "amplitudes")),
+        sizes={N: 2, M: 3},
+    )
+    waves = np.array([[[3.0, 20.1, 7.2], [1.0, 2.3, 5.0]], [[31.0, 2.0, 0.4], [0.0, 9.0, 11.0]]])
+    run = odesim.ensemble(every, params={"w": waves, "amplitude": [1.0, 0.7, 0.4]}, save=3)
+    for k, rows in enumerate(waves):
+        one = odesim.integrate(every, params={"w": rows, "amplitude": [1.0, 0.7, 0.4]}, save=2)
+        for place, row in enumerate(rows):
+
+            def wave(t: Any, row: Any = row) -> Any:
+                return np.cos(np.multiply.outer(t, row) + np.arange(3)) @ np.array([1.0, 0.7, 0.4]) - t / 20
+
+            due = zeros(wave)
+            found = [e["t"] for e in one.events["beat"] if e["index"] == (place,)]
+            np.testing.assert_allclose(found, due, rtol=1e-11)
+            assert one.final["n"][place] == run.n.isel(time=-1)[k, place] == len(due)
+        assert run.down_count[k] == len(one.events["down"])
+
+
+@pytest.mark.parametrize("e", [sin(1 / t), sin(t) ** 2 + cos(t + Float("1e-17")) ** 2 - 1])
+def test_too_many_are_refused(e: Any) -> None:
+    """Zeros that pile up, and a function that is 0 but for rounding."""
+    with pytest.raises(
+        SolveError, match=r"cannot be told apart near t = .*: end the span before it, or write the condition with fewer zeros"
+    ):
+        odesim.integrate(model([Event("many", e)]), backend="numpy")
 
 
 def test_sensitivities() -> None:
