@@ -71,7 +71,7 @@ class CompiledLaws:
         entries += [TableEntry("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
         entries += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
         functions = CFunctions(tuple(entries), numbers, kernel.nests.scratch_blocks, self.dtype)
-        body = f"{kernel.definition()}\n\n\n{functions.events(kernel)}"
+        body = f"{kernel.definitions()}\n\n\n{functions.events(kernel)}"
         head = head_text(system, body, self.dtype, self.strict)
         return ModuleText(f"{head}\n\n\n{body}\n", tuple(entries), numbers, kernel.nests.scratch_blocks, 0, True)
 

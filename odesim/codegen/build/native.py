@@ -27,6 +27,8 @@ _NO_OWNER = "\n".join(
 )
 # without a lock, one of two threads that load the same code would drop its copy while the other still calls it
 _LOADING = threading.RLock()
+SEPARATE = "separate_pass"
+"""A part of the names of functions that are never inlined."""
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
 
 
@@ -107,6 +109,8 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
     for function in whole.functions:
         if not function.is_declaration and function.name not in wanted:
             function.linkage = "internal"
+            if SEPARATE in function.name:
+                function.add_function_attribute("noinline")
     _forget(module)
     machine = _machine()
     options = llvm.create_pipeline_tuning_options(speed_level=3)

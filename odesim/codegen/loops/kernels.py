@@ -13,6 +13,7 @@ from odesim.codegen.loops.layout import lay_out
 from odesim.codegen.loops.nests import Nests, Start
 from odesim.codegen.loops.passes import LoopPlan
 from odesim.codegen.loops.products import join_products
+from odesim.codegen.loops.separate import MANY, assigned, separate_passes
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
@@ -54,6 +55,17 @@ class Kernel:
     def definition(self) -> str:
         """The text of the function."""
         return "\n".join(["@kernel", f"def {self.name}({', '.join(self.arguments())}):", *self._views(), self.body, *self._stores()])
+
+    def definitions(self) -> str:
+        """The text of the function, where it is long with passes as functions of their own: faster to compile."""
+        passes, first = self.nests.passes, 1 if self.nests.state else 0
+        if len(passes) < MANY:
+            return self.definition()
+        views = self._views()
+        known = {*self.arguments(), *assigned(views)}
+        functions, calls = separate_passes(self.name, passes[first:], known, self._stores())
+        whole = self.definition().replace(self.body, "\n".join([*(line for p in passes[:first] for line in p), *calls]))
+        return "\n\n\n".join([*functions, whole])
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The (name, extents) of each output."""

@@ -56,7 +56,7 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     entries += [TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels)
     functions = CFunctions(tuple(entries), numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
     body = "\n\n\n".join(
-        [*(k.definition() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
+        [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
     )
     scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
     return ModuleText(

@@ -16,6 +16,9 @@ from odesim.codegen.loops.products import Product, find_product
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.program import Program, Statement
 
+UNITS = "one_, zero_ = nb.int64(1), nb.int64(0)"
+"""The line that a product's strides need."""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -51,7 +54,7 @@ class Nests:
         self._loops, self.blas = 0, blas
         self.uses_blas, self.products = False, list[tuple[Expr, ...]]()
         self.program, self.double = integers_as_real(program, set(whole)), double
-        self.lines: list[str] = []
+        self.lines, self.passes = list[str](), list[list[str]]()
         self.scratch_blocks = 1  # in use at the same time
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
         self._forms_state = self._has_products = False
@@ -61,8 +64,9 @@ class Nests:
     def emit(self) -> list[str]:
         """The lines of the kernel's body."""
         for n, group in enumerate(self.program.passes):
-            self._forms_state = bool(self.state) and n == 0
+            self._forms_state, start = bool(self.state) and n == 0, len(self.lines)
             self._pass(group)
+            self.passes.append(self.lines[start:])
         return self.lines
 
     def _put(self, depth: int, line: str) -> None:
@@ -219,7 +223,7 @@ class Nests:
 
     def _product(self, p: Product) -> None:
         if not self._has_products:
-            self._put(1, "one_, zero_ = nb.int64(1), nb.int64(0)")
+            self._put(1, UNITS)
             self._has_products = True
         for depth, i in enumerate(p.loops):
             self._put(depth + 1, f"for {i} in range({self.text(self.program.extents[i])}):")
