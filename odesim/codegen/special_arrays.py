@@ -5,7 +5,7 @@ from typing import Any
 
 from odesim.base.arrays import array_namespace
 from odesim.codegen.runtime.gamma import GAMMA_1, GAMMA_2
-from odesim.codegen.runtime.inverse import LOST
+from odesim.codegen.runtime.inverse import GROWN, LOST, SMALL
 from odesim.codegen.runtime.lambert import BRANCH, E
 
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
@@ -149,11 +149,21 @@ def _inverse(a: Any) -> Any:
             return x
         size, largest = xp.abs(x), xp.max(xp.abs(x), axis=-1)
         worst = xp.max((size @ (xp.abs(a) @ largest[..., None]))[..., 0] / largest, axis=-1)[..., None, None]
-        return xp.where(1 + 1 / (LOST * worst) > 1, x, xp.nan)
+        kept = 1 + 1 / (LOST * worst) > 1
+        return xp.where(kept & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else kept, x, xp.nan)
     except xp.linalg.LinAlgError:
         if a.ndim == 2:
             return xp.full(a.shape, xp.nan)
         return xp.stack([_inverse(one) for one in a])
+
+
+def _has_grown(xp: Any, a: Any, x: Any) -> Any:
+    """runtime.inverse.has_grown for matrices (..., K, K): (..., 1, 1)."""
+    k = xp.arange(a.shape[-1])
+    v = (xp.max(xp.abs(a), axis=-1) * (1.0 + 0.0625 * (k * k % 11)).astype(a.dtype))[..., None]
+    size = xp.abs(a) @ (xp.abs(x) @ v)
+    error = xp.abs(a @ (x @ v) - v)
+    return xp.any(size + error / GROWN > size, axis=(-2, -1), keepdims=True)
 
 
 SPECIAL: dict[str, Callable[..., Any]] = {

@@ -1,7 +1,7 @@
 """Values of conditions that are held between switches, and the times at which conditions on time change."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,13 +17,13 @@ from odesim.errors import SolveError
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import make_extent
 from odesim.solve.switched import HELP
-from odesim.symbolic.crossings import AnyTimes, Zeros
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 from odesim.symbolic.resets import Watched
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 from odesim.symbolic.system import System
+from odesim.symbolic.times import AnyTimes, Zeros, edges
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""
@@ -137,7 +137,8 @@ class Conditions:
         found = {}
         for s in self.on_time:
             g = values(s.as_written, s.axes, self.sizes, self.shared, {**own, str(time): times})
-            found[s.name] = settled(s, g).reshape(len(times), *self.shape(s))
+            held = settled(s, g) if s.kind == "level" else np.sign(g)  # where g is not defined no condition on it holds, as on a nan
+            found[s.name] = held.reshape(len(times), *self.shape(s))
         return found
 
 
@@ -205,7 +206,8 @@ class Switching:
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
             new = ahead[s.name].ravel()
             cause = first_of(levels, s)
-            for k in np.flatnonzero(new != self.modes[s.name].ravel()):
+            now = self.modes[s.name].ravel()
+            for k in np.flatnonzero((new != now) & ~(np.isnan(new) & np.isnan(now))):
                 y, moved = self._change(s, int(k), float(new[k]), t, y, cause)
                 caused[s.name] = moved
                 if s.kind == "level":
@@ -301,8 +303,9 @@ class Switching:
             return y, {}
         before, moved = self.rate(t, y), cause
         if moved is None:
-            rate = self._drift(s, t, y)[i]
-            moved = {p: self._slope(s, p, i, t, y) / -rate for p in self.pairs}
+            what = s if np.isfinite(self.modes[s.name].flat[i] + new) else self._edge(s, i, t, y)
+            rate = self._drift(what, t, y)[i]
+            moved = {p: self._slope(what, p, i, t, y) / -rate for p in self.pairs}
         self._set(s, np.array([i]), new)
         after, y = self.rate(t, y), y.copy()
         parts = self.layout.split(y)
@@ -310,6 +313,11 @@ class Switching:
             for v, twin in self.pairs[p].items():
                 parts[twin] += np.multiply.outer(before[v] - after[v], dtau).astype(y.dtype)
         return y, moved
+
+    def _edge(self, s: Switch, i: int, t: float, y: Array) -> Switch:
+        """The function that is 0 where component i of a switch's expression begins or ends to be defined, in the place of the switch."""
+        own = [replace(s, name=f"{s.name} edge {n}", smooth=u) for n, u in enumerate(edges(s.smooth))]
+        return min(own, key=lambda edge: abs(self._value(edge.smooth, edge, t, y).ravel()[i]))
 
     def _set(self, s: Switch, there: Array, value: Any) -> None:
         self.modes[s.name].ravel()[there] = value

@@ -19,10 +19,10 @@ from odesim.base import intervals
 from odesim.base.arrays import Array
 from odesim.base.intervals import Range
 from odesim.errors import SolveError
-from odesim.symbolic.crossings import with_levels
 from odesim.symbolic.derive import directional_derivative
 from odesim.symbolic.expr import time
 from odesim.symbolic.reductions import SumOver
+from odesim.symbolic.times import with_levels
 
 ORDER = 4
 """The highest derivative that is asked for its sign."""

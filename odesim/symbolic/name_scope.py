@@ -163,7 +163,7 @@ class NameScope:
                     fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
             elif isinstance(i, Neighbour):
                 self._check_neighbour(e, i, extent, extents, free, fail)
-            elif shift_of(i):
+            elif (shifted := shift_of(i)) and shifted[0].name not in self.size_names:
                 fail(self._shift_hint(e, i))
             elif isinstance(i, Indexed):
                 if not self._names_rows(i, extent):

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import Expr, Symbol
 
 from odesim.symbolic.check_resets import on_time
-from odesim.symbolic.crossings import AnyTimes, UnknownTimesError, Zeros, without_remainders, zero_times
+from odesim.symbolic.crossings import without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
@@ -23,6 +23,7 @@ from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
 from odesim.symbolic.program import names_read
 from odesim.symbolic.sensitivity import fresh_indices, shape_of, used_names
 from odesim.symbolic.system import System
+from odesim.symbolic.times import AnyTimes, UnknownTimesError, Zeros
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
 MOVED = "reset_moved"

@@ -15,7 +15,7 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.errors import SpecError
 from odesim.symbolic.continuity import may_jump
-from odesim.symbolic.crossings import KNOWN, AnyTimes, UnknownTimesError, break_times, whole_number_times, without_remainders, zero_times
+from odesim.symbolic.crossings import break_times, whole_number_times, without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices, index, time
@@ -27,6 +27,7 @@ from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.resets import Watched, stopped_system, watched_events
 from odesim.symbolic.sensitivity import fresh_indices, used_names
 from odesim.symbolic.system import System
+from odesim.symbolic.times import KNOWN, AnyTimes, UnknownTimesError
 
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""

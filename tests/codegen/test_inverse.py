@@ -10,6 +10,8 @@ from sympy import KroneckerDelta, Sum, exp
 
 import odesim
 from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.runtime.inverse import invert
+from odesim.codegen.special_arrays import SPECIAL
 from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, inverse, over, sensitivities, sizes, solve
 from odesim.symbolic.show import definitions_text, latex
@@ -166,6 +168,45 @@ def test_an_inverse_without_digits_is_none(how: str) -> None:
         if name in KEPT:
             want = [float(sum(row)) for row in sp.Matrix(3, 3, [sp.Rational(v) for v in matrix.ravel()]).inv().tolist()]
             np.testing.assert_allclose(got, want, rtol=1e-13 if how != "float32" else 1e-4, err_msg=name)
+
+
+def growing(size: int) -> np.ndarray:
+    """Wilkinson's matrix with entries up to 5 % smaller: condition below size, and a last column that doubles from row to row."""
+    rng = np.random.default_rng(size)
+    a: np.ndarray = np.tril(rng.uniform(0, 0.05, (size, size)) - 1, -1) + np.eye(size)
+    a[:, -1] = rng.uniform(0.5, 1, size)
+    return a
+
+
+GROWTH = {"numpy": 48, "numba": 48, "float32": 24}
+
+
+@pytest.mark.parametrize("how", GROWTH)
+def test_an_inverse_spoiled_by_growth_is_none(how: str) -> None:
+    """Of good condition, but elimination has lost a third of the digits or more; the transposed matrix does not grow."""
+    size, single = GROWTH[how], how == "float32"
+    bad, good = growing(size), growing(size).T
+    options: dict[str, Any] = {"method": "euler", "step": 1.0, "span": (0, 1), "sizes": {"K": size}}
+    options |= {"dtype": "float32"} if single else {"backend": how}
+    assert np.linalg.cond(bad) < 40
+    assert odesim.integrate(ROWS, params={"B": bad}, **options).status == "non_finite"
+    run = odesim.integrate(ROWS, params={"B": good}, **options)
+    assert run.status == "ok"
+    np.testing.assert_allclose(run.final["x"], np.linalg.inv(good).sum(1), atol=1e-4 if single else 1e-13)
+
+
+def test_none_of_good_condition_is_refused() -> None:
+    """Random matrices, rows and columns in other units, in both precisions: elimination loses nothing there."""
+    rng, size = np.random.default_rng(4), 30
+    for _ in range(6):
+        a = rng.normal(size=(size, size)) + 4 * np.eye(size)
+        for matrix in (a, np.linalg.qr(a)[0], np.diag(10.0 ** rng.uniform(-6, 6, size)) @ a, a @ np.diag(10.0 ** rng.uniform(-6, 6, size))):
+            for dtype in (np.float64, np.float32):
+                given = matrix.astype(dtype).ravel()
+                found = np.empty_like(given)
+                invert(given.copy(), found, given, 1, size)
+                assert np.isfinite(found).all()
+                assert np.isfinite(SPECIAL["inverse"](matrix.astype(dtype))).all()
 
 
 def test_formulas() -> None:

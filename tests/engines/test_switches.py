@@ -77,6 +77,9 @@ ON_TIME: dict[str, tuple[Any, dict[Any, float], Pulses]] = {
     "fifth power": (t**5 < a + t, {a: 1.0}, lambda a: positive(lambda t: a + t - t**5)),
     "beats": (sin(20 * t) + t * w > a, {a: 1.0, w: 0.3}, lambda a, w: positive(lambda t: np.sin(20 * t) + t * w - a)),
     "levels": (Mod(floor(t**2 * w), 2) < 1, {w: 0.473}, lambda w: positive(lambda t: 1 - 2 * np.mod(np.floor(t**2 * w), 2))),
+    "root begins": (sp.sqrt(t - a) < w, {a: 4.0, w: 0.5}, lambda a, w: [(a, a + w * w)]),
+    "root ends": (sp.sqrt(a - t) < w, {a: 4.0, w: 0.5}, lambda a, w: [(a - w * w, a)]),
+    "logarithm": (sp.log(a - t) > -w, {a: 4.0, w: 0.5}, lambda a, w: [(0, a - np.exp(-w))]),
     "not": (~((t < a) | (t > w)), {a: 6.0, w: 9.5}, lambda a, w: [(a, w)]),
 }
 

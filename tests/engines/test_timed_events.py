@@ -54,6 +54,9 @@ TABLE: dict[str, tuple[Any, int, list[float]]] = {
     "tangent": ((t - 5) ** 4 * (t - 7) ** 3, 0, [7.0]),
     "root": (sqrt(t) - 2 * tanh(t - 1), 0, zeros(lambda t: np.sqrt(t) - 2 * np.tanh(t - 1))),
     "later defined": (log(t - 2) * cos(9 * t), 0, zeros(lambda t: np.where(t > 2, np.log(np.maximum(t - 2, 1e-9)) * np.cos(9 * t), -1.0))),
+    "root ends": (sqrt(1 - t) - sp.Rational(1, 2), 0, [0.75]),
+    "logarithm ends": (log(5 - t), -1, [4.0]),
+    "root begins": (sqrt(100 * t - 900) - 1, 0, [9.01]),
     "jumps": (sin(floor(2 * t) * t) - Float("0.2"), 0, zeros(lambda t: np.sin(np.floor(2 * t) * t) - 0.2)),
     "whole part": (floor(3 * t) - sp.Rational(7, 2), 1, [4 / 3]),
 }

@@ -32,6 +32,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
     "bound of no size": ({"equations": {v[m]: over(Sum, a[k], (k, symbols("N")))}}, "k runs to N - 1, and no size 'N'"),
     "lower bound": ({"equations": {v[m]: Sum(a[k], (k, 1, M - 1))}}, "from 1 to M - 1"),
+    "from the end": ({"equations": {v[m]: a[M - 1]}}, r"an index is a plain index, one shifted by a number .*, not M - 1"),
     "index arithmetic": ({"equations": {v[m]: a[2 * m]}}, r"an index is a plain index, one shifted by a number .*, not 2\*m"),
     "neighbour": ({"equations": {v[m]: a[m + 1]}}, r"a\[m \+ 1\]: what stands beyond the ends of m\? .*'periodic', 'zero' .* or 'edge'"),
     "neighbour in a sum": (

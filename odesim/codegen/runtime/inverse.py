@@ -3,6 +3,9 @@
 An inverse X of A that rounding leaves fewer than about two digits is none. Its digits are lost where the condition
 max_i (|X| |A| d)_i / d_i, with d_i = max_j |X[i, j]|, comes near 1 over the rounding unit: a number that the scales of columns do
 not change, and those of rows little (Higham, Accuracy and Stability of Numerical Algorithms, section 14.1).
+
+Elimination itself loses digits where its numbers grow far beyond those of A, by up to 2^(n-1) (section 9.3): |A X v - v| is then far
+above the rounding of |A| |X| |v|, for a vector v of the size of A's rows. Such an X is none either.
 """
 
 from typing import Any
@@ -11,12 +14,45 @@ import numba
 
 LOST = 256.0
 """An inverse is kept while 1 + 1 / (LOST condition) is above 1."""
+SMALL = 15
+"""Up to this size, that of lanes, growth is below what is refused."""
+GROWN = 1024.0
+"""So many roundings of |A| |X| |v| are an error of growth: without it there are some ten."""
 eliminating = numba.njit(error_model="numpy", fastmath=False)
 
 
 @eliminating
+def has_grown(a: Any, x: Any, matrix: Any, start: int, n: int) -> bool:
+    """Whether the inverse x[start:] of matrix[start:] (n, n) has errors of growth. a: room for 3 n + 2 numbers from start."""
+    for i in range(n):
+        largest = 0.0
+        for k in range(n):
+            largest = max(largest, abs(matrix[start + i * n + k]))
+        a[start + i] = largest * (1.0 + 0.0625 * (i * i % 11))
+    for i in range(n):
+        total = 0.0
+        size = 0.0
+        for k in range(n):
+            total = total + x[start + i * n + k] * a[start + k]
+            size = size + abs(x[start + i * n + k]) * a[start + k]
+        a[start + n + i] = total
+        a[start + 2 * n + i] = size
+    found = False
+    for i in range(n):
+        total = -a[start + i]
+        size = 0.0
+        for k in range(n):
+            total = total + matrix[start + i * n + k] * a[start + n + k]
+            size = size + abs(matrix[start + i * n + k]) * a[start + 2 * n + k]
+        a[start + 3 * n] = size
+        a[start + 3 * n + 1] = a[start + 3 * n] + abs(total) / GROWN
+        found = found or a[start + 3 * n + 1] > a[start + 3 * n]
+    return found
+
+
+@eliminating
 def refuse_one(a: Any, x: Any, matrix: Any, start: int, n: int) -> None:
-    """Divides the inverse x[start:] of matrix[start:] (n, n), n > 1, by 0 where its digits are lost. a: room for 2 n numbers from start."""
+    """Divides the inverse x[start:] of matrix[start:] (n, n), n > 1, by 0 where its digits are lost. a: room for n^2 numbers from start."""
     for i in range(n):
         largest = 0.0
         for j in range(n):
@@ -35,7 +71,7 @@ def refuse_one(a: Any, x: Any, matrix: Any, start: int, n: int) -> None:
         worst = max(worst, total / a[start + i])
     a[start] = 1.0 / (LOST * worst)
     a[start + 1] = 1.0 + a[start]
-    if not a[start + 1] > 1.0:
+    if not a[start + 1] > 1.0 or (n > SMALL and has_grown(a, x, matrix, start, n)):
         zero = 0.0
         for k in range(n * n):
             x[start + k] = x[start + k] / zero
