@@ -65,6 +65,7 @@ def test_a_tie_counts_as_one(name, way):
     want, ties = after(name, starts, 2 * d)
     assert ties >= 8
     params: dict[str, Any] = {"X": patterns(d, N), **own}
+    found: Any
     if way == "ensemble":
         found = odesim.ensemble(name, params={**params, "s0": starts}, steps=2 * d, save=[2 * d])["s"].values[:, -1]
     else:
