@@ -24,7 +24,7 @@ s2 = 1 / (1 + (N - 1) * exp(-b * D))  # attention to the answer
 loss = log(1 + (N - 1) * exp(c * ((1 - s2) / (N - 1) - s2)) + (V - N) * exp(-c * s2))
 
 
-def stages(name: str, norms: tuple[Any, Any, Any], end: float) -> System:
+def stages(name: str, norms: tuple[Any, Any, Any], end: float = 1000.0) -> System:
     """The flow of a, b, c whose directions have these squared norms, to a time after the loss has fallen."""
     return System(
         name=name,
@@ -50,5 +50,5 @@ def stages(name: str, norms: tuple[Any, Any, Any], end: float) -> System:
     )
 
 
-SYSTEM = stages("induction.stages", (1, 1, 1), 1000.0)
+SYSTEM = stages("induction.stages", (1, 1, 1))
 VARIANTS = {"MATRIX": cache(partial(stages, "induction.stages.matrix", (N - 1, V - 1, V - 1), 50_000.0))}
