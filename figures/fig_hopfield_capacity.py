@@ -37,9 +37,8 @@ def overlaps(d: int, memories: int) -> np.ndarray:
         for memory in range(memories):
             rng = np.random.default_rng([number, memory])
             X = np.where(rng.random((d, round(load * d))) < 0.5, -1.0, 1.0)
-            W = X @ X.T / d - np.diag(np.full(d, X.shape[1] / d))
             starts = X.T[:PATTERNS]
-            end = signs_after("hopfield.classical", starts, SWEEPS * d // GROUP, X=X, W=W, B=d // GROUP)
+            end = signs_after("hopfield.classical", starts, SWEEPS * d // GROUP, X=X, B=d // GROUP)
             found[-1] += list((end * starts).mean(axis=1))
     return np.array(found)
 

@@ -1,8 +1,8 @@
 """Attention pulls tokens together: a sphere on its way to one cluster, clusters on a circle, and one equation in many dimensions.
 
 Stands beside the pictures of clustering of geshkovski2023mathematical: a to d, 64 tokens on a sphere, beta = 1 (the far half is pale); e
-and f, angles of 32 tokens on a circle at two temperatures; g, their inner products at t = 18; h, inner products of 32 random tokens in
-1024 dimensions (mean, and range of all pairs of twenty draws) beside the equation for equal products.
+and f, angles of 32 tokens on a circle at two temperatures; g to i, their inner products at three times: soon a few values; j, inner
+products of 32 random tokens in 1024 dimensions (mean, and range of all pairs of twenty draws) beside the equation for equal products.
 """
 
 import numpy as np
@@ -11,12 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.plot.figures import Feature
+from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, FAINT, letter_panels, new_figure, project_style
 
 FINE = {"rtol": 1e-8, "atol": 1e-10}
-SNAPSHOTS, ANGLE_TIMES, TIMES, AT = (0.0, 2.0, 5.0, 15.0), np.linspace(0, 30, 181), np.linspace(0, 10, 51), 18.0
+SNAPSHOTS, ANGLE_TIMES, TIMES, AT = (0.0, 2.0, 5.0, 15.0), np.linspace(0, 30, 181), np.linspace(0, 10, 51), (2.5, 18.0, 30.0)
 COLD, WARM, HIGH, PAIRS = 9.0, 1.0, (1.0, 4.0), np.triu_indices(32, 1)
+BINS = np.linspace(-1, 1.0001, 41)
+CLOSE = {COLD: (0.1452, 0.3730, 0.3730), WARM: (0.1089, 1.0, 1.0)}  # share of pairs with a product above .99 at AT, by scipy's DOP853
 
 
 def in_one_turn(theta: np.ndarray) -> np.ndarray:
@@ -53,6 +55,12 @@ def data(fast: bool) -> xr.Dataset:
     )
 
 
+def products(ds: xr.Dataset, beta: float, t: float) -> np.ndarray:
+    """Inner products (pair) of the tokens on the circle at time t."""
+    theta = ds.theta.sel(beta=beta).sel(t=t, method="nearest").values
+    return np.asarray(np.cos(theta[:, None] - theta)[PAIRS])
+
+
 def draw_sphere(axes: Axes, x: np.ndarray) -> None:
     """Tokens (n, 3) seen from above; those of the lower half are pale."""
     turn = np.linspace(0, 2 * np.pi, 200)
@@ -64,22 +72,25 @@ def draw_sphere(axes: Axes, x: np.ndarray) -> None:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Eight panels; it computes only inner products of angles."""
+    """Ten panels; it computes only inner products of angles."""
     with project_style():
-        figure = new_figure(85.0, width=170.0)
-        grid = figure.subplots(2, 4)
-        for axes, t in zip(grid[0], ds.snapshot.values, strict=True):
-            draw_sphere(axes, ds.x.sel(snapshot=t).values)
-            axes.set_title(f"t = {t:g}")
-        angles, products, many = grid[1, :2], grid[1, 2], grid[1, 3]
-        for j, (axes, beta) in enumerate(zip(angles, ds.beta.values, strict=True)):
-            axes.plot(ds.t, ds.theta.sel(beta=beta), color=CATEGORIES[j], lw=0.5)
-            axes.set(xlabel="t", ylabel="angle", title=f"β = {beta:g}", xlim=(0, ds.t[-1]))
-            at = ds.theta.sel(beta=beta, t=AT, method="nearest").values
-            values = np.cos(at[:, None] - at)[PAIRS]
-            products.hist(values, bins=np.linspace(-1, 1.0001, 41), color=CATEGORIES[j], alpha=0.7, label=f"β = {beta:g}")
-        products.set(xlabel="inner product", ylabel=f"pairs at t = {AT:g}")
-        products.legend(loc="upper center")
+        figure = new_figure(120.0, width=170.0)
+        panels = figure.subplot_mosaic("abcd;eeff;ghij")
+        for name, t in zip("abcd", ds.snapshot.values, strict=True):
+            draw_sphere(panels[name], ds.x.sel(snapshot=t).values)
+            panels[name].set_title(f"t = {t:g}")
+        for j, (name, beta) in enumerate(zip("ef", ds.beta.values, strict=True)):
+            panels[name].plot(ds.t, ds.theta.sel(beta=beta), color=CATEGORIES[j], lw=0.5)
+            panels[name].set(xlabel="t", ylabel="angle", title=f"β = {beta:g}", xlim=(0, ds.t[-1]))
+        for name, t in zip("ghi", AT, strict=True):
+            for j, beta in enumerate(ds.beta.values):
+                values = products(ds, beta, t)
+                weights = np.full(len(values), 1 / len(values))
+                panels[name].hist(values, bins=BINS, weights=weights, color=CATEGORIES[j], alpha=0.6, label=f"β = {beta:g}")
+            panels[name].set(xlabel="inner product", title=f"t = {t:g}", yscale="log", ylim=(1e-3, 1.5), xlim=(-1.05, 1.05))
+        panels["g"].set_ylabel("share of pairs")
+        panels["h"].legend(loc="upper center")
+        many = panels["j"]
         for j, beta in enumerate(ds.beta_high.values):
             band = ds.sel(beta_high=beta)
             many.fill_between(ds.time, band["low"], band["high"], color=CATEGORIES[2 + j], alpha=0.25, lw=0)
@@ -87,16 +98,22 @@ def draw(ds: xr.Dataset) -> Figure:
             many.plot(ds.time, band["gamma"], color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="equal products" if j else None)
         many.set(xlabel="t", ylabel="inner product", xlim=(0, ds.time[-1]))
         many.legend(loc="lower right")
-        letter_panels(*grid.flat)
+        letter_panels(*panels.values())
         figure.suptitle("Attention pulls tokens together")
     return figure
 
 
-def groups(theta: np.ndarray) -> int:
+def groups(ds: xr.Dataset, beta: float, t: float) -> int:
     """How many clusters: pieces of the graph of pairs with an inner product above .99."""
-    close = np.cos(theta[:, None] - theta) > 0.99
-    reach = np.linalg.matrix_power(close.astype(float), len(theta)) > 0
+    close = np.eye(32)
+    close[PAIRS] = products(ds, beta, t) > 0.99
+    reach = np.linalg.matrix_power(close + close.T, 32) > 0
     return len({tuple(row) for row in reach})
+
+
+def bins(values: np.ndarray) -> int:
+    """How many bins of the histogram are not empty."""
+    return int((np.histogram(values, BINS)[0] > 0).sum())
 
 
 def reach(gamma: np.ndarray, beta: float, draws: int) -> float:
@@ -113,22 +130,27 @@ def reach(gamma: np.ndarray, beta: float, draws: int) -> float:
 def expected(ds: xr.Dataset) -> list[Feature]:
     """One cluster at the end, several on a cold circle, tokens that stay on the sphere, and products beside one equation."""
     end = ds.x.values[-1]
-    cold, warm = (ds.theta.sel(beta=beta, t=AT, method="nearest").values for beta in (COLD, WARM))
-    last_cold, last_warm = (ds.theta.sel(beta=beta).values[-1] for beta in (COLD, WARM))
     apart = np.abs(ds["mean"] - ds["gamma"])
     return [
         Feature("largest ||x|^2 - 1|", float(np.abs((ds.x.values**2).sum(axis=2) - 1).max()), 0.0, 1e-6),
         Feature("least inner product of 64 tokens at t = 15", float((end @ end.T).min()), 1.0, 1e-3),
         # the wave of four crests grows fastest, those of three and five within 16 % of it; they last to t = 30
-        Feature("clusters on the circle at beta = 9, t = 18", float(groups(cold)), 4.0, 1.0),
-        Feature("clusters on the circle at beta = 9, t = 30", float(groups(last_cold)), 4.0, 1.0),
-        Feature("clusters on the circle at beta = 1, t = 18", float(groups(warm)), 1.0, 0.0),
-        Feature("clusters on the circle at beta = 1, t = 30", float(groups(last_warm)), 1.0, 0.0),
-        Feature(
-            "share of pairs at beta = 9, t = 18, neither merged nor a crest apart",
-            float(((np.cos(cold[:, None] - cold) < 0.99) & (np.cos(cold[:, None] - cold) > 0.9)).mean()),
-            0.0,
-            0.1,
+        *(
+            Feature(f"clusters on the circle at beta = {beta:g}, t = {t:g}", float(groups(ds, beta, t)), want, off)
+            for beta, want, off in ((COLD, 4.0, 1.0), (WARM, 1.0, 0.0))
+            for t in AT[1:]
+        ),
+        *(
+            # a pair is 1/496
+            Feature(f"share of close pairs at beta = {beta:g}, t = {t:g}", float((products(ds, beta, t) > 0.99).mean()), want, 1e-3, SCRIPT)
+            for beta, row in CLOSE.items()
+            for t, want in zip(AT, row, strict=True)
+        ),
+        *(
+            # before there are clusters, products have all values; k clusters have at most k (k - 1) / 2 of them, and 1
+            Feature(f"bins of products, of 40, at beta = {beta:g}, t = {t:g}", float(bins(products(ds, beta, t))), want, off)
+            for beta, row in ((COLD, ((40.0, 2.0), (4.0, 3.0), (4.0, 3.0))), (WARM, ((40.0, 2.0), (1.0, 0.0), (1.0, 0.0))))
+            for t, (want, off) in zip(AT, row, strict=True)
         ),
         *(
             Feature(

@@ -92,10 +92,10 @@ def draw(ds: xr.Dataset) -> Figure:
             attention.plot(ds.t, ds.flow_attention[:, n], color=CATEGORIES[n], label=words)
             attention.plot(ds.t, ds.sgd_attention[:, n], ".", ms=3, color=CATEGORIES[n])
             seen.plot(ds.step, ds.many_attention[:, n], color=CATEGORIES[n], label=words)
-        adam.plot(ds.adam_step, ds.adam_ratio, color=CATEGORIES[2], label="attention:\nits topic / others")
+        adam.plot(ds.adam_step, ds.adam_ratio, color=CATEGORIES[2], label="attention ratio")
         for n, length in enumerate(ds.length):
             leak.plot(ds.leak_step, ds.copied[n], color=CATEGORIES[n], label=f"{int(length)} words")
-            leak.plot(ds.leak_step, law_of_copying(int(length), ds.leak_step), color=FAINT, lw=0.8)
+            leak.plot(ds.leak_step, law_of_copying(int(length), ds.leak_step), color=FAINT, lw=0.8, label="law" if n else None)
         norms.set(xlabel="t = rate × step", ylabel="norm", title="4 topics")
         attention.set(xlabel="t = rate × step", ylabel="attention, 1 if uniform")
         leak.set(xlabel="step", ylabel="values copy the shown word, $a_w$", ylim=(0, 0.4))

@@ -43,10 +43,10 @@ def error(term: Callable[[Any], Any], student: Any, teacher: Any) -> Any:
 
 
 def error_twice(term: Callable[[Any, Any], Any]) -> Any:
-    """The mean of a symmetric term of two fields over the error squared."""
-    students = over(Sum, v[l] * v[h] * term(l, h), (l, K), (h, K))
-    mixed = over(Sum, v[l] * A[n] * term(l, n), (l, K), (n, M))
-    return students - 2 * mixed + over(Sum, A[n] * A[o] * term(n, o), (n, M), (o, M))
+    """The mean of a symmetric term of two fields over the error squared; rows of Q, R and T are summed first."""
+    students = over(Sum, v[l] * v[h] * term(h, l), (l, K), (h, K))
+    mixed = over(Sum, v[l] * A[n] * term(l, n), (n, M), (l, K))
+    return students - 2 * mixed + over(Sum, A[n] * A[o] * term(o, n), (n, M), (o, M))
 
 
 def pull(a: Any, b: Any) -> Any:

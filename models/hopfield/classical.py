@@ -1,8 +1,11 @@
 """The classical memory of signs: neuron by neuron, s_i <- sign(sum_j W_ij s_j), with Hebb's weights and none from a neuron to itself.
 
+By default W = X X^T without its diagonal: whole numbers, whose sums are exact, so that a sum of 0 is one and counts as +1. A factor, as
+1/d, turns no sign, but where it rounds, as for d = 12, it may turn a tie.
+
 At step t those neurons are updated whose number is t modulo B: one at a time for B = d, all at once for B = 1. One at a time the energy
 -s W s / 2 never rises, and the state ends in a fixed point. Random patterns are kept, with few errors, up to N = .138 d of them, and lost
-beyond; one update of a pattern has the wrong sign with probability erfc(sqrt(d / (2 N))) / 2. A sum of 0 counts as +1.
+beyond; one update of a pattern has the wrong sign with probability erfc(sqrt(d / (2 N))) / 2.
 
 Assumed: symmetric weights, no thresholds, no noise.
 """
@@ -22,8 +25,8 @@ B = Symbol("B", integer=True, positive=True)
 
 
 def hebb(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """W (d, d): X X^T / d without its diagonal."""
-    W = params["X"] @ params["X"].T / sizes["d"]
+    """W (d, d): X X^T without its diagonal."""
+    W = params["X"] @ params["X"].T
     return W - np.diag(np.diag(W))
 
 
@@ -32,7 +35,7 @@ energy = -over(Sum, s[i] * field, (i, d)) / 2
 
 SYSTEM = Map(
     name="hopfield.classical",
-    source=Source("hopfield1982neural", "eqs. 1 and 7", "signs, no thresholds, a fixed order"),
+    source=Source("hopfield1982neural", "eqs. 1, 2 and 7", "signs, no thresholds, a fixed order"),
     axes={i: d, j: d, n: N},
     updates={s[i]: Piecewise((s[i], Ne(Mod(time, B), Mod(i, B))), (1, field >= 0), (-1, True))},
     params=(

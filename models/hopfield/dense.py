@@ -2,7 +2,8 @@
 
 The columns of X (d, N) are the patterns. For m = 2 this is hopfield.classical; the number of patterns that are kept grows as d^(m-1), and
 as 2^(d/2) with the exponential, `hopfield.dense:EXPONENTIAL`. At step t those neurons are updated whose number is t modulo B: one at a
-time for B = d. Then sum_n F(x_n . s) never falls. A tie counts as +1.
+time for B = d. Then sum_n F(x_n . s) never falls. A tie counts as +1: powers are whole numbers, with exact sums below 2^53; of exponentials
+what is less than 1e-12 of their sum, which is rounding, is a tie.
 
 Assumed: patterns of signs, no thresholds, no noise.
 """
@@ -23,13 +24,13 @@ overlap = over(Sum, X[i, n] * s[i], (i, d))
 others = over(Sum, X[j, n] * s[j], (j, d)) - X[i, n] * s[i]
 
 
-def dense(name: str, where: Source, gain: Any, energy: Any, own: tuple[Param, ...] = ()) -> System:
-    """The memory in which neuron i becomes +1 where its gain is at least 0; the energy falls."""
+def dense(name: str, where: Source, gain: Any, energy: Any, own: tuple[Param, ...] = (), least: float = 0) -> System:
+    """The memory in which neuron i becomes +1 where its gain is at least this, 0 up to rounding; the energy falls."""
     return Map(
         name=name,
         source=where,
         axes={i: d, j: d, n: N},
-        updates={s[i]: Piecewise((s[i], Ne(Mod(time, B), Mod(i, B))), (1, gain >= 0), (-1, True))},
+        updates={s[i]: Piecewise((s[i], Ne(Mod(time, B), Mod(i, B))), (1, gain >= least), (-1, True))},
         params=(
             Param(X, signs, Interval(-1, 1), "stored patterns of signs, a column each"),
             *own,
@@ -58,7 +59,13 @@ SYSTEM = dense(
 def exponential() -> System:
     """F(z) = exp(z): what a neuron gains is 2 sinh(1) times a mean of patterns, weighted by the others' overlaps."""
     gain = over(Sum, X[i, n] * softmax(others, (n, N)), (n, N))
-    return dense("hopfield.dense.exponential", Source("demircigil2017model", "eq. 5", "a fixed order"), gain, -logsumexp(overlap, (n, N)))
+    return dense(
+        "hopfield.dense.exponential",
+        Source("demircigil2017model", "eq. 5", "a fixed order"),
+        gain,
+        -logsumexp(overlap, (n, N)),
+        least=-1e-12,
+    )
 
 
 VARIANTS = {"EXPONENTIAL": cache(exponential)}

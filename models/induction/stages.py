@@ -24,8 +24,8 @@ s2 = 1 / (1 + (N - 1) * exp(-b * D))  # attention to the answer
 loss = log(1 + (N - 1) * exp(c * ((1 - s2) / (N - 1) - s2)) + (V - N) * exp(-c * s2))
 
 
-def stages(name: str, norms: tuple[Any, Any, Any]) -> System:
-    """The flow of a, b, c whose directions have these squared norms."""
+def stages(name: str, norms: tuple[Any, Any, Any], end: float = 1000.0) -> System:
+    """The flow of a, b, c whose directions have these squared norms, to a time after the loss has fallen."""
     return System(
         name=name,
         source=Source("bietti2023birth", "Section 4", "attention only, one occurrence, by symmetry"),
@@ -37,7 +37,7 @@ def stages(name: str, norms: tuple[Any, Any, Any]) -> System:
             Param(eps, 0.01, Interval(0, oo), "a, b and c at the start"),
         ),
         initial=dict.fromkeys((a, b, c), eps),
-        span=(0.0, 1000.0),
+        span=(0.0, end),
         time="time of gradient flow",
         observables={"loss": loss, "s1": s1, "s2": s2},
         display={"s1": s1, "D": D, "s2": s2, "loss": loss},
@@ -51,4 +51,4 @@ def stages(name: str, norms: tuple[Any, Any, Any]) -> System:
 
 
 SYSTEM = stages("induction.stages", (1, 1, 1))
-VARIANTS = {"MATRIX": cache(partial(stages, "induction.stages.matrix", (N - 1, V - 1, V - 1)))}
+VARIANTS = {"MATRIX": cache(partial(stages, "induction.stages.matrix", (N - 1, V - 1, V - 1), 50_000.0))}

@@ -13,7 +13,7 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, MARKERS, literal
-from odesim.plot.times import TimeAxis
+from odesim.plot.times import TimeAxis, time_text
 from odesim.solve.occurrences import Events
 
 MAX_MARKS = 40  # largest number of marks of one event
@@ -28,7 +28,7 @@ def captions(events: Mapping[str, Events]) -> list[str]:
     """Captions of events {name: Events} for the legend: name, number, times."""
     texts = []
     for name, occurrences in events.items():
-        times = [f"{t:.3g}" for t in (occurrences.t.min(), occurrences.t.max())]
+        times = [time_text(t) for t in (occurrences.t.min(), occurrences.t.max())]
         count = f" ({len(occurrences)}×)" if len(occurrences) > 1 else ""
         texts.append(literal(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
     return texts

@@ -17,7 +17,7 @@ from odesim.plot.labels import EndLabels, component_labels, end_labels, symbol
 from odesim.plot.logarithmic import make_log
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
-from odesim.plot.times import TimeAxis, cell_edges
+from odesim.plot.times import TimeAxis, cell_edges, time_text
 from odesim.plot.tokens import place_names
 
 COLUMNS = 500  # largest number of saved times in a map or band
@@ -104,7 +104,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     last = int(finite[-1]) if len(finite) else len(values) - 1
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
-    label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_axis.t[last]:.3g}"
+    label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_text(time_axis.t[last])}"
     _, notes = draw_cells(axes, x, y, matrix, label, colors_from=quantity.floor if log else None)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))

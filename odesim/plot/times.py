@@ -75,3 +75,8 @@ def cell_edges(x: Array, log: bool) -> Array:
         return np.array([x[0], x[0] + (abs(x[0]) or 1.0)])
     middle = np.sqrt(x[1:] * x[:-1]) if log else (x[1:] + x[:-1]) / 2
     return np.concatenate([x[:1], middle, x[-1:]])
+
+
+def time_text(t: float) -> str:
+    """A time as text of three digits, or of all its digits before the point: 0.0312, 2500, 1.2e+06."""
+    return f"{t:.0f}" if 1e3 <= abs(t) < 1e6 else f"{t:.3g}"

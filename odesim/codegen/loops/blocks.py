@@ -1,6 +1,6 @@
 """One loop over a block of an axis. Its views start at 0 and do not overlap, so that LLVM vectorises the loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
@@ -20,15 +20,25 @@ LATE = 6
 
 
 class BlockPrinter(ScalarPrinter):
-    """A printer that loads elements of views with the promise that they do not overlap what the loop writes."""
+    """A printer that loads elements of views with the promise that they do not overlap what the loop writes.
 
-    def __init__(self, integers: set[str], number: int, views: set[str]):
+    views: names of blocks. vectors: {array: (name of its memory as a vector, extents as text)}, of elements that are not neighbours.
+    place: the index of the axis.
+    """
+
+    def __init__(self, integers: set[str], number: int, views: set[str], vectors: Mapping[str, tuple[str, Sequence[str]]], place: Symbol):
         super().__init__(integers)
-        self.loop, self.views = number, views
+        self.loop, self.views, self.vectors, self.moving = number, views, vectors, place
 
     def element(self, e: Indexed) -> str:
         if base_name(e) in self.views:
             return f"load({self.loop}, {base_name(e)}, {e.indices[0]})"
+        if base_name(e) in self.vectors and _is_strided(e, self.moving):
+            name, extents = self.vectors[base_name(e)]
+            at = e.indices[0].name
+            for i, extent in zip(e.indices[1:], extents[1:], strict=True):
+                at = f"{f'({at})' if '+' in at else at}*{extent} + {i.name}"
+            return f"load({self.loop}, {name}, {at})"
         return super().element(e)
 
 
@@ -53,10 +63,14 @@ class BlockLoop:
         self.i, self.number, self._new, self._base = i, number, new, printer
         self.views: list[str] = []
         self.arrays: dict[Indexed, Indexed] = {}
+        self.vectors: dict[str, tuple[str, Sequence[str]]] = {}
         self.state = state
+        written = {base_name(target) for target, _ in pairs}
         for a in sorted({a for pair in pairs for e in pair for a in e.atoms(Indexed)} - {state}, key=str):
             if a.indices[-1] == i and not any(x.has(i) for x in a.indices[:-1]):
                 self.view(a, slice_of(base_name(a), [printer.subscript(x) for x in a.indices[:-1]]))
+            elif state is None and _is_strided(a, i) and base_name(a) not in written | set(self.vectors):
+                self._vector(a)
         self.place = new(f"{i}_")
         self.value = new(base_name(state)) if state is not None else None
         swap = {**self.arrays, **({state: self.value} if state is not None else {})}
@@ -73,9 +87,20 @@ class BlockLoop:
             self.arrays[a] = IndexedBase(name, shape=(BLOCK,))[self.i]
         return self.arrays[a]
 
+    def _vector(self, a: Indexed) -> None:
+        """The memory of an array as a vector, of which the loop loads elements: indexed, they might be negative, or what it writes.
+
+        R[l, n] for l  ->  R_0 = part_of(R, 0, (K*M,)); load(2, R_0, l*M + n)
+        """
+        extents = [f"({e})" if e.args else str(e) for e in a.base.shape]
+        name = str(self._new(f"{base_name(a)}_"))
+        self.views.append(f"{name} = part_of({base_name(a)}, 0, ({'*'.join(extents)},))")
+        self.vectors[base_name(a)] = name, extents
+
     @property
     def printer(self) -> BlockPrinter:
-        return BlockPrinter(self._base.integers | {self.place.name}, self.number, {base_name(a) for a in self.arrays.values()})
+        views = {base_name(a) for a in self.arrays.values()}
+        return BlockPrinter(self._base.integers | {self.place.name}, self.number, views, self.vectors, self.place)
 
     def body(self, before: Sequence[tuple[Symbol, Expr]] = ()) -> list[str]:
         """The lines for one element. before: (name, expression) of numbers that are computed first."""
@@ -110,6 +135,11 @@ class BlockLoop:
         all_names = set[str]().union(*(names_read(e) for _, e in self.pairs), *map(names_read, more))
         local = {self.i.name, self.place.name, *arrays, *([self.value.name] if self.value is not None else [])}
         return sorted(all_names - local) + (["lo_"] if any(e.has(self.place) for _, e in self.pairs) else [])
+
+
+def _is_strided(a: Indexed, i: Symbol) -> bool:
+    """Whether a is an element of a matrix, or of more axes, and moves with i; no gathered one, and no neighbour."""
+    return len(a.indices) > 1 and i in a.indices and all(isinstance(x, Symbol) for x in a.indices) and a.base.shape is not None
 
 
 def _parts_before(common: list[tuple[Symbol, Expr]], e: Expr) -> int:
