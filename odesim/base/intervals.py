@@ -16,6 +16,7 @@ from odesim.base.arrays import Array
 ROUNDINGS = 4
 """Errors of the functions below in units in the last place; those of scipy are wider."""
 WIDE = 64
+MOST_PRODUCTS = 64
 HUGE = 1e15
 """From here on a sine is anything between -1 and 1: its argument is not known to a part of the period."""
 
@@ -86,9 +87,13 @@ def integer_power(a: Range, n: int) -> Range:
 
 def power(a: Range, b: Range) -> Range:
     """a^b, where a is positive; whole numbers b by products."""
-    if b.low.size == 1 and b.low == b.high and float(b.low.flat[0]).is_integer() and abs(b.low.flat[0]) < 64:
-        return integer_power(a, int(b.low.flat[0]))
-    return FUNCTIONS["exp"](multiply(b, FUNCTIONS["log"](a)))
+    whole = (b.low == b.high) & (b.low == np.round(b.low)) & (np.abs(b.low) < MOST_PRODUCTS)
+    found = FUNCTIONS["exp"](multiply(b, FUNCTIONS["log"](a)))
+    for n in np.unique(b.low[whole]):
+        own = integer_power(a, int(n))
+        here = whole & (b.low == n)
+        found = Range(np.where(here, own.low, found.low), np.where(here, own.high, found.high))
+    return found
 
 
 def rising(f: Callable[[Any], Any], least: float = -np.inf, most: float = np.inf, floor: float = -np.inf) -> Callable[[Range], Range]:

@@ -8,7 +8,7 @@ so short that it is one time: a jump, a pole, or a zero of high order.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -84,22 +84,24 @@ def _split(e: Expr, found: dict[tuple[Expr, Any], Coefficient], levels: set[Symb
 
 
 class Ranges:
-    """The ranges of a Form's functions over parts of time low to high (B,). values {coefficient: numbers, () or along a sum's index}."""
+    """The ranges of a Form's functions over parts of time low to high (B,).
 
-    def __init__(self, form: Form, values: Mapping[Symbol, Array], low: Array, high: Array) -> None:
-        self._form, self._values = form, values
+    values {coefficient: numbers (R,), or (R, J) along a sum's index}; row (B,): which of these rows belongs to each part.
+    """
+
+    def __init__(self, form: Form, values: Mapping[Symbol, Array], row: Array, low: Array, high: Array) -> None:
+        self._form, self._values, self._row = form, values, row
         self._known: dict[Expr, Range] = {time: Range(low[:, None], high[:, None])}
-        self._size = len(low)
 
     def order(self, k: int) -> Range:
         """The range of derivative k (B,)."""
-        low, high = (np.broadcast_to(end, (self._size, 1))[:, 0] for end in self._of(self._form.orders[k]))
+        low, high = (np.broadcast_to(end, (len(self._row), 1))[:, 0] for end in self._of(self._form.orders[k]))
         return Range(low, high)
 
     @cached_property
     def smooth(self) -> Array:
         """Where no part of the function may jump or grow without bound (B,)."""
-        fine = np.ones((self._size, 1), bool)
+        fine = np.ones((len(self._row), 1), bool)
         self._of(self._form.orders[0])
         for e, r in list(self._known.items()):
             bounded = np.isfinite(r.low) & np.isfinite(r.high)
@@ -114,7 +116,9 @@ class Ranges:
 
     def _computed(self, e: Expr) -> Range:
         if e in self._values:
-            return intervals.point(self._values[e])
+            own = self._values[e]
+            rows = own[self._row] if len(own) > 1 else own
+            return intervals.point(rows if rows.ndim > 1 else rows[:, None])
         if e in self._form.levels:
             return intervals.whole_part(self._of(self._form.levels[e]))
         if e.is_Number or e.is_NumberSymbol:
@@ -127,35 +131,65 @@ class Ranges:
         return intervals.power(*parts) if e.is_Pow else intervals.FUNCTIONS[type(e).__name__](*parts)
 
 
+class Parts(NamedTuple):
+    """Parts of time from low to high (B,), each of one row of coefficients."""
+
+    row: Array
+    low: Array
+    high: Array
+
+    def where(self, mask: Any) -> "Parts":
+        """Those for which the mask holds, or which a slice names."""
+        return Parts(self.row[mask], self.low[mask], self.high[mask])
+
+    @staticmethod
+    def joined(several: Sequence["Parts"]) -> "Parts":
+        """All of several, one after another."""
+        return Parts(*(np.concatenate(column) for column in zip(*several, strict=True)))
+
+
 class Search:
-    """The search for the zeros of one function with these coefficients between t0 and t1."""
+    """The search for the zeros of one function between t0 and t1, for R rows of coefficients {symbol: (R,) or (R, J)}."""
 
     def __init__(self, form: Form, values: Mapping[Symbol, Array], t0: float, t1: float) -> None:
         self._form, self._values, self._span = form, values, (t0, t1)
         self._least = ONE_TIME * float(np.spacing(max(abs(t0), abs(t1))))
 
-    def times(self) -> Array:
-        """All times at which the function may pass 0, and perhaps others, in order. Raises SolveError."""
+    def times(self, rows: int) -> list[Array]:
+        """For each row all times at which the function may pass 0, and perhaps others, in order. Raises SolveError."""
         (t0, t1), least = self._span, self._least
-        waiting = [(np.array([t0]), np.array([t1]))]
-        found, left, tried = [np.empty(0)], np.empty(0), 0
+        waiting = [Parts(np.arange(rows), np.full(rows, t0), np.full(rows, t1))]
+        found: list[Parts] = []
+        left, tried = Parts(np.empty(0, int), np.empty(0), np.empty(0)), np.zeros(rows, int)
         while waiting:
-            low, high = waiting.pop()
-            if len(low) > CHUNK:
-                waiting.append((low[CHUNK:], high[CHUNK:]))
-                low, high = low[:CHUNK], high[:CHUNK]
-            tried += len(low)
-            low, high = self._narrowed(low, high, found)
-            middle = 0.5 * low + 0.5 * high
-            short = high - low <= least
-            left = np.sort(np.concatenate([left, middle[short]]))
-            row = left[CLOSE:] - left[:-CLOSE] <= 2 * CLOSE * least if len(left) > CLOSE else np.zeros(1, bool)
-            if tried > MOST or row.any():
-                self._refuse(float(left[:-CLOSE][row][0]) if row.any() else float(low[0] if len(low) else t0))
-            if not short.all():
-                low, high, middle = low[~short], high[~short], middle[~short]
-                waiting.append((np.stack([low, middle], 1).ravel(), np.stack([middle, high], 1).ravel()))
-        return np.unique(np.concatenate([*found, left]))
+            parts = waiting.pop()
+            if len(parts.row) > CHUNK:
+                waiting.append(parts.where(slice(CHUNK, None)))
+                parts = parts.where(slice(CHUNK))
+            tried += np.bincount(parts.row, minlength=rows)
+            parts = self._narrowed(parts, found)
+            middle = 0.5 * parts.low + 0.5 * parts.high
+            short = parts.high - parts.low <= least
+            if short.any():
+                left = Parts.joined([left, Parts(parts.row, middle, middle).where(short)])
+                left = left.where(np.lexsort((left.low, left.row)))
+                self._tell_apart(left)
+            if tried.max() > MOST:
+                self._refuse(float(parts.low[0]) if len(parts.row) else t0)
+            row, low, high, middle = *parts.where(~short), middle[~short]
+            if len(row):
+                halves = np.stack([low, middle], 1).ravel(), np.stack([middle, high], 1).ravel()
+                waiting.append(Parts(np.repeat(row, 2), *halves))
+        every = Parts.joined([*found, left])
+        every = every.where(np.lexsort((every.low, every.row)))
+        return np.split(every.low, np.searchsorted(every.row, np.arange(1, rows)))
+
+    def _tell_apart(self, left: Parts) -> None:
+        """Raises SolveError where many short parts of one row are next to each other."""
+        if len(left.row) > CLOSE:
+            near = (left.low[CLOSE:] - left.low[:-CLOSE] <= 2 * CLOSE * self._least) & (left.row[CLOSE:] == left.row[:-CLOSE])
+            if near.any():
+                self._refuse(float(left.low[:-CLOSE][near][0]))
 
     def _refuse(self, t: float) -> None:
         raise SolveError(
@@ -163,69 +197,83 @@ class Search:
             "the condition with fewer zeros"
         )
 
-    def _narrowed(self, low: Array, high: Array, found: list[Array]) -> tuple[Array, Array]:
+    def _narrowed(self, parts: Parts, found: list[Parts]) -> Parts:
         """The parts still to be halved; adds zeros to `found`."""
-        ranges = Ranges(self._form, self._values, low, high)
+        ranges = Ranges(self._form, self._values, *parts)
         g = ranges.order(0)
         some, smooth = (g.low <= 0) & (g.high >= 0), ranges.smooth
-        rough, (low, high) = np.stack([low, high])[:, some & ~smooth], np.stack([low, high])[:, some & smooth]
+        rough, parts = parts.where(some & ~smooth), parts.where(some & smooth)
         for k in range(1, ORDER + 1):
-            asked = high - low <= (self._span[1] - self._span[0]) * (CURVED if k > 1 else 1.0)
+            asked = parts.high - parts.low <= (self._span[1] - self._span[0]) * (CURVED if k > 1 else 1.0)
             if not asked.any():
                 break
-            d = Ranges(self._form, self._values, low, high).order(k)
+            d = Ranges(self._form, self._values, *parts).order(k)
             known = asked & ((d.low > 0) | (d.high < 0))
-            found.append(self._ladder(low[known], high[known], k))
-            low, high = low[~known], high[~known]
-        return np.concatenate([rough[0], low]), np.concatenate([rough[1], high])
+            found.append(self._ladder(parts.where(known), k))
+            parts = parts.where(~known)
+        return Parts.joined([rough, parts])
 
-    def _ladder(self, low: Array, high: Array, k: int) -> Array:
-        """The zeros in parts from low to high, where derivative k has one sign: those of each derivative split the parts for the next."""
-        low, high, roots = np.sort(low), np.sort(high), np.empty(0)
+    def _ladder(self, parts: Parts, k: int) -> Parts:
+        """The zeros in parts where derivative k has one sign: those of each derivative split the parts for the next."""
+        pieces = parts
         for order in reversed(range(k)):
-            edges = np.unique(np.concatenate([low, high, roots]))
-            part = np.searchsorted(low, edges[:-1], "right") - 1
-            inside = edges[:-1] < high[np.maximum(part, 0)] if len(low) else np.empty(0, bool)
-            roots = self._roots(edges[:-1][inside], edges[1:][inside], order)
+            roots = self._roots(pieces, order)
+            pieces = _split_at(parts, roots)
         return roots
 
-    def _roots(self, low: Array, high: Array, order: int) -> Array:
-        """Where a derivative that is monotone from low to high changes its sign; ends at which it is 0 but for rounding."""
-        if not len(low):
-            return np.empty(0)
-        a, b = self._sign(low, order), self._sign(high, order)
-        crossing = a * b < 0
-        inside = self._between(low[crossing], high[crossing], order)
-        return np.concatenate([inside, low[a == 0], high[b == 0]])
+    def _roots(self, parts: Parts, order: int) -> Parts:
+        """Where a derivative that is monotone in each part changes its sign; ends at which it is 0 but for rounding."""
+        a, b = (self._sign(parts.row, end, order) for end in (parts.low, parts.high))
+        crossing = parts.where(a * b < 0)
+        inside = self._between(crossing, order)
+        at = [(crossing.row, inside), (parts.row[a == 0], parts.low[a == 0]), (parts.row[b == 0], parts.high[b == 0])]
+        return Parts.joined([Parts(row, t, t) for row, t in at])
 
-    def _sign(self, at: Array, order: int) -> Array:
+    def _sign(self, row: Array, at: Array, order: int) -> Array:
         """The sign at these times: 0 where rounding decides it."""
-        r = Ranges(self._form, self._values, at, at).order(order)
+        r = Ranges(self._form, self._values, row, at, at).order(order)
         return np.where(r.low > 0, 1, np.where(r.high < 0, -1, 0))
 
-    def _between(self, low: Array, high: Array, order: int) -> Array:
-        """The zeros between low and high, where the signs differ."""
-        if not len(low):
-            return low
+    def _between(self, parts: Parts, order: int) -> Array:
+        """The zeros of parts at whose ends the signs differ."""
+        if not len(parts.row):
+            return parts.low
 
-        def middle(at: Array) -> Array:
-            r = Ranges(self._form, self._values, at, at).order(order)
+        def middle(at: Array, row: Array) -> Array:
+            r = Ranges(self._form, self._values, row.astype(int), at, at).order(order)
             return 0.5 * r.low + 0.5 * r.high
 
-        near = 0.25 * self._least / ONE_TIME
-        found = elementwise.find_root(middle, (low, high), tolerances={"xatol": near, "xrtol": EPS, "fatol": 0.0, "frtol": 0.0})
-        return np.asarray(found.x)
+        find: Any = elementwise.find_root
+        near = {"xatol": 0.25 * self._least / ONE_TIME, "xrtol": EPS, "fatol": 0.0, "frtol": 0.0}
+        return np.asarray(find(middle, (parts.low, parts.high), args=(parts.row,), tolerances=near).x)
+
+
+def _split_at(parts: Parts, roots: Parts) -> Parts:
+    """The pieces of disjoint parts between roots, which lie in these."""
+    row, low, high = parts.where(np.lexsort((parts.low, parts.row)))
+    edges = Parts.joined([Parts(row, low, low), Parts(row, high, high), roots])
+    edges = edges.where(np.lexsort((edges.low, edges.row)))
+    after = np.append(np.diff(edges.row) == 0, False)
+    after[:-1] &= np.diff(edges.low) > 0
+    starts = np.flatnonzero(after)
+    place = np.lexsort((np.r_[np.zeros(len(row)), np.ones(len(starts))], np.r_[low, edges.low[starts]], np.r_[row, edges.row[starts]]))
+    begun = np.empty(len(place), int)
+    begun[place] = np.cumsum(place < len(row)) - 1  # the last part that begins before or at each edge
+    own = begun[len(row) :]
+    inside = (own >= 0) & (row[own] == edges.row[starts]) & (edges.low[starts] < high[own])
+    starts = starts[inside]
+    return Parts(edges.row[starts], edges.low[starts], edges.low[starts + 1])
 
 
 def isolated_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
     """The times of each member, or one row for all; found: each coefficient's values (members or 1, *indices, *its sum's extent)."""
     lead = np.broadcast_shapes((1,), *(v.shape[: 1 + indices] for v in found)) if found else (1,)
-    rows = []
-    for member in range(lead[0]):
-        times = [np.empty(0)]
-        for place in np.ndindex(*lead[1:]):
-            at = {c.symbol: v[(member if len(v) > 1 else 0, *place)] for c, v in zip(form.coefficients, found, strict=True)}
-            with np.errstate(all="ignore"):
-                times.append(Search(form, at, *span).times())
-        rows.append(np.unique(np.concatenate(times)))
-    return rows
+    rows = int(np.prod(lead))
+    values = {}
+    for c, v in zip(form.coefficients, found, strict=True):
+        more = v.shape[1 + indices :]
+        values[c.symbol] = np.broadcast_to(v, (*lead, *more)).reshape(rows, *more)
+    with np.errstate(all="ignore"):
+        times = Search(form, values, *span).times(rows)
+    each = rows // lead[0]
+    return [np.unique(np.concatenate(times[n : n + each])) for n in range(0, rows, each)]
