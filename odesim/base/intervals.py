@@ -17,6 +17,7 @@ ROUNDINGS = 4
 """Errors of the functions below in units in the last place; those of scipy are wider."""
 WIDE = 64
 MOST_PRODUCTS = 64
+FAR = 1e300
 HUGE = 1e15
 """From here on a sine is anything between -1 and 1: its argument is not known to a part of the period."""
 
@@ -40,10 +41,9 @@ def outward(low: Array, high: Array, *given: Range, roundings: int = 1) -> Range
     for r in given:
         empty = empty | np.isnan(r.low)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    for _ in range(1 if roundings > 1 else roundings):
-        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     if roundings > 1:
-        low, high = low - roundings * np.spacing(np.abs(np.nan_to_num(low))), high + roundings * np.spacing(np.abs(np.nan_to_num(high)))
+        low, high = (end + sign * roundings * np.spacing(np.minimum(np.abs(end), FAR)) for sign, end in ((-1, low), (1, high)))
+    low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     return Range(np.where(empty, np.nan, low), np.where(empty, np.nan, high))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.saltation import StateSetter
-from odesim.engines.switching import BLOCK, ENTRIES, Switching, values
+from odesim.engines.switching import BLOCK, ENTRIES, NEXT, Switching, values
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
 from odesim.solve.switched import MOMENT, TOGETHER
@@ -42,7 +42,8 @@ class Resetting:
         self._ahead: dict[int, tuple[int, Array]] = {}
         self._acts: list[Which] = []
         edges = np.concatenate([[self._conditions.t0], self._switching.stops, [self._conditions.t1]])
-        beyond = edges[-1] + (edges[-1] - edges[-2]) / 1024  # an event at the end of the span happens
+        after = min(edges[-1] + (self._conditions.t1 - self._conditions.t0) * NEXT, self._switching.next_time)
+        beyond = 0.5 * edges[-1] + 0.5 * after  # an event at the end of the span happens, none after it
         self._middles = np.append(0.5 * edges[:-1] + 0.5 * edges[1:], beyond)
         for w in self._watched:
             if w.side:

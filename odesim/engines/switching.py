@@ -27,6 +27,8 @@ from odesim.symbolic.times import AnyTimes, Zeros, edges
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""
+NEXT = 2.0**-10
+"""What of a span's length after its end is looked at for the next time."""
 TOGETHER = 4
 """Two times no further apart than so many roundings of the span's ends are one."""
 
@@ -92,7 +94,17 @@ class Conditions:
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
         """For each member the increasing times inside the span at which its run stops. Raises SolveError if there are too many."""
-        found: list[list[Array]] = [[] for _ in range(count)]
+        return [self._increasing(every) for every in self._every(own, count)]
+
+    def stops_and_next(self) -> tuple[Array, float]:
+        """The stops of a single run, and the first known time after its end; inf without one within NEXT of the span."""
+        (every,) = self._every({}, 1)
+        after = every[every > self.t1 + self._near]
+        return self._increasing(every), float(after.min()) if len(after) else np.inf
+
+    def _every(self, own: Mapping[str, Array], count: int) -> list[Array]:
+        """For each member all times within the span and some beyond."""
+        found: list[list[Array]] = [[np.array(self.stop_at, float)] for _ in range(count)]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
             axes = dict(zip(part.indices, part.extents, strict=True))
@@ -100,14 +112,18 @@ class Conditions:
                 rows = self._rows(times, axes, own)
                 for i in range(count):
                     found[i].append(rows[i if len(rows) > 1 else 0])
-        return [self._increasing([*parts, np.array(self.stop_at, float)]) for parts in found]
+        return [np.concatenate(parts) for parts in found]
+
+    @property
+    def _near(self) -> float:
+        return TOGETHER * float(np.spacing(max(abs(self.t0), abs(self.t1))))
 
     def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
         """The times of each member, or one row for all."""
         if isinstance(times, Zeros):
             form = form_of(times.function)
             found = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
-            return isolated_rows(form, found, len(axes), (self.t0, self.t1))
+            return isolated_rows(form, found, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
         first = values(times.first, axes, self.sizes, self.shared, own)
         first = first.reshape(len(first), -1)
         if times.period is None:
@@ -117,20 +133,18 @@ class Conditions:
         return [np.concatenate([self._repeated(a, p) for a, p in zip(*row, strict=True)]) for row in zip(first, period, strict=True)]
 
     def _repeated(self, first: float, period: float) -> Array:
-        """The times first + k period within the span."""
+        """The times first + k period within the span, and the next ones."""
         if not (np.isfinite(first) and np.isfinite(period) and period != 0):
             return np.empty(0)
         low, high = sorted(((self.t0 - first) / period, (self.t1 - first) / period))
         if high - low > MOST_TIMES:
             often = f"{high - low:.3g} times between {self.t0:g} and {self.t1:g}: at most {MOST_TIMES}"
             raise SolveError(f"a condition changes, or an event happens, {often}")
-        return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 1) * period)
+        return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 2) * period)
 
-    def _increasing(self, parts: Sequence[Array]) -> Array:
-        every = np.concatenate(parts)
-        near = TOGETHER * float(np.spacing(max(abs(self.t0), abs(self.t1))))
-        every = np.unique(every[(every > self.t0 + near) & (every < self.t1 - near)])
-        return every[np.append(True, np.diff(every) > near)[: len(every)]]
+    def _increasing(self, every: Array) -> Array:
+        every = np.unique(every[(every > self.t0 + self._near) & (every < self.t1 - self._near)])
+        return every[np.append(True, np.diff(every) > self._near)[: len(every)]]
 
     def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
         """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
@@ -158,7 +172,7 @@ class Switching:
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
         self.conditions, self.layout, held = conditions, layout, conditions.held
-        self.stops = conditions.stops({}, 1)[0]
+        self.stops, self.next_time = conditions.stops_and_next()
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}
         self.events = len(held.system.events) - len(held.original.events)

@@ -28,7 +28,7 @@ ORDER = 4
 """The highest derivative that is asked for its sign."""
 CURVED = 2.0**-8
 """Parts of the span that are longer are asked for the sign of their first derivative only."""
-CHUNK, MOST = 4096, 1 << 21
+CHUNK, MOST = 4096, 1 << 19
 """Parts of a span that are taken at once, and all parts of one search."""
 ONE_TIME = 4
 """Two times no further apart than so many roundings of the span's ends are one."""
@@ -60,12 +60,22 @@ class Form:
 def form_of(function: Expr) -> Form:
     """The Form of a function whose ranges are known."""
     flat, floors = with_levels(function)
-    orders = [flat]
+    orders = [_plain_powers(flat)]
     for _ in range(ORDER):
         orders.append(directional_derivative(orders[-1], {str(time): lambda _: sp.S.One}))
     found: dict[tuple[Expr, Any], Coefficient] = {}
     levels = {symbol: _split(floor.args[0], found, set(floors.values()), {}) for floor, symbol in floors.items()}
     return Form(function, tuple(_split(e, found, set(levels), {}) for e in orders), levels, tuple(found.values()))
+
+
+def _plain_powers(e: Expr) -> Expr:
+    """e with exp(b log a) for powers a^b whose exponents change with time."""
+    if not e.args or not e.has(time):
+        return e
+    args = [_plain_powers(a) for a in e.args]
+    if e.is_Pow and e.exp.has(time):
+        return sp.exp(args[1] * sp.log(args[0]))
+    return e if tuple(args) == e.args else e.func(*args)
 
 
 def _split(e: Expr, found: dict[tuple[Expr, Any], Coefficient], levels: set[Symbol], axes: Mapping[Symbol, Any]) -> Expr:

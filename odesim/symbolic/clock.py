@@ -17,7 +17,7 @@ from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.neighbours import Inside, Padded
 from odesim.symbolic.parts import Event, Param, key_indices
-from odesim.symbolic.resets import known_times
+from odesim.symbolic.resets import happens_often, known_times
 from odesim.symbolic.system import System
 from odesim.symbolic.weighted import Weighted
 
@@ -41,7 +41,7 @@ def rescaled_clock_system(system: System) -> System:
     for event in system.events:
         if event.resets:
             raise SpecError(f"{system.name}: event {event.name!r} resets states, which the rescaled clock cannot do: take the ordinary one")
-        if known_times(system, event):
+        if happens_often(event, known_times(system, event)):
             raise SpecError(
                 f"{system.name}: event {event.name!r} happens at several known times, and the rescaled clock could step over some: take "
                 "the ordinary one"

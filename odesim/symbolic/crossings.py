@@ -96,9 +96,14 @@ def _smooth_zeros(g: Expr) -> list[AnyTimes]:
     floors = floors_of(g)
     times = [*(t for u in edges(g) for t in zero_times(u)), *(t for a in floors for t in whole_number_times(a.args[0]))]
     try:
-        return [*times, *(_between_floors(g) if floors else _solve(g, sp.S.Zero))]
+        return [*times, *_possible(_between_floors(g) if floors else _solve(g, sp.S.Zero))]
     except UnknownTimesError:
         return [*times, isolated(g)]
+
+
+def _possible(times: list[AnyTimes]) -> list[AnyTimes]:
+    """Those that are not at infinity, as of exp(t) = 0, or no real number."""
+    return [at for at in times if not any(e.has(sp.I, sp.zoo, sp.oo, -sp.oo, sp.nan) for e in at.expressions)]
 
 
 def _between_floors(g: Expr) -> list[AnyTimes]:

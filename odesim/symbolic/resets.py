@@ -82,9 +82,9 @@ def watched_events(system: System) -> tuple[Watched, ...]:
 
 
 def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
-    """The times of an event on the time alone that sets states or may happen more than once; None for others, and where they are unknown.
+    """The times of an event on the time alone at which a run stops; None for others, and where they are unknown.
 
-    Steps of any length find the only zero of a function by its sign at their ends, and both zeros of a parabola by its dip.
+    Steps of any length find the zero of a function that is affine in time by its sign at their ends.
     """
     if not on_time(system, event.expr):
         return None
@@ -92,8 +92,14 @@ def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
         times = tuple(zero_times(event.expr))
     except UnknownTimesError:
         return None
-    many = len(times) > (2 if event.expr.is_polynomial(time) else 1) or any(isinstance(at, Zeros) or at.period is not None for at in times)
-    return times if event.resets or many else None
+    affine = event.expr.is_polynomial(time) and sp.degree(event.expr, time) == 1
+    return times if event.resets or not affine else None
+
+
+def happens_often(event: Event, times: tuple[AnyTimes, ...] | None) -> bool:
+    """Whether an event with these times may pass 0 more often than steps in another time see: at once or twice by a parabola's dip."""
+    most = 2 if event.expr.is_polynomial(time) else 1
+    return bool(times) and (len(times or ()) > most or any(isinstance(at, Zeros) or at.period is not None for at in times or ()))
 
 
 def stopped_system(system: System, watched: Iterable[Watched]) -> System:

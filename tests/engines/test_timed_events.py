@@ -54,6 +54,15 @@ TABLE: dict[str, tuple[Any, int, list[float]]] = {
     "tangent": ((t - 5) ** 4 * (t - 7) ** 3, 0, [7.0]),
     "root": (sqrt(t) - 2 * tanh(t - 1), 0, zeros(lambda t: np.sqrt(t) - 2 * np.tanh(t - 1))),
     "later defined": (log(t - 2) * cos(9 * t), 0, zeros(lambda t: np.where(t > 2, np.log(np.maximum(t - 2, 1e-9)) * np.cos(9 * t), -1.0))),
+    "root begins at 0": (sqrt(t) + t - sp.Rational(1, 2), 0, [(2 - np.sqrt(3)) / 2]),
+    "power": (t ** sp.Rational(1, 3) - 1, 1, [1.0]),
+    "exponential": (2**t + t - 11, 1, [3.0]),
+    "decays": (exp(-t) * sin(pi * t), 1, multiples(2.0)),
+    "never": (exp(-t) - t**2 * exp(t) - 2, 0, []),
+    "complex": (t - (t - sp.Rational(5, 2)) ** 2 - 3, 0, []),
+    "double": ((t - 3) ** 2, 0, []),
+    "nearly double": ((t - 3) * (t - 3 - Float("1e-10")), 0, [3.0, 3 + 1e-10]),
+    "half of a sign": (sp.sign(2 * t - 5) - 1, 1, [2.5]),
     "root ends": (sqrt(1 - t) - sp.Rational(1, 2), 0, [0.75]),
     "logarithm ends": (log(5 - t), -1, [4.0]),
     "root begins": (sqrt(100 * t - 900) - 1, 0, [9.01]),
@@ -87,6 +96,16 @@ def test_all_zeros_are_found(run: str) -> None:
         assert len(found.events[name]) == len(times), name
         np.testing.assert_allclose(times_of(found, name), np.array(times), rtol=1e-11, atol=1e-11, err_msg=name)
     assert found.status == "ok" and found.final["x"] == pytest.approx(END, rel=1e-12)
+
+
+@pytest.mark.parametrize("e", [t - 1, exp(t) + t - sp.E - 1, Mod(t, 2) - 1, sin(pi * t), sin(pi * exp(t)) * (t - 1)])
+def test_the_end_of_the_span(e: Any) -> None:
+    """A zero at the end counts, the next one after it does not, however near; nor one at the start."""
+    counted = Event("hit", e, resets={x: x + 100})
+    for end, many in ((1.0, 1), (1 - 1e-4, 0), (1 - 1e-9, 0), (1 + 1e-9, 1)):
+        run = odesim.integrate(model([counted], span=(0.99, end)), backend="numpy")
+        assert len(run.events["hit"]) == many, end
+    assert len(odesim.integrate(model([counted], span=(1.0, 1.001)), backend="numpy").events["hit"]) == 0
 
 
 def test_terminal_ones_end_the_run() -> None:
