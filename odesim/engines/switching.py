@@ -330,7 +330,7 @@ class Switching:
 
     def _edge(self, s: Switch, i: int, t: float, y: Array) -> Switch:
         """The function that is 0 where component i of a switch's expression begins or ends to be defined, in the place of the switch."""
-        own = [replace(s, name=f"{s.name} edge {n}", smooth=u) for n, u in enumerate(edges(s.smooth))]
+        own = [replace(s, name=f"{s.name} edge {n}", smooth=u) for n, u in enumerate(edges(s.smooth))] or [s]
         return min(own, key=lambda edge: abs(self._value(edge.smooth, edge, t, y).ravel()[i]))
 
     def _set(self, s: Switch, there: Array, value: Any) -> None:
