@@ -52,7 +52,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "classics.committee": ("sigma",),
     "particles.unnormalised": ("causal", "x0"),
     "particles.rescaled": ("z0",),
-    "galore.projected": ("P0", "period"),
+    "galore.projected": ("P0", "period", "Omega"),
     "induction.stages": ("eps",),
     "induction.full": ("eps",),
     "topics.reduced": ("eps",),
