@@ -9,15 +9,17 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from odesim.base.arrays import Array
 
 ROUNDINGS = 4
-"""Errors of the functions below in units in the last place; those of scipy are wider."""
+"""Errors of products, sines and cosines in units in the last place."""
 WIDE = 64
+"""Errors of other functions, scipy's among them."""
 MOST_PRODUCTS = 64
+"""From this power on a^n is exp(n log a)."""
 FAR = 1e300
+"""Units in the last place of larger numbers, and of infinity, are those of this one."""
 HUGE = 1e15
 """From here on a sine is anything between -1 and 1: its argument is not known to a part of the period."""
 
@@ -136,6 +138,20 @@ def cosine(a: Range, shift: float = 0.0) -> Range:
     return keep_empty(a, np.where(bottom, -1.0, np.maximum(wide.low, -1.0)), np.where(top, 1.0, np.minimum(wide.high, 1.0)))
 
 
+def error_function(x: Any) -> Any:
+    """erf(x); scipy's functions are imported once they are needed."""
+    from scipy import special
+
+    return special.erf(x)
+
+
+def complement(x: Any) -> Any:
+    """erfc(x)."""
+    from scipy import special
+
+    return special.erfc(x)
+
+
 def whole_part(a: Range) -> Range:
     """floor(a)."""
     return Range(np.floor(a.low), np.floor(a.high))
@@ -171,8 +187,8 @@ FUNCTIONS: dict[str, Callable[[Range], Range]] = {
     "asinh": rising(np.arcsinh),
     "acosh": rising(np.arccosh, 1.0),
     "atanh": rising(np.arctanh, -1.0, 1.0),
-    "erf": rising(special.erf),
-    "erfc": falling(special.erfc),
+    "erf": rising(error_function),
+    "erfc": falling(complement),
     "floor": whole_part,
 }
 """The functions of one argument whose ranges are known, by their names in sympy."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.engines.switching import Conditions
+from odesim.engines.conditions import Conditions
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import Code

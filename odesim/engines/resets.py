@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
 from odesim.engines.saltation import StateSetter
-from odesim.engines.switching import BLOCK, ENTRIES, NEXT, Switching, values
+from odesim.engines.switching import Switching
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
 from odesim.solve.switched import MOMENT, TOGETHER

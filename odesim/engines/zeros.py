@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import elementwise
 from sympy import Expr, Symbol
 
 from odesim.base import intervals
@@ -252,6 +251,8 @@ class Search:
         def middle(at: Array, row: Array) -> Array:
             r = Ranges(self._form, self._values, row.astype(int), at, at).order(order)
             return 0.5 * r.low + 0.5 * r.high
+
+        from scipy.optimize import elementwise  # some tenth of a second, for few runs
 
         find: Any = elementwise.find_root
         near = {"xatol": 0.25 * self._least / ONE_TIME, "xrtol": EPS, "fatol": 0.0, "frtol": 0.0}

@@ -17,7 +17,7 @@ LOST = 256.0
 SMALL = 15
 """Up to this size, that of lanes, growth is below what is refused."""
 GROWN = 1024.0
-"""So many roundings of |A| |X| |v| are an error of growth: without it there are some ten."""
+"""So many roundings of |A| |X| |v| are an error of growth: without it there are at most some fifty."""
 eliminating = numba.njit(error_model="numpy", fastmath=False)
 
 

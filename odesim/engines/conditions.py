@@ -1,0 +1,152 @@
+"""The conditions on time of a right-hand side: when they change, and their values between; times of events on time alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from odesim.base.arrays import Array
+from odesim.base.memo import IdentityKey, Memo
+from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.engines.zeros import form_of, isolated_rows
+from odesim.ensembles.batch_formulas import member_values, own_names_read
+from odesim.errors import SolveError
+from odesim.inputs.schema import Formula
+from odesim.inputs.sizes import make_extent
+from odesim.symbolic.expr import time
+from odesim.symbolic.lower import lower_expressions
+from odesim.symbolic.program import names_read
+from odesim.symbolic.resets import Watched
+from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
+from odesim.symbolic.times import AnyTimes, Zeros
+
+MOST_TIMES = 10**7
+"""Times of one run at which conditions change."""
+NEXT = 2.0**-10
+"""What of a span's length after its end is looked at for the next time."""
+TOGETHER = 4
+"""Two times no further apart than so many roundings of the span's ends are one."""
+BLOCK, ENTRIES = 512, 1 << 18
+"""Parts of a span whose conditions are computed at once, and how many these may be."""
+_EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
+
+
+@lru_cache(maxsize=512)
+def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> Formula:
+    """An expression as a function of whole arrays."""
+    extents = dict(axes)
+    function = ArrayFunction(lower_expressions({value_at(indices, extents): expr}, extents))
+    return Formula(expr, indices, function, tuple(make_extent(extents[i]) for i in indices))
+
+
+def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
+    """The values of expr for N members with their own rows {name: (N, ...)}: (N, *shape), or (1, *shape) if it reads nothing of them."""
+    f = formula(expr, tuple(axes), tuple(axes.items()))
+    mine = {name: own[name] for name in own_names_read(f, frozenset(own))}
+    with np.errstate(all="ignore"):
+        return member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of a held System with what all members share: sizes, parameters, span, and times at which all runs stop."""
+
+    held: HeldSystem
+    sizes: dict[str, int]
+    shared: Mapping[str, Any]
+    t0: float
+    t1: float
+    stop_at: tuple[float, ...] = ()
+
+    @cached_property
+    def expressions(self) -> dict[Any, Any]:
+        """Derivatives of the conditions' expressions, made when they are first needed."""
+        return _EXPRESSIONS(IdentityKey(self.held), dict)
+
+    @cached_property
+    def on_time(self) -> tuple[Switch, ...]:
+        return tuple(s for s in self.held.switches if s.times is not None)
+
+    def shape(self, s: Switch | Watched) -> tuple[int, ...]:
+        """The shape of the parameter of a switch or an event."""
+        return tuple(make_extent(e).value(self.sizes) for e in s.extents) or (1,)
+
+    def reads(self, names: frozenset[str]) -> frozenset[str]:
+        """Which of these parameters the conditions on time depend on, their times included."""
+        every = [s.as_written for s in self.on_time]
+        parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
+        for part in parts:
+            every += [x for at in part.times or () for x in at.expressions]
+        return names & frozenset[str]().union(*(names_read(e) for e in every))
+
+    def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
+        """For each member the increasing times inside the span at which its run stops. Raises SolveError if there are too many."""
+        return [self._increasing(every) for every in self._every(own, count)]
+
+    def stops_and_next(self) -> tuple[Array, float]:
+        """The stops of a single run, and the first known time after its end; inf without one within NEXT of the span."""
+        (every,) = self._every({}, 1)
+        after = every[every > self.t1 + self._near]
+        return self._increasing(every), float(after.min()) if len(after) else np.inf
+
+    def _every(self, own: Mapping[str, Array], count: int) -> list[Array]:
+        """For each member all times within the span and some beyond."""
+        found: list[list[Array]] = [[np.array(self.stop_at, float)] for _ in range(count)]
+        parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
+        for part in parts:
+            axes = dict(zip(part.indices, part.extents, strict=True))
+            for times in part.times or ():
+                rows = self._rows(times, axes, own)
+                for i in range(count):
+                    found[i].append(rows[i if len(rows) > 1 else 0])
+        return [np.concatenate(parts) for parts in found]
+
+    @property
+    def _near(self) -> float:
+        return TOGETHER * float(np.spacing(max(abs(self.t0), abs(self.t1))))
+
+    def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
+        """The times of each member, or one row for all."""
+        if isinstance(times, Zeros):
+            form = form_of(times.function)
+            found = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
+            return isolated_rows(form, found, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
+        first = values(times.first, axes, self.sizes, self.shared, own)
+        first = first.reshape(len(first), -1)
+        if times.period is None:
+            return list(first)
+        period = values(times.period, axes, self.sizes, self.shared, own)
+        first, period = np.broadcast_arrays(first, period.reshape(len(period), -1))
+        return [np.concatenate([self._repeated(a, p) for a, p in zip(*row, strict=True)]) for row in zip(first, period, strict=True)]
+
+    def _repeated(self, first: float, period: float) -> Array:
+        """The times first + k period within the span, and the next ones."""
+        if not (np.isfinite(first) and np.isfinite(period) and period != 0):
+            return np.empty(0)
+        low, high = sorted(((self.t0 - first) / period, (self.t1 - first) / period))
+        if high - low > MOST_TIMES:
+            often = f"{high - low:.3g} times between {self.t0:g} and {self.t1:g}: at most {MOST_TIMES}"
+            raise SolveError(f"a condition changes, or an event happens, {often}")
+        return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 2) * period)
+
+    def _increasing(self, every: Array) -> Array:
+        every = np.unique(every[(every > self.t0 + self._near) & (every < self.t1 - self._near)])
+        return every[np.append(True, np.diff(every) > self._near)[: len(every)]]
+
+    def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
+        """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
+        found = {}
+        for s in self.on_time:
+            g = values(s.as_written, s.axes, self.sizes, self.shared, {**own, str(time): times})
+            held = settled(s, g) if s.kind == "level" else np.sign(g)  # where g is not defined no condition on it holds, as on a nan
+            found[s.name] = held.reshape(len(times), *self.shape(s))
+        return found
+
+
+def settled(s: Switch, g: Array) -> Array:
+    """The value of a switch's parameter if its expression is g."""
+    with np.errstate(invalid="ignore"):
+        return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=AS_WRITTEN)
