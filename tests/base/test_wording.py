@@ -61,7 +61,7 @@ PLURAL: dict[str, set[str]] = {
     "panels.py": {"{thousands(quantity.count)} components"},  # of a picture that has no room for them
     "sizes.py": {"{entries:.3g} entries ("},  # too many for any memory
     "auto.py": {"{rounded(whole)} steps"},  # more than a pilot has
-    "switching.py": {"{high - low:.3g} times between "},  # above the most
+    "conditions.py": {"{high - low:.3g} times between "},  # above the most
 }
 
 
