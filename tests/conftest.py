@@ -3,6 +3,7 @@
 import gc
 import signal
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -25,15 +26,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
+HERE = Path(__file__).parent
+SLOW = frozenset((HERE / "slow.txt").read_text(encoding="utf-8").splitlines())
 """Cases that take some seconds each, and are slow for that: of their laws the cheaper ones run by default."""
+SAMPLED = {law: int(n) for n, law in (line.split(" ", 1) for line in (HERE / "samples.txt").read_text(encoding="utf-8").splitlines())}
+"""{law: n}: laws over large tables. Of the cases one in n or so runs by default, chosen by its name; the others are slow."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the cases in slow.txt the marker slow."""
+    """Gives the marker slow to the cases in slow.txt, and to those of a law in samples.txt that are not in the sample."""
     for item in items:
-        if item.nodeid in SLOW:
+        name = item.nodeid
+        if name in SLOW or crc32(name.encode()) % SAMPLED.get(name.partition("[")[0], 1):
             item.add_marker(pytest.mark.slow)
 
 

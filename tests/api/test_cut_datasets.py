@@ -13,7 +13,7 @@ import odesim
 from odesim.errors import OdesimError
 from odesim.store import write_solution
 
-WORDS: dict[str, Any] = {"sizes": {"M": 3}, "save": 4}
+WORDS: dict[str, Any] = {"sizes": {"M": 2}, "save": 4}
 
 
 @pytest.fixture(scope="module")

@@ -207,7 +207,7 @@ def test_completion_offers(words, offered, folder):
     """What the shell is offered for the last word; a model file is not executed, and a fault is silent."""
     (folder / "my.py").write_text("raise SystemExit('executed')")
     if "many.zarr" in words:
-        ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(1,2)"}, members=3, observe="gap", out=folder / "many.zarr")
+        ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(1,2)"}, members=3, observe="gap", save=3, out=folder / "many.zarr")
     environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     done = subprocess.run(
         [sys.executable, "-m", "odesim"], env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True

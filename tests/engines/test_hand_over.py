@@ -22,7 +22,7 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "tight": ({"rtol": 1e-9, "max_events": 0}, slow),
     "float32": ({"dtype": "float32", "rtol": 1e-4, "atol": 1e-6, "max_steps": 20_000}, slow),
     "sensitivities": ({"sensitivities": "mu", "span": (0.0, 1.0)}, slow),
-    "starts": ({"vary": {"v": np.linspace(0.01, 0.1, 14).reshape(7, 2)}}, ()),
+    "starts": ({"vary": {"v": np.linspace(0.01, 0.1, 14).reshape(7, 2)}, "save": 2}, ()),
     "rescaled": ({"clock": "rescaled", "max_events": 0, "span": (0.0, 1.0)}, slow),
 }
 

@@ -13,7 +13,7 @@ FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
 
 def P_of(L: int, **params: float) -> np.ndarray:
     """P_H (L-1,) as the model has it."""
-    return odesim.integrate("hierarchy.grouped", sizes={"L": L}, params=params, span=(0, 1e-3)).observables["P"][0]
+    return odesim.integrate("hierarchy.grouped", sizes={"L": L}, params=params, span=(0, 1e-3), backend="numpy").observables["P"][0]
 
 
 def test_leaves_by_simulation():

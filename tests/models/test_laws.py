@@ -55,7 +55,7 @@ def test_the_contract_names_every_model():
 def test_names_and_shapes(name):
     system = load_model(name)
     states, params, observables = CONTRACT[name]
-    assert system.name == name
+    assert system.name == name and system.discrete == (name in MAPS)
     assert {k: str(v) for k, v in system.shapes.items()} == states
     assert {p.name: str(p.shape) for p in system.params} == params
     assert {o: shape_text(system, o) for o in observables} == observables

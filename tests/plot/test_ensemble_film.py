@@ -26,7 +26,7 @@ TWO, ONE = ("r", "eta_Y"), ("eta_Y",)
 def members(*names: str) -> Any:
     """An ensemble of reversal.row over the grid of these numbers, five times saved."""
     grid = {name: GRID[name] for name in names}
-    return odesim.ensemble("reversal.row", grid=grid, save=5, span=(0.0, 200.0), observe=("loss",))
+    return odesim.ensemble("reversal.row", grid=grid, save=5, span=(0.0, 200.0), observe=("loss",), max_events=0)
 
 
 def values_in(figure: Any) -> Any:

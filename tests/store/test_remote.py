@@ -52,7 +52,7 @@ def bucket(server, tmp_path):
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "random": {},
+    "random": {"members": SIZE + 3},
     "arrays": {"vary": {}, "members": None, "params": {"mu": np.linspace(0.5, 2.5, 40).reshape(20, 2)}},
     "grid": {"vary": {}, "members": None, "grid": {"mu": "linspace(0.5,2,5)"}, "zipped": {"v": "0.01,0.02"}},
 }

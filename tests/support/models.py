@@ -1,9 +1,9 @@
 """The shipped models by kind: differential equations, and Maps."""
 
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import list_models
 
-FLOWS = [name for name in list_models() if not load_model(name).discrete]
-MAPS = [name for name in list_models() if load_model(name).discrete]
+MAPS = ("hierarchy.occurrence", "hopfield.classical", "hopfield.dense", "hopfield.update")
+FLOWS = [name for name in list_models() if name not in MAPS]
 COMPILED = (
     "hopfield.update",
     "joma.linear",
