@@ -8,7 +8,7 @@ import pytest
 from odesim.comparison.recipe import Reading
 from odesim.comparison.recipes import RECIPES
 
-SMALL = ("--task", "scan_snap", "--steps", "6", "--backend", "numpy")
+SMALL = ("--task", "scan_snap", "--steps", "6")
 JOMA = (
     "joma.linear --task joma_gaussian --set attention=exp --set signal=fixed --set temperature=1 --set num_classes=1 --set num_distinct=4"
 )

@@ -14,7 +14,7 @@ import odesim as library
 from odesim.cli.output.ensemble import EnsembleProgress
 from odesim.plot import Choice, animate
 
-RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=2 --span 0:2 --seed 4"
+RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=2 --span 0:2 --save 3 --seed 4"
 KEYS = [
     "model", "status", "message", "members", "done", "failed", "counts", "meanings", "new", "retried", "seconds", "members_per_second",
     "method", "methods", "auto", "backend", "out",

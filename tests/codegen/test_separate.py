@@ -18,7 +18,14 @@ from tests.support.systems import REAL, SOURCE
 (a, b, i, j, n), (D, N) = index("a b i j n"), sizes("D N")
 X = IndexedBase("X", shape=(D, N))
 RUN: dict[str, Any] = {"method": "rk4", "step": 1e-3, "span": (0.0, 3e-3), "save": 2}
-MODELS = ("joma.linear_softmax", "joma.joint_softmax", "scan_snap.full_decorrelated", "classics.committee", "galore.projected", "topics.reduced")
+MODELS = (
+    "joma.linear_softmax",
+    "joma.joint_softmax",
+    "scan_snap.full_decorrelated",
+    "classics.committee",
+    "galore.projected",
+    "topics.reduced",
+)
 
 
 def deep(depth: int) -> System:

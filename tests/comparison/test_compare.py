@@ -52,7 +52,7 @@ def test_a_training_beside_an_integration(training, flow, tmp_path):
     found = [odesim.compare(a, b) for a, b in ((training, flow), (flow, training), stored)]
     assert all(errors(one) == errors(found[0]) for one in found)
     assert found[0].t[-1] == 40 and len(found[0].t) == 41
-    beside = odesim.compare("scan_snap.full", task="scan_snap", settings=given, seeds=range(3), steps=40, backend="numpy")
+    beside = odesim.compare("scan_snap.full", task="scan_snap", settings=given, seeds=range(3), steps=40)
     for name, error in errors(found[0]).items():
         assert error == pytest.approx(errors(beside)[name], rel=0.02), name  # the stored flow has a tolerance of its own
 

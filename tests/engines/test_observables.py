@@ -136,4 +136,4 @@ def test_a_function_that_raises_is_named():
         return t if t < 0.9 else [][1]
 
     with pytest.raises(ModelError, match=r"observable 'broken' of test\.observed raised at t = 1: IndexError"):
-        odesim.ensemble(replace(decay(), observables={"broken": broken}), params={"a": A}, observe="all", save=4, method="tsit5", max_events=0)
+        odesim.ensemble(replace(decay(), observables={"broken": broken}), params={"a": A}, observe="all", save=4, method="tsit5")

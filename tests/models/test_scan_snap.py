@@ -9,7 +9,7 @@ from scipy.special import lambertw
 import odesim
 from odesim.inputs.registry import load_model
 
-FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
 SMALL = {"K": 2.0, "M": 34.0, "k_m": 1.0}
 """Syn-Small of the official generator: 10 common tokens of weight 1, 10 distinct ones a class of weights .1, .2, ..., 1."""
 
@@ -101,7 +101,7 @@ def test_gamma_collapse(Gamma, want):
         u = np.sqrt(2 * eta_Y * Gamma / (eta_Z * K)) * M / (M - 1)
         t = (np.expm1(u) + (M - 1) * u) * K / (M * eta_Y)
         params = {"mc": 3.0, "K": K, "k_m": K, "M": M, "eta_Y": eta_Y, "eta_Z": eta_Z}
-        end = last(odesim.integrate("scan_snap.reduced_symmetric", params=params, span=(0, t), backend="numpy", **FINE))
+        end = last(odesim.integrate("scan_snap.reduced_symmetric", params=params, span=(0, t), **FINE))
         assert end["u"] == pytest.approx(u, rel=1e-8)
         assert (end["z"][-1], end["zc"][0], end["B"]) == pytest.approx(want, abs=2e-8)
 
@@ -176,7 +176,7 @@ def test_plain_gradients_are_slower(weight, mc, M, want):
 def test_first_push_ratio():
     """At t -> 0 the two forces differ by M beta ((M-1)/M)^2, about 1.5 M on Syn-Small."""
     M = 1e3
-    request: dict[str, Any] = {"params": {"M": M}, "span": (0, 1e-4), "rtol": 1e-10, "atol": 1e-24}
+    request: dict[str, Any] = {"params": {"M": M}, "span": (0, 1e-4), **FINE, "atol": 1e-24}
     reduced, plain = (odesim.integrate(f"scan_snap.{name}", **request) for name in ("reduced_symmetric", "symmetric"))
     p, pc = (plain.attrs["params"][name] for name in ("p", "pc"))
     eps = 10 * pc[0] ** 2 / (p @ p + 10 * pc[0] ** 2)

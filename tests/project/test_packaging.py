@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tomllib
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,9 +180,17 @@ def test_one_version():
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
 
 
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Those of a body and of all bodies in it; expressions are not looked at."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, part, []))
+
+
 def needed(folder: Path) -> set[str]:
     """Distributions that the Python files below folder import from, but for what is optional."""
-    nodes = [node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
+    nodes = [node for file in folder.rglob("*.py") for node in statements(ast.parse(file.read_text()).body)]
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}

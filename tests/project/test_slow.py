@@ -1,15 +1,42 @@
-"""The list of slow cases names cases that there are."""
+"""The lists of what is slow name tests that there are, and leave every law cases that run by default."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
+def lines_of(name: str) -> list[str]:
+    return (ROOT / "tests" / name).read_text(encoding="utf-8").splitlines()
+
+
+def is_a_test(line: str) -> bool:
+    """Whether the file of this case has a function of its name."""
+    file, name = re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)(?:\[.*\])?", line).groups()  # type: ignore[union-attr]
+    return f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
 def test_every_slow_case_is_a_test():
     """A line of slow.txt is a test function of that file, sorted, each once; a case that was renamed would run by default again."""
-    lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
-    assert lines == sorted(set(lines))
-    for line in lines:
-        file, name = re.fullmatch(r"(tests/[\w/]+\.py)::(\w+)(?:\[.*\])?", line).groups()  # type: ignore[union-attr]
-        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), line
+    lines = lines_of("slow.txt")
+    assert lines == sorted(set(lines)) and [line for line in lines if not is_a_test(line)] == []
+
+
+def test_every_sampled_law_is_a_test():
+    """A line of samples.txt is a number, 2 to 8, and a test function, sorted by that, each once."""
+    numbers, laws = zip(*(line.split(" ", 1) for line in lines_of("samples.txt")), strict=True)
+    assert list(laws) == sorted(set(laws)) and set(numbers) <= set("2345678")
+    assert [law for law in laws if "[" in law or not is_a_test(law)] == []
+
+
+@pytest.mark.slow
+def test_every_sampled_law_has_cases_by_default():
+    """And others that do not run: pytest says which."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "--collect-only", "-q"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    there = {line.partition("[")[0] for line in done.stdout.splitlines()}
+    assert {line.split(" ", 1)[1] for line in lines_of("samples.txt")} <= there

@@ -16,20 +16,22 @@ from odesim.store import export_run
 from tests.support.begun import SIZE
 
 
-def runs(folder: Path) -> dict[str, Path]:
-    """An integration and an ensemble of two chunks, with parameters, observables and a member that blows up."""
-    one, many = folder / "one.zarr", folder / "many.zarr"
-    done = CliRunner().invoke(cli, ["integrate", "joma.nonlinear", "--size", "M=3", "--save", "9", "--out", str(one), "--quiet"])
-    assert done.exit_code == 0, done.stderr
-    options: dict[str, Any] = {"sizes": {"M": 2}, "span": (0, 1.2), "save": 3, "observe": "all", "max_events": 0}
-    odesim.ensemble("joma.linear", grid={"Delta": "linspace(0.5,2,11)"}, out=many, **options)
-    return {"integration": one, "ensemble": many}
+def stored(kind: str, folder: Path) -> Path:
+    """An integration, or an ensemble of two chunks with parameters, observables and a member that blows up."""
+    run = folder / "run.zarr"
+    if kind == "integration":
+        done = CliRunner().invoke(cli, ["integrate", "joma.nonlinear", "--size", "M=3", "--save", "9", "--out", str(run), "--quiet"])
+        assert done.exit_code == 0, done.stderr
+    else:
+        options: dict[str, Any] = {"sizes": {"M": 2}, "span": (0, 1.2), "save": 3, "observe": "all", "max_events": 0}
+        odesim.ensemble("joma.linear", grid={"Delta": "linspace(0.5,2,11)"}, out=run, **options)
+    return run
 
 
 @pytest.mark.parametrize("kind", ["integration", "ensemble"])
 def test_parquet_is_csv_with_types(kind, tmp_path, small_chunks):
     """Every column and cell; pandas reads the digits of csv to a unit of the last place or two."""
-    run = runs(tmp_path)[kind]
+    run = stored(kind, tmp_path)
     table = pd.read_parquet(export_run(run, "parquet", tmp_path / "a.parquet"))
     text = pd.read_csv(export_run(run, "csv", tmp_path / "a.csv"))
     assert list(table.columns) == list(text.columns)

@@ -13,7 +13,7 @@ from odesim.codegen.loops.layout import lay_out
 from odesim.codegen.loops.nests import Nests, Start
 from odesim.codegen.loops.passes import LoopPlan
 from odesim.codegen.loops.products import join_products
-from odesim.codegen.loops.separate import MANY, assigned, separate_passes
+from odesim.codegen.loops.separate import MANY, assigned, numbers_of, separate_passes
 from odesim.symbolic.lowering import all_names
 from odesim.symbolic.program import Program, names_read
 from odesim.symbolic.system import System
@@ -61,10 +61,10 @@ class Kernel:
         passes, first = self.nests.passes, 1 if self.nests.state else 0
         if len(passes) < MANY:
             return self.definition()
-        views = self._views()
-        known = {*self.arguments(), *assigned(views)}
+        kept = [line for p in passes[:first] for line in p]
+        known = {*self.arguments(), *assigned(self._views()), *numbers_of(kept)}
         functions, calls = separate_passes(self.name, passes[first:], known, self._stores())
-        whole = self.definition().replace(self.body, "\n".join([*(line for p in passes[:first] for line in p), *calls]))
+        whole = self.definition().replace(self.body, "\n".join([*kept, *calls]))
         return "\n\n\n".join([*functions, whole])
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:

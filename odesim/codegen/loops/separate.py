@@ -24,7 +24,7 @@ def separate_passes(kernel: str, passes: Sequence[Sequence[str]], known: Iterabl
     names, functions, calls = set(known), dict[str, str](), list[str]()  # functions {text: name}
     for n, lines in enumerate(passes):
         own = [line for line in lines if line.strip() != UNITS]
-        numbers = assigned(line for line in own if line.startswith("    ") and line[4] != " " and " in " not in line)
+        numbers = numbers_of(own)
         after = _words(line for p in [*passes[n + 1 :], end] for line in p)
         results = [name for name in numbers if name in after]
         given = [name for name in _words(own) if name in names and name not in numbers]
@@ -48,6 +48,11 @@ def _function(lines: Sequence[str], given: Sequence[str], results: Sequence[str]
 def _words(lines: Iterable[str]) -> list[str]:
     """The words of these lines, each once."""
     return list(dict.fromkeys(word for line in lines for word in WORD.findall(line)))
+
+
+def numbers_of(lines: Iterable[str]) -> list[str]:
+    """The names that these lines of a kernel give values outside of loops, each once."""
+    return assigned(line for line in lines if line.startswith("    ") and line[4] != " " and " in " not in line)
 
 
 def assigned(lines: Iterable[str]) -> list[str]:
