@@ -232,7 +232,7 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
                 n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR, preload=[DEAF]
             )
         try:
-            with distributed.Client(cluster) as client:
+            with distributed.Client(cluster, set_as_default=False) as client:
                 yield Cluster(client)
         finally:
             with suppress(KeyError):  # dask, of a worker that was killed meanwhile
@@ -242,7 +242,7 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
 
     with silence_logging_cmgr(logging.CRITICAL):  # where the scheduler is gone, a sentence says so: dask writes a traceback too
         try:
-            client = distributed.Client(address, timeout=10)
+            client = distributed.Client(address, timeout=10, set_as_default=False)  # one that fails would remain dask's default
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # TypeError: tls without a certificate
             raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
         with client:

@@ -157,9 +157,13 @@ def test_dask_writes_nothing_beside_the_sentence(client, monkeypatch):
 
 
 def test_nobody_answers():
-    """Where no scheduler is, a sentence says so; without an address there is no cluster."""
+    """Where no scheduler is, a sentence says so, and dask's settings stay; without an address there is no cluster."""
+    from dask import config
+
+    before = config.get("scheduler", None)
     with connected(None) as none:
         assert none is None
     for address in ("nothing://there", "tls://127.0.0.1:1"):  # there is no certificate for the second one
         with pytest.raises(ClusterError, match=f"no dask scheduler answers at {address}"), connected(address):
             pass
+    assert config.get("scheduler", None) == before

@@ -112,7 +112,7 @@ def test_reduced_is_reduced_symmetric(K, shared, M):
     times = np.array([0.0, 1.0, 10.0, 300.0])
     request: dict[str, Any] = {"span": (0, 300), "save": times, **FINE}
     psi = np.zeros(K, int) if shared else np.arange(K)
-    run = odesim.integrate("scan_snap.reduced", params={"P": table(K), "psi": psi, "M": M}, backend="numpy", method="vern7", **request)
+    run = odesim.integrate("scan_snap.reduced", params={"P": table(K), "psi": psi, "M": M}, method="vern7", **request)
     small = odesim.integrate("scan_snap.reduced_symmetric", params={"K": K, "M": M, "k_m": K if shared else 1}, **request)
     assert_close(run.y["Z"][:, 0, 10:20], small.observables["z"])
     assert_close(run.y["Z"][:, 0, :10], np.repeat(small.observables["zc"], 10, axis=1))
@@ -193,7 +193,7 @@ def test_a_common_token_may_grow():
     end = last(odesim.integrate("scan_snap.full", params={"P": P, "M": 200, "eta_Z": 0.05}, span=(0, 400), **FINE))
     assert end["Z"][0, 0] == pytest.approx(0.0108277, abs=1e-6)  # by a program with all 200 columns of Y
     assert end["Z"][0, 1] < 0 and end["Z"][1, 0] < 0
-    end = last(odesim.integrate("scan_snap.reduced", params={"P": P, "M": 200}, backend="numpy", method="vern7", **FINE))
+    end = last(odesim.integrate("scan_snap.reduced", params={"P": P, "M": 200}, method="vern7", **FINE))
     assert end["Z"][0, 0] == pytest.approx(0.19987504, abs=1e-8)  # of an independent program
 
 

@@ -47,7 +47,7 @@ def test_parquet_is_csv_with_types(kind, tmp_path, small_chunks):
 
 def test_without_pyarrow_one_sentence(tmp_path, monkeypatch):
     """It says what to install; nothing is written."""
-    run = runs(tmp_path)["integration"]
+    run = stored("integration", tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(StoreError, match=r"pip install 'odesim\[parquet\]'"):
         export_run(run, "parquet", tmp_path / "a.parquet")

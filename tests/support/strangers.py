@@ -22,7 +22,7 @@ MARK = "mark"
 MARKED = f"__import__('pathlib').Path({MARK!r}).write_text('run')\n"
 MADE = {
     "integration": "integrate my.py --backend numpy --method tsit5 --rtol 1e-3 --max-steps 200 --save 3 --set a=3,1,2 --out {run}",
-    "ensemble": "ensemble my.py --vary a=uniform(0.5,2) --zip x=1,2,3 --save 3 --observe twice --max-steps 200 --out {run}",
+    "ensemble": "ensemble my.py --vary a=uniform(0.5,2) --zip x=1,2,3 --save 3 --observe twice --method rk4 --step 0.05 --out {run}",
     "training": "train toy --seeds 0:2 --steps 9 --save 4 --out {run}",
 }
 READS = {
