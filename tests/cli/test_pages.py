@@ -1,18 +1,19 @@
 """Pages of models as files: everything is on them, nothing is read from elsewhere, and no file of others is lost."""
 
 import re
+from collections import ChainMap
 from typing import Any
 from xml.dom import minidom
 
 import pytest
 from sympy import Interval, Rational, Symbol, oo, sqrt
 
-from odesim.inputs.registry import list_models, load_model
 from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
 from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, Sheets
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic.html import html_page
 from odesim.symbolic.page import page_of
+from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS
 
 (m,), (M,), rate = index("m"), sizes("M"), Symbol("rate_2", real=True)
@@ -27,7 +28,7 @@ ODD = System(
     observables={"f_of_t": lambda t, y, dy, params: t},
     events=(Event("half <i>way</i>", v[m] - 0.5, -1, True, "a < b"),),
 )
-ALL = {**{name: load_model(name) for name in list_models()}, **SYSTEMS, ODD.name: ODD}
+ALL = ChainMap({**SYSTEMS, ODD.name: ODD}, Shipped())  # type: ignore[arg-type]
 QUICK = (ODD.name, "joma.linear", "gathered", "largest")
 EACH = pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALL])
 

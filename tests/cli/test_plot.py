@@ -6,13 +6,12 @@ import tempfile
 import pytest
 
 GRID = (
-    "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=1 --observe gap --save 3"
-    " --method rk4 --step 0.05 --quiet"
+    "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=2 --observe gap --save 3 --method tsit5 --quiet"
 )
 WRONG = {
     "name": ("--var w", "no stored state or observable 'w' in joma.nonlinear; choose from gap, v"),
     "axis": ("--x mo", "no varied number (x) 'mo' in joma.nonlinear; choose from mu, time, v_start"),
-    "index": ("--var v --index 1", "index 1 is outside v, whose shape is (1): choose 0 to 0"),
+    "index": ("--var v --index 2", "index 2 is outside v, whose shape is (2): choose 0 to 1"),
     "no index": ("--index 1,x", "--index takes whole numbers from 0, as in 3 or 1,0, not '1,x'"),
     "time": ("--at 9", "at = 9 is outside the saved times, which go from 0 to 5"),
     "scale": ("--log w", "log takes letters of x, y and c"),

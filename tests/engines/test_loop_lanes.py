@@ -25,6 +25,7 @@ from odesim.solve import auto
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
+from tests.support.models import MAPS
 from tests.support.threads import MODELS
 
 REAL = Interval(-oo, oo)
@@ -65,7 +66,7 @@ QUICK = (
 )
 
 
-@pytest.mark.parametrize("name", slow_but([name for name in MODELS if not load_model(name).discrete], QUICK))
+@pytest.mark.parametrize("name", slow_but([name for name in MODELS if name not in MAPS], QUICK))
 def test_every_model_in_lanes(name: str) -> None:
     """Three members, all of whose real parameters are their own: the rates of each are those of the model, as are those of a time."""
     system, rng = load_model(name), np.random.default_rng(0)

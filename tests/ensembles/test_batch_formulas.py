@@ -57,41 +57,36 @@ STARTS = {
 }
 
 
-def formulas() -> dict[str, tuple[System, Formula]]:
-    """Every start that is an expression and every constraint, of the table above and of the models."""
-    found: dict[str, tuple[System, Formula]] = {}
-    for name, s in {
-        **{name: system(start) for name, start in STARTS.items()},
-        **{name: load_model(name) for name in list_models()},
-    }.items():
-        plan = make_schema(s)
-        found |= {f"{name}: {slot.name}": (s, slot.start) for slot in plan.states if isinstance(slot.start, Formula)}
-        found |= {f"{name}: {rule.constraint.name}": (s, rule.formula) for rule in plan.rules}
-    return found
-
-
-FORMULAS = formulas()
+def formulas(s: System) -> list[Formula]:
+    """Every start that is an expression and every constraint."""
+    plan = make_schema(s)
+    return [*(slot.start for slot in plan.states if isinstance(slot.start, Formula)), *(rule.formula for rule in plan.rules)]
 
 
 @pytest.mark.parametrize("entries", [whole.ENTRIES, 20], ids=["at once", "in parts"])
-@pytest.mark.parametrize("case", FORMULAS)
-def test_members_are_what_they_are_alone(case, entries, monkeypatch):
+@pytest.mark.parametrize("name", [*STARTS, *list_models()])
+def test_members_are_what_they_are_alone(name, entries, monkeypatch):
     """Bit for bit, whichever of the parameters are a member's own."""
     monkeypatch.setattr(whole, "ENTRIES", entries)
-    s, formula = FORMULAS[case]
+    s = system(STARTS[name]) if name in STARTS else load_model(name)
     numbers, rng = bind(s), np.random.default_rng(0)
     own = {}
     for slot in make_schema(s).params:
         shape = (7, *np.shape(numbers.params[slot.name]))
         if not slot.indexes:
             own[slot.name] = rng.integers(1, 5, shape) if slot.integer else rng.uniform(0.1, 1.0, shape)
-    read = sorted(own_names_read(formula, frozenset(own)))
-    for given in [read, *([name] for name in read)]:
+    for formula, given in [(one, given) for one in formulas(s) for given in choices(one, own)]:
         if given:
             found = member_values(formula, s.axes, numbers.sizes, numbers.params, {name: own[name] for name in given})
             for i in range(7):
                 alone = formula(numbers.sizes, {**numbers.params, **{name: own[name][i] for name in given}})
                 np.testing.assert_array_equal(found[i], alone)
+
+
+def choices(formula: Formula, own: dict[str, Any]) -> list[list[str]]:
+    """The names of parameters that a formula reads: all together, and each alone."""
+    read = sorted(own_names_read(formula, frozenset(own)))
+    return [read, *([name] for name in read)]
 
 
 BROKEN = {

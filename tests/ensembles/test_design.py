@@ -126,9 +126,14 @@ def test_a_table_of_a_file_stays_there(tmp_path):
 
 def test_in_memory_a_design_is_its_rows():
     """odesim.ensemble with a design has the bits of one with the arrays that it stands for; points are coordinates."""
-    design = odesim.ensemble(MODEL, vary={"v": "uniform(0,0.1)"}, grid={"mu": [0.5, 1.0]}, sizes={"M": 2}, span=(0.0, 1.0))
+    design = odesim.ensemble(MODEL, vary={"v": "uniform(0,0.1)"}, grid={"mu": [0.5, 1.0]}, sizes={"M": 2}, span=(0.0, 1.0), save=2)
     arrays = odesim.ensemble(
-        MODEL, params={"mu": np.outer([0.5, 1.0], np.ones(2))}, initial={"v": design.v_start.values}, sizes={"M": 2}, span=(0.0, 1.0)
+        MODEL,
+        params={"mu": np.outer([0.5, 1.0], np.ones(2))},
+        initial={"v": design.v_start.values},
+        sizes={"M": 2},
+        span=(0.0, 1.0),
+        save=2,
     )
     np.testing.assert_array_equal(design.v, arrays.v)
     assert design.mu.dims == ("member",) and design.v_start.dims == ("member", "l")

@@ -12,6 +12,7 @@ from sympy import Rational
 import odesim
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System
+from tests.support.contract import CONTRACT
 from tests.support.models import FLOWS
 
 FASTER = Rational(101, 100)
@@ -40,7 +41,7 @@ NO_CLOCK = (
     *("particles.sphere", "particles.circle", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full"),
 )
-STATES = [(name, str(state)) for name in FLOWS for state in load_model(name).states]
+STATES = [(name, state) for name in FLOWS for state in CONTRACT[name][0]]
 
 
 def broken(system: System, limit: float, **given: Any) -> list[str]:

@@ -1,6 +1,9 @@
 """The shipped models by kind: differential equations, and Maps."""
 
-from odesim.inputs.registry import list_models
+from collections.abc import Iterator, Mapping
+
+from odesim.inputs.registry import list_models, load_model
+from odesim.symbolic import System
 
 MAPS = ("hierarchy.occurrence", "hopfield.classical", "hopfield.dense", "hopfield.update")
 FLOWS = [name for name in list_models() if name not in MAPS]
@@ -14,3 +17,16 @@ COMPILED = (
     "scan_snap.theorem4",
 )
 """Those that are compiled by default: other tests take their kernels too. The others are compiled in the slow tests."""
+
+
+class Shipped(Mapping[str, System]):
+    """The shipped models by name, each loaded where it is asked for."""
+
+    def __getitem__(self, name: str) -> System:
+        return load_model(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list_models())
+
+    def __len__(self) -> int:
+        return len(list_models())

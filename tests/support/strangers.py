@@ -20,6 +20,7 @@ from tests.support import toy
 
 MARK = "mark"
 MARKED = f"__import__('pathlib').Path({MARK!r}).write_text('run')\n"
+WITHOUT_EVENTS = MODEL[: MODEL.index(", events=")] + ",\n)\n"
 MADE = {
     "integration": "integrate my.py --backend numpy --method tsit5 --rtol 1e-3 --max-steps 200 --save 3 --set a=3,1,2 --out {run}",
     "ensemble": "ensemble my.py --vary a=uniform(0.5,2) --zip x=1,2,3 --save 3 --observe twice --method rk4 --step 0.05 --out {run}",
@@ -48,7 +49,7 @@ def make_runs(folder: Path, monkeypatch: Any) -> dict[str, Path]:
     monkeypatch.setattr(tasks, "TASKS", (*tasks.TASKS, "toy"))
     monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
     monkeypatch.chdir(folder)
-    (folder / "my.py").write_text(MODEL)
+    (folder / "my.py").write_text(WITHOUT_EVENTS)
     found = {}
     for kind, words in MADE.items():
         found[kind] = folder / f"{kind}.zarr"

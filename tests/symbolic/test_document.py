@@ -2,14 +2,16 @@
 
 import shutil
 import subprocess
+from collections import ChainMap
 from pathlib import Path
 
 import pytest
 from sympy import Symbol
 
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from odesim.symbolic.document import escape, latex_document
+from tests.support.models import Shipped
 from tests.support.systems import REAL, SYSTEMS
 
 (m,), (M,) = index("m"), sizes("M")
@@ -25,7 +27,7 @@ ODD = System(
     invariants=(Invariant("a_b & c", odd[m] ** 2, "nonincreasing", when=lambda_ >= 0),),
     events=(Event("half_way", odd[m] - 0.5, -1, True),),
 )
-ALL = {**{name: load_model(name) for name in list_models()}, **SYSTEMS, ODD.name: ODD}
+ALL = ChainMap({**SYSTEMS, ODD.name: ODD}, Shipped())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ALL)

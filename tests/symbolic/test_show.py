@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import (
     IndexedBase,
     MaxOver,
@@ -39,6 +38,7 @@ from odesim.symbolic.reductions import unevaluated
 from odesim.symbolic.show import Formulas, definitions_text, equations_text, latex, text_of
 from tests.support.balls import BALLS
 from tests.support.brute import value
+from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
@@ -79,7 +79,7 @@ def test_powers_of_sums_have_brackets():
     assert Formulas(SYSTEMS["mean_field"]).latex(over(sp.Sum, w[k], (k, M)) ** 2).endswith(r"\right)^{2}")
 
 
-MODELS = {name: load_model(name) for name in list_models()}
+MODELS = Shipped()
 
 
 def spelled(e, axes):
@@ -104,7 +104,7 @@ def test_minus_signs_stand_before_sums():
     e = -over(sp.Sum, -w[k] * v[k], (k, M)) - over(sp.Sum, w[k] * over(sp.Sum, -2 * v[m], (m, M)), (k, M))
     assert text_of(e) == "sum_k(v[k]*w[k]) + sum_k(w[k]*sum_m(2*v[m]))"
     assert text_of(over(sp.Sum, v[k] - w[k], (k, M))) == "sum_k(v[k] - w[k])"
-    shown = {name: equations_text(system) + "".join(definitions_text(system)) for name, system in MODELS.items() if name in SIGNED}
+    shown = {name: equations_text(system) + "".join(definitions_text(system)) for name, system in ((name, MODELS[name]) for name in SIGNED)}
     assert not [name for name, text in shown.items() if re.search(r"sum_[\w',]+\(-", text)]
 
 
@@ -115,7 +115,7 @@ DEEP = ("induction.full", "joma.joint_softmax", "scan_snap.full", "scan_snap.ful
 @pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
 def test_what_is_shown_has_the_value_of_the_formula(name):
     """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding."""
-    system = MODELS.get(name) or SYSTEMS[name]
+    system = SYSTEMS.get(name) or MODELS[name]
     sizes = {n: {"M": 4, "Q": 2, "L": 5}.get(n, 2 if name in DEEP else 3) for n in system.size_names}
     rng = np.random.default_rng(0)
     env: dict[str, Any] = {**sizes, "t": 0.3}
