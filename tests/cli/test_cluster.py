@@ -11,7 +11,21 @@ from tests.support.begun import same
 from tests.support.clusters import two_workers
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")
-ENSEMBLE = ("ensemble", "joma.nonlinear", "--vary", "mu=uniform(0.5,2.5)", "--members", "20", "--size", "M=2", "--span", "0:2", "--quiet")
+ENSEMBLE = (
+    "ensemble",
+    "joma.nonlinear",
+    "--vary",
+    "mu=uniform(0.5,2.5)",
+    "--members",
+    "20",
+    "--size",
+    "M=2",
+    "--span",
+    "0:2",
+    "--save",
+    "3",
+    "--quiet",
+)
 TRAIN = ("train", "committee", "--set", "N=5", "--steps", "3", "--seeds", "0:2", "--quiet")
 THERE = ("--cluster", "tcp://127.0.0.1:1")
 
