@@ -100,6 +100,7 @@ def truth() -> dict[str, np.ndarray]:
     return right_side(hard(), {**SIZES, **params, **where.split(y), "t": 0.3})
 
 
+@cache
 def rates(dtype: str) -> np.ndarray:
     """The right-hand side on whole arrays of this dtype, as one vector."""
     params, where, y = numbers()
@@ -109,6 +110,7 @@ def rates(dtype: str) -> np.ndarray:
 
 
 PARTS = 5
+"""Systems into which the expressions are divided for numba, which takes some seconds for each."""
 
 
 @cache
@@ -125,7 +127,6 @@ def computed(backend: str, dtype: str, part: int) -> dict[str, np.ndarray]:
 
 
 TABLE = [(case, backend, dtype) for case in HARD for backend in ("numpy", "numba") for dtype in ("float64", "float32")]
-# each part takes numba some seconds
 FIRST = [(case, "numpy", "float64") for case in HARD] + [(case, "numba", "float64") for case in [*HARD][::PARTS]]
 
 

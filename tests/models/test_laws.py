@@ -18,7 +18,7 @@ from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from tests.support.contract import CONTRACT
 from tests.support.matrix import slow_but
-from tests.support.models import COMPILED, FLOWS, MAPS
+from tests.support.models import COMPILED, FLOWS, GROWING, MAPS
 
 MODELS = list_models()
 JOMA = [name for name in MODELS if name.startswith(("joma.linear", "joma.nonlinear", "joma.self"))]
@@ -58,8 +58,6 @@ WITHOUT_CLOSED_FORM = (
     "topics.reduced",
 )
 WITH_CLOSED_FORM = [name for name in MODELS if name not in WITHOUT_CLOSED_FORM]
-GROWING = ("joma.linear", "joma.linear_multinode", "joma.nonlinear")
-"""Models with a rate of growth, for the rescaled clock."""
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -7,6 +7,8 @@ from odesim.symbolic import System
 
 MAPS = ("hierarchy.occurrence", "hopfield.classical", "hopfield.dense", "hopfield.update")
 FLOWS = [name for name in list_models() if name not in MAPS]
+GROWING = ("joma.linear", "joma.linear_multinode", "joma.nonlinear")
+"""Those with a rate of growth, for the rescaled clock."""
 COMPILED = (
     "hopfield.update",
     "joma.linear",

@@ -11,8 +11,7 @@ from odesim.inputs.registry import load_model
 from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from odesim.symbolic.system import System
 from tests.models.test_generated import near_start
-
-GROWING = ("joma.linear", "joma.linear_multinode", "joma.nonlinear")
+from tests.support.models import GROWING
 
 
 def values(system: System, given: Any, states: dict[str, Any], t: float) -> tuple[dict[str, Any], float]:
