@@ -20,6 +20,7 @@ from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
+from odesim.engines.lanes.search import LaneSearch
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import CodegenError, counted
@@ -29,8 +30,8 @@ from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP
 from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.step.compiled import search_functions
 from odesim.solve.step.control import longest_step
-from odesim.solve.step.sizes import found_size
 from odesim.symbolic.affine import is_affine
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
@@ -46,11 +47,9 @@ _PLANS: Memo[KernelPlan | str] = Memo()
 
 
 @lru_cache(maxsize=64)
-def compiled_kernel(plan: KernelPlan) -> Callable[[int], None]:
-    """The compiled function of a kernel, made once a process."""
-    address = load_native(kernel_text(plan), _stem(plan), ["run"])["run"]
-    found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
-    return found
+def compiled_kernel(plan: KernelPlan) -> dict[str, int]:
+    """The addresses of a kernel's function `run`, and of `probe` where it has that; made once a process."""
+    return load_native(kernel_text(plan), _stem(plan), ["run", "probe"] if plan.probed else ["run"])
 
 
 @lru_cache(maxsize=64)
@@ -81,11 +80,14 @@ class LaneEngine:
 
     @property
     def _run(self) -> Callable[[int], None]:
-        return compiled_kernel(self.plan)
+        found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(compiled_kernel(self.plan)["run"])
+        return found
 
     def prepare(self) -> None:
-        """Compiles the kernel, or loads it from the cache."""
-        _ = self._run
+        """Compiles the kernel and the search for zeros, or loads them from the cache."""
+        compiled_kernel(self.plan)
+        if self.plan.called:
+            search_functions()
 
     def memory(self) -> Array:
         """The working memory of the lanes of one block: the rows of odesim.engines.lanes.rows, members and places."""
@@ -180,10 +182,10 @@ class LaneEngine:
         """Integrates members first to end - 1."""
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
-        watch = self.plan.watch
-        found = np.empty(found_size(watch.room) if watch is not None else 0)
         own = table.copy()
-        own[AT["FOUND"]] = found.ctypes.data
+        search = LaneSearch(self.plan, memory, int(table[AT["FACTS"]]), compiled_kernel(self.plan).get("probe", 0))
+        for name, address in search.slots.items():
+            own[AT[name]] = address
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
         self._run(own.ctypes.data)

@@ -101,17 +101,23 @@ def sample_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
-    """The text of probe(S, l, theta, i): component i of the functions inside the last step of lane l."""
+    """The text of probe(S, l, theta, i), component i of the functions inside the last step of lane l.
+
+    Where it is called by address it is probe(address, theta, l, _), of the address of S, and returns nothing.
+    """
     watch, w = plan.watch, plan.width
     assert watch is not None
     if plan.sampled:  # never called
         return "@kernel\ndef probe(S, l, theta, i):\n    return nan"
+    head, end = ["@kernel", "def probe(S, l, theta, i):"], f"return S[({rows.probed[0]} + i) * {w} + l]"
+    if plan.probed:
+        head = ["@nb.njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, _):", "    S = doubles(address)"]
+        end = "return"
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, watch.reads("y"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
-    lines.append(f"return S[({rows.probed[0]} + i) * {w} + l]")
-    return "\n".join(["@kernel", "def probe(S, l, theta, i):", *(f"    {line}" for line in lines)])
+    return "\n".join([*head, *(f"    {line}" for line in [*lines, end])])
 
 
 def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -134,7 +140,8 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         return []
     watch = [CHOICES] if plan.joined else [CHOICES, watch_text(plan, rows)]
     probe = [] if plan.discrete or plan.queued else [probe_text(plan, rows)]
-    return [*watch, sample_text(plan, rows), *probe, *settle_text(plan, rows), *queue_texts(plan, rows)]
+    sample = [] if plan.probed else [sample_text(plan, rows)]
+    return [*watch, *sample, *probe, *settle_text(plan, rows), *queue_texts(plan, rows)]
 
 
 def counted(plan: KernelPlan) -> str:
@@ -180,6 +187,11 @@ if {hits} > 0:
 """.strip("\n")
 
 SEARCH = """
+call(at[{SEARCH}], (at[{SEARCHED}], l, 0, int(S[{marks} + l]), before, S[{step} + l], new))
+answer = doubles(at[{ANSWER}])
+found, last, theta = int(answer[0]), answer[1], answer[2]
+""".strip("\n")
+SEARCH_HERE = """
 found, last, theta = search(
     sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}, int(S[{marks} + l])
 )

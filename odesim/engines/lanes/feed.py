@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, STOPPING, WATCHING, counted, watching_words
+from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, SEARCH_HERE, STOPPING, WATCHING, counted, watching_words
 from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.queue import LEAVING, QUEUEING
@@ -229,7 +229,7 @@ def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) ->
     parts = {
         "keeping": KEEPING.format(**more) if plan.watch.keeps else "pass",
         "stopping": fit(STOPPING, **more) if terminal else "pass",
-        "search": (PASSED if plan.discrete else SEARCH).format(**more),
+        "search": (PASSED if plan.discrete else SEARCH if plan.called else SEARCH_HERE).format(**AT, **more),
     }
     watching = QUEUEING if plan.queued else WATCHING
     words |= {"watching": fit(watching, **parts, **more), "event_arrays": ARRAYS.format(**AT, zeros=more["zeros"])}

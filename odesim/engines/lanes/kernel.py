@@ -104,12 +104,11 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     if plan.watch is not None:
-        find = "passed" if plan.discrete else "search"
-        search = "straight import straight_search" if plan.queued else f"search import {find}"
-        lines += ["from odesim.engines.lanes.runtime import keep", f"from odesim.solve.step.{search}"]
+        lines += ["from odesim.engines.lanes.runtime import keep"]
+        lines += [] if plan.called else [f"from odesim.solve.step.search import {'passed' if plan.discrete else 'search'}"]
     lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
-    lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff else ''}doubles, ints", ""]
+    lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff or plan.called else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if plan.fixed else []

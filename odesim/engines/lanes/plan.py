@@ -18,7 +18,7 @@ from odesim.solve.step.sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
     "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
-    "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
+    "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
 )  # fmt: skip
 
 
@@ -121,6 +121,18 @@ class KernelPlan:
     def queued(self) -> bool:
         """Whether zeros of several steps are computed together."""
         return self.sampled and self.width > 1
+
+    @property
+    def called(self) -> str:
+        """The function of odesim.solve.step.by_address that searches a step; empty where none is called: on a GPU, and for a map."""
+        if self.watch is None or self.discrete or self.width == 1:
+            return ""
+        return "search_polynomial" if self.queued else "search_step"
+
+    @property
+    def probed(self) -> bool:
+        """Whether a search may ask for the events inside a step, which is then the function `probe` of the kernel."""
+        return self.called == "search_step"
 
     @property
     def discrete(self) -> bool:

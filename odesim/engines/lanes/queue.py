@@ -6,7 +6,7 @@ they show, and what few Newton steps do not reach, is searched alone.
 """
 
 from odesim.engines.lanes.lines import at
-from odesim.engines.lanes.plan import KernelPlan
+from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit
 from odesim.solve.step.dips import NEAR
@@ -29,11 +29,11 @@ if hits > 0:
                     push(S, l, i, waiting, float({member}))
                     waiting += 1
                     if waiting == {W}:
-                        flush(S, waiting, facts, zeros, kept, times, places_of, counts)
+                        flush(at, S, waiting, facts, zeros, kept, times, places_of, counts)
                         waiting = 0
 """.strip("\n")
 
-LEAVING = "flush(S, waiting, facts, zeros, kept, times, places_of, counts)"
+LEAVING = "flush(at, S, waiting, facts, zeros, kept, times, places_of, counts)"
 
 FLUSH = """
 @kernel
@@ -45,18 +45,14 @@ def push(S, l, i, q, member):
 
 
 @kernel
-def queued(S, q, k, i):
-    return S[({queue} + 1 + k) * {W} + q]
-
-
-@kernel
-def flush(S, waiting, facts, zeros, kept, times, places_of, counts):
+def flush(at, S, waiting, facts, zeros, kept, times, places_of, counts):
     roots(S)
+    answer = doubles(at[{ANSWER}])
     for q in range(waiting):
         side, i, new, count = S[{side} + q], int(S[{place} + q]), S[{arrival} + q], 0
         if side == {MANY}:
-            t, h = S[{origin} + q], S[{length} + q]
-            count = straight_search(queued, S, q, i, {pieces}, facts[i], t, h, new, zeros, 2 * {room}, 0, {room})
+            call(at[{SEARCH}], (at[{SEARCHED}], q, i, S[{origin} + q], S[{length} + q], new))
+            count = int(answer[0])
         elif side != 0.0 and side * facts[i] >= 0.0:
             zeros[0], zeros[1], count = S[{zero} + q], float(i), 1
         keep(zeros, count, new, facts, {size}, int(S[{owner} + q]) * {names}, kept, times, places_of, counts)
@@ -71,8 +67,8 @@ def queue_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     assert watch is not None
     names = ("before", "step", "done", "origin", "length", "arrival", "owner", "place", "side", "zero")
     words = {name: getattr(rows, name) * w for name in names}
-    more = {"W": w, "queue": rows.queue.start, "pieces": watch.pieces, "size": watch.size, "names": watch.names, "room": watch.room}
-    return [roots_text(plan, rows), fit(FLUSH, **words, **more, MANY=MANY)]
+    more = {"W": w, "queue": rows.queue.start, "pieces": watch.pieces, "size": watch.size, "names": watch.names}
+    return [roots_text(plan, rows), fit(FLUSH, **words, **more, **AT, MANY=MANY)]
 
 
 def roots_text(plan: KernelPlan, rows: Rows) -> str:

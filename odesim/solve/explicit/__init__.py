@@ -15,10 +15,14 @@ LOOP = (
     "odesim.solve.step.straight",
     "odesim.solve.step.search",
     "odesim.solve.explicit.events",
+    "odesim.solve.explicit.zeros",
     "odesim.solve.explicit.laws",
     "odesim.solve.explicit.loop",
 )
 """The modules of the loop, in the order in which their text is joined."""
+
+CALLED, INLINE = "odesim.solve.explicit.called_search", "odesim.solve.explicit.inline_search"
+"""The module that belongs to them for numba, and the one for CUDA: how a step is searched for events."""
 
 PLAIN = ("odesim.solve.step.control", "odesim.solve.step.interpolant")
 """Those of them that are functions of numbers, which the text compiles and Python may call."""

@@ -14,7 +14,7 @@ from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
 from odesim.errors import DeviceError, counted
 from odesim.solve.codes import Code
-from odesim.solve.explicit import LOOP, places
+from odesim.solve.explicit import INLINE, LOOP, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import search_facts
 from odesim.solve.step import control
@@ -28,7 +28,7 @@ BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run
 def driver_text() -> Driver:
     """The source of the integrator's functions, which is read and not imported, since numba would compile them."""
     functions, known = dict[str, ast.FunctionDef](), {**vars(places), **vars(control), "Code": Code, "math": math, "np": np}
-    for name in LOOP:
+    for name in (*LOOP, INLINE):
         for node in parse(source_of(name)).body:
             match node:
                 case ast.FunctionDef():
@@ -56,7 +56,7 @@ class DeviceRun:
         self.room = int(state.at[places.ROOM])
         shapes = {
             places.WORK: ((3, n), dtype), places.K: ((m.stages, n), dtype), places.SUMS: (32 + (n + 1023) // 1024, "float64"),
-            places.G: ((state.pieces + 3) * max(rhs.n_events, 1), dtype), places.OUT: ((len(state.save) + 1, n), dtype),
+            places.G: ((state.pieces + 3) * max(rhs.n_events, 1), "float64"), places.OUT: ((len(state.save) + 1, n), dtype),
             places.ZEROS: (max(len(state.room), 1), "float64"),
         }  # fmt: skip
         watched = len(state.violations)

@@ -9,7 +9,7 @@ from odesim.codegen.runtime.memory import call, doubles, ints
 from odesim.solve.codes import Code
 from odesim.solve.explicit.control import set_first_step, set_next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until
-from odesim.solve.explicit.events import begin_events, find_events
+from odesim.solve.explicit.events import begin_events
 from odesim.solve.explicit.laws import watch_laws
 from odesim.solve.explicit.norms import all_finite, fill, helper, squares
 from odesim.solve.explicit.places import (
@@ -58,6 +58,7 @@ from odesim.solve.explicit.places import (
     T,
     Y,
 )
+from odesim.solve.explicit.zeros import find_events
 from odesim.solve.step.control import moment, step_end, too_small
 
 

@@ -18,6 +18,7 @@ from odesim.solve.explicit.places import BLOCK, COEF, COMBINE, ROWS, SUMS, TABLE
 _compile: Any = njit  # some of its options are not in its type
 helper = _compile(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 exported = _compile("int64(int64)", error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+answering = _compile("void(int64, float64, int64, int64)", error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @helper

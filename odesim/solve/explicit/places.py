@@ -3,7 +3,7 @@
 # at (int64): what does not change. Addresses of the system's functions and of arrays:
 #   COUNT, REAL: the other two; A (ROWS_ALL, ROWS_ALL), C, E (2, LAST + 1), P (ROWS_ALL, DEGREE): the method; K, ROWS, COEF: stages;
 #   WORK (3, n): two states that take turns and scratch; BLOCK (1024,), SUMS; SAVE (SAVES,), OUT (SAVES + 1, n);
-#   G (PIECES + 3, SIZE): samples -1 to PIECES of the events, and one more; FACTS (2, SIZE), ZEROS: as
+#   G (PIECES + 3, SIZE): samples -1 to PIECES of the events, and one more, in float64; FACTS (2, SIZE), ZEROS: as
 #   odesim.solve.step.search has them.
 # Then numbers: LAST: the stage at the new point, the first stage of the next step; 0 of a map, where
 #   stage 0 is the new state; ROWS_ALL: stages with those for dense output;
@@ -14,7 +14,9 @@ G, FACTS, ZEROS, NEEDED, N, WIDTH, LAST, ROWS_ALL, DEGREE, SAVES, SIZE, ROOM, PI
 # laws: the addresses of their function and of its table, how many components; of each its place among the senses, its value, what that is
 # held against, the worst violation and its time (LAW_SIZE,)
 LAWS, LAW_TABLE, LAW_SIZE, LAW_SENSE, LAW_NOW, LAW_BEST, LAW_WORST, LAW_TIME = range(34, 42)
-AT_SIZE = 42
+# where the processor searches events: the addresses of search_step (odesim.solve.step.by_address), of its table and of its results (3,)
+SEARCH, SEARCHED, ANSWER = range(42, 45)
+AT_SIZE = 45
 
 # count (int64): Y: which of the first two rows of WORK is the state; RETRY: whether the last step was rejected;
 #   LATER: whether the laws were watched before; STOP: set from outside; SLICE: steps before the driver returns

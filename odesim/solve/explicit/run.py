@@ -14,14 +14,15 @@ from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.codes import Code
-from odesim.solve.explicit import LOOP, PLAIN, places
+from odesim.solve.explicit import CALLED, LOOP, PLAIN, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.methods import Method
 from odesim.solve.options import check_options, save_grid
 from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
+from odesim.solve.step.compiled import search_functions
 
-SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP)
+SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP, CALLED)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
@@ -56,7 +57,7 @@ class ExplicitRun:
         rhs = problem.rhs
         self.on_device = hasattr(rhs, "kernel")
         if not self.on_device:
-            self._run, self._compile_seconds = driver()
+            (self._run, probed), self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
         self.state = RunState(problem, method, save_grid(problem, save), asked)
@@ -64,6 +65,10 @@ class ExplicitRun:
             from odesim.solve.explicit.device import DeviceRun
 
             self._run, self._compile_seconds = DeviceRun(self.state), 0.0
+        elif self.state.searches:
+            functions, seconds = search()
+            self.state.call_search(functions["search_step"], probed)
+            self._compile_seconds += seconds
         self.problem, self.method = problem, method
         self._progress, self._code, self._slice = progress, int(Code.RUNNING), FIRST_SLICE
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
@@ -134,14 +139,21 @@ def next_slice(steps: int, seconds: float) -> int:
 
 
 @cache
-def driver() -> tuple[Callable[[int], int], float]:
-    """The compiled loop, and the seconds to compile or load it."""
+def driver() -> tuple[tuple[Callable[[int], int], int], float]:
+    """The compiled loop and the address of what a search of its steps asks, and the seconds to compile or load them."""
     begun = time.perf_counter()
     from odesim.codegen.build.cache import sources_text
     from odesim.codegen.build.native import load_native
 
     # compiled here and not where it is defined: its module can be imported, where rules of step control are not compiled
-    text = f"{sources_text(SOURCES, PLAIN, '@helper')}\n\nrun = exported(run)\n"
-    address = load_native(text, "explicit", ["run"])["run"]
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
-    return run, time.perf_counter() - begun
+    text = f"{sources_text(SOURCES, PLAIN, '@helper')}\n\nrun, probed = exported(run), answering(probed)\n"
+    addresses = load_native(text, "explicit", ["run", "probed"])
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["run"])
+    return (run, addresses["probed"]), time.perf_counter() - begun
+
+
+@cache
+def search() -> tuple[dict[str, int], float]:
+    """The addresses of the compiled search for zeros, and the seconds to compile or load it."""
+    begun = time.perf_counter()
+    return search_functions(), time.perf_counter() - begun

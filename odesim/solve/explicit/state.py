@@ -13,6 +13,8 @@ from odesim.solve.methods import Method
 from odesim.solve.options import _MOST, fixed_steps, usable
 from odesim.solve.problem import Problem, search_facts
 from odesim.solve.standing import Standing
+from odesim.solve.step import table
+from odesim.solve.step.compiled import search_table
 from odesim.solve.step.control import LOG2_LEAST_OLD, longest_step
 from odesim.solve.step.sizes import found_size, most_zeros
 
@@ -37,6 +39,7 @@ class RunState:
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
         self.at = np.zeros(places.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
+        self._search, self._answer = search_table(), np.empty(3)
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_real(options)
@@ -62,6 +65,18 @@ class RunState:
             self.count[places.LATER] = 1
         if self.options.step is not None:
             self._fill_fixed(self.options.step)
+
+    @property
+    def searches(self) -> bool:
+        """Whether steps are searched for events; those of a map have no inside."""
+        return self.problem.rhs.n_events > 0 and self.method.last > 0
+
+    def call_search(self, function: int, probe: int) -> None:
+        """Makes the driver call the search at this address, which asks the probe at that one."""
+        at, size = self.at, self.problem.rhs.n_events
+        at[places.SEARCH], at[places.SEARCHED], at[places.ANSWER] = function, self._search.ctypes.data, self._answer.ctypes.data
+        given = {name: int(at[getattr(places, name)]) for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER")}
+        self._search[:] = search_table(ROWS=int(at[places.G]), BETWEEN=size, GAP=1, ASK=probe, ASKED=self.address, **given)
 
     @property
     def address(self) -> int:
@@ -132,7 +147,7 @@ class RunState:
                 places.COEF: 8 * stages,
                 places.BLOCK: width * min(n, 1024),
                 places.SUMS: 8 * (32 + (n + 1023) // 1024),
-                places.G: width * (self.pieces + 3) * size,
+                places.G: 8 * (self.pieces + 3) * size,
                 places.FACTS: 8 * 2 * size,
                 **dict.fromkeys((places.LAW_SENSE, places.LAW_NOW, places.LAW_BEST, places.LAW_WORST, places.LAW_TIME), 8 * watched),
                 places.WORK: width * 3 * n,
@@ -186,6 +201,7 @@ class RunState:
         room = max(_EVENT_ROOM, 2 * int(at[places.NEEDED])) if size else 0
         self.room = np.empty(found_size(room) if size else 0)
         at[places.ZEROS], at[places.ROOM] = self.room.ctypes.data, room
+        self._search[table.ZEROS], self._search[table.ROOM] = self.room.ctypes.data, room
 
     def _fill_real(self, options: RunOptions) -> None:
         p, m = self.problem, self.method

@@ -8,16 +8,13 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.solve.problem import Problem, search_facts
-from odesim.solve.step import SEARCH
+from odesim.solve.step.compiled import search_functions, search_table
 from odesim.solve.step.sizes import found_size, most_zeros
 
-SOURCES = (
-    "odesim.codegen.runtime.memory",
-    *SEARCH,
-    "odesim.solve.rosenbrock.table",
-    "odesim.solve.rosenbrock.zeros",
-)
+EVERY = -1
+"""Marks of a search of all components."""
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
+_SEARCH = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *[ctypes.c_double] * 3)
 
 Between = Callable[[float], tuple[float, Array]]
 """theta -> (time, state (n,)) within the step."""
@@ -30,12 +27,13 @@ class Search:
         self.problem, self.pieces = problem, pieces
         self.size = problem.rhs.n_events
         room = most_zeros(self.size, pieces)
-        self._rows, self._step = np.empty((pieces + 3, self.size)), np.empty(5)
+        self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(3)
         self._facts, self._zeros = search_facts(problem), np.empty(found_size(room))
         self._ask = _FUNCTION(self._asked)
-        arrays = (self._rows, self._facts, self._zeros, self._step)
-        addresses = [*(array.ctypes.data for array in arrays), ctypes.cast(self._ask, ctypes.c_void_p).value]
-        self._table = np.array([*addresses, self.size, pieces, room], np.int64)
+        arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}
+        addresses = {name: array.ctypes.data for name, array in arrays.items()}
+        addresses["ASK"] = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+        self._table = search_table(**addresses, BETWEEN=self.size, GAP=1, SIZE=self.size, PIECES=pieces, ROOM=room)
         self._found: list[tuple[Array, Array]] = []
         self._between: Between | None = None
         self._failure: BaseException | None = None
@@ -61,13 +59,13 @@ class Search:
         """Stores the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one."""
         for k in range(1, self.pieces + 1):
             self._rows[k + 1] = self.values(*between(k / self.pieces))
-        self._step[:3], self._between = (t, new, h), between
-        count = compiled_search()(self._table.ctypes.data)
+        self._between = between
+        search_step()(self._table.ctypes.data, 0, 0, EVERY, t, h, new)
         if self._failure is not None:
             raise self._failure
         self._rows[:2] = self._rows[self.pieces : self.pieces + 2]
-        times, numbers = self._zeros[: 2 * count].reshape(count, 2).T
-        stop, theta = self._step[3:].tolist()
+        found, stop, theta = self._answer.tolist()
+        times, numbers = self._zeros[: 2 * int(found)].reshape(-1, 2).T
         self._found.append((times[times <= stop], numbers[times <= stop].astype(np.int64)))
         return theta if theta >= 0 else None
 
@@ -82,9 +80,6 @@ class Search:
 
 
 @cache
-def compiled_search() -> Callable[[int], int]:
-    """The functions of zeros.py, compiled."""
-    from odesim.codegen.build.cache import sources_text
-    from odesim.codegen.build.native import load_native
-
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(load_native(sources_text(SOURCES), "zeros", ["zeros"])["zeros"])
+def search_step() -> Callable[..., None]:
+    """The compiled search of a step."""
+    return _SEARCH(search_functions()["search_step"])

@@ -1,10 +1,16 @@
-"""The text of the loop, made of several modules."""
+"""The texts that are made of several modules: the loop of explicit runs, and the search for zeros."""
 
 import ast
 from collections import Counter
 
+import pytest
+
 from odesim.codegen.build.cache import source_of
+from odesim.solve.explicit import INLINE, LOOP
 from odesim.solve.explicit.run import SOURCES
+from odesim.solve.step import compiled
+
+TEXTS = {"loop": SOURCES, "loop on a GPU": (*LOOP, INLINE), "search": compiled.SOURCES}
 
 AGAIN = {"_compile", "helper"}  # how functions are compiled, which a module that is imported by itself says too
 
@@ -22,7 +28,8 @@ def names_of(module: str) -> set[str]:
     return found
 
 
-def test_no_name_is_defined_twice() -> None:
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_name_is_defined_twice(text: str) -> None:
     """In one text the second would take the place of the first."""
-    counts = Counter(name for module in SOURCES for name in names_of(module))
+    counts = Counter(name for module in TEXTS[text] for name in names_of(module))
     assert not {name for name, count in counts.items() if count > 1} - AGAIN
