@@ -1,6 +1,7 @@
 """Events that people type: what an expression means, where its mistakes are, and that a stored run keeps them."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,13 @@ from odesim.inputs.events import parse_event
 from odesim.inputs.names import Names
 from tests.support.brute import value
 
-NAMES = {name: Names.of(odesim.load_model(name)) for name in ("joma.nonlinear", "joma.linear_multinode", "scan_snap.full")}
+
+@cache
+def names_of(model: str) -> Names:
+    """The names of a model."""
+    return Names.of(odesim.load_model(model))
+
+
 rng = np.random.default_rng(0)
 v, mu, V, Delta, Z = rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 2)), rng.normal(size=(3, 2)), rng.normal(size=(2, 4))
 psi, t = np.array([0, 1, 0]), 0.3
@@ -61,7 +68,7 @@ MEANINGS = {
 @pytest.mark.parametrize(("model", "text", "meant"), [(m, *case) for m, cases in MEANINGS.items() for case in cases])
 def test_an_expression_is_what_numpy_computes(model, text, meant):
     """To rounding; precedence is that of Python."""
-    event = parse_event(f"x: {text}", NAMES[model])
+    event = parse_event(f"x: {text}", names_of(model))
     assert value(event.expr, ENV) == pytest.approx(float(meant), rel=1e-13)
 
 
@@ -70,7 +77,7 @@ def test_an_expression_is_what_numpy_computes(model, text, meant):
     [("", False, 0), ("; terminal", True, 0), (";direction  up;terminal", True, 1), ("; direction down", False, -1)],
 )
 def test_options(options, terminal, direction):
-    event = parse_event(f" far away : v[0] - 2{options}", NAMES["joma.nonlinear"])
+    event = parse_event(f" far away : v[0] - 2{options}", names_of("joma.nonlinear"))
     assert (event.name, event.terminal, event.direction) == ("far away", terminal, direction)
 
 
@@ -128,13 +135,13 @@ MISTAKES = (
 @pytest.mark.parametrize(("text", "character", "words"), MISTAKES, ids=[text[:30] for text, _, _ in MISTAKES])
 def test_a_mistake_is_one_sentence_with_its_place(text, character, words):
     with pytest.raises(ParamError) as error:
-        parse_event(text, NAMES["joma.nonlinear"])
+        parse_event(text, names_of("joma.nonlinear"))
     assert f", character {character}: " in str(error.value) and words in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_function_of_python_is_no_part_of_an_expression():
     with pytest.raises(ParamError, match="the observable stable_rank_V is a Python function"):
-        parse_event("x: stable_rank_V - 2", NAMES["joma.linear_multinode"])
+        parse_event("x: stable_rank_V - 2", names_of("joma.linear_multinode"))
 
 
 def test_what_is_wrong_with_two_events():

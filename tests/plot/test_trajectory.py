@@ -1,5 +1,6 @@
 """The picture of a training: every panel legible, the loss on the axis that suits it, what is drawn of the seeds said above."""
 
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -31,24 +32,30 @@ def run(last: int, seeds: int, end: float, **shapes: tuple[int, ...]) -> xr.Data
     return xr.Dataset(variables, coords={"seed": np.arange(seeds) + 7, "time": t}, attrs=said)
 
 
-CASES = {
-    "loss alone": run(100, 1, 1e-3),
-    "a long training": run(4000, 1, 1e-3, entropy=(), c=(), v=()),
-    "seeds and arrays": run(9999, 8, 2.5, entropy=(2,), c=(3, 29)),
-    "a map": run(2000, 2, 2.9, entropy=(20,), z=()),
-    "more than fit": run(100, 3, 0.1, **{f"x{i}": () for i in range(9)}),
-    "rows by number": run(100, 2, 0.1, Y=(340, 802)),
-    "attention to words": run(100, 3, 0.1, entropy=(6,), c=(6, 90), Z=(2, 90)),
+RUNS = {
+    "loss alone": partial(run, 100, 1, 1e-3),
+    "a long training": partial(run, 4000, 1, 1e-3, entropy=(), c=(), v=()),
+    "seeds and arrays": partial(run, 9999, 8, 2.5, entropy=(2,), c=(3, 29)),
+    "a map": partial(run, 2000, 2, 2.9, entropy=(20,), z=()),
+    "more than fit": partial(run, 100, 3, 0.1, **{f"x{i}": () for i in range(9)}),
+    "rows by number": partial(run, 100, 2, 0.1, Y=(340, 802)),
+    "attention to words": partial(run, 100, 3, 0.1, entropy=(6,), c=(6, 90), Z=(2, 90)),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@cache
+def training_of(name: str) -> xr.Dataset:
+    """The training of this name."""
+    return RUNS[name]()
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_legible(name):
     """No word lies on another or leaves the page, none is below 6 points; the title says task, seeds, and what is drawn of them."""
-    figure = figure_of_trajectory(CASES[name])
+    figure = figure_of_trajectory(training_of(name))
     assert clashes(figure, drawn_texts(figure)) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
-    said, count = notes(figure), CASES[name].sizes["seed"]
+    said, count = notes(figure), training_of(name).sizes["seed"]
     assert figure.get_suptitle() == f"some_task (net), {'seed 7' if count == 1 else f'{count} seeds'}"
     entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert entries == (["mean of seeds", *["middle half"] * (count >= 8), "range"] if count > 1 else [])
@@ -59,10 +66,10 @@ def test_legible(name):
     assert all(axes.get_xlabel() for axes in bars)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", RUNS)
 def test_numbers_at_the_time_axis_are_apart(name):
     """Between two of them there is at least the width of a digit."""
-    figure = figure_of_trajectory(CASES[name])
+    figure = figure_of_trajectory(training_of(name))
     figure.draw_without_rendering()
     for axes in figure.axes:
         low, high = axes.get_window_extent().intervalx
@@ -83,7 +90,7 @@ def test_loss_axis(end, scale):
 
 def test_chosen_scales():
     """Letters of log decide in every panel, for colours too; what is left out is a note, and colours that are not there are refused."""
-    case = CASES["attention to words"]
+    case = training_of("attention to words")
     chosen = figure_of_trajectory(case, choice=Choice(log="xyc"))
     assert all((axes.get_xscale(), axes.get_yscale()) == ("log", "log") for axes in chosen.axes if axes.lines)
     meshes = [mesh for axes in chosen.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)]
@@ -120,7 +127,7 @@ def words_on(axis: Any) -> list[str]:
 
 def test_attention_has_its_words():
     """The columns are the tokens with most attention, with their words; rows are classes, the first on top; values are means over seeds."""
-    case = CASES["attention to words"]
+    case = training_of("attention to words")
     case = case.assign(c=abs(case.c))
     axes = next(axes for axes in figure_of_trajectory(case, WORDS).axes if words_on(axes.xaxis)[:1] and "word" in words_on(axes.xaxis)[0])
     last = case.c.isel(time=-1).mean("seed").values
