@@ -20,7 +20,7 @@ SMALL = scan_snap().exact["P"]  # Syn-Small, two classes of 30 tokens
 
 
 def system(name: str, parameters: Mapping[str, Any], t: float) -> Solution:
-    return odesim.integrate(f"scan_snap.{name}", params=dict(parameters), span=(0.0, t), rtol=1e-9, atol=1e-12)
+    return odesim.integrate(f"scan_snap.{name}", params=dict(parameters), span=(0.0, t), rtol=1e-9, atol=1e-12, backend="numpy")
 
 
 def error(states: Mapping[str, Array], other: Mapping[str, Array]) -> float:
