@@ -1,6 +1,7 @@
 """What holds for all tests: those that need a GPU are skipped where there is none, and Ctrl-C is what it is in a terminal."""
 
 import gc
+import re
 import signal
 from pathlib import Path
 from zlib import crc32
@@ -29,17 +30,25 @@ def pytest_collection_finish() -> None:
 HERE = Path(__file__).parent
 SLOW = frozenset((HERE / "slow.txt").read_text(encoding="utf-8").splitlines())
 """Cases that take some seconds each, and are slow for that: of their laws the cheaper ones run by default."""
-SAMPLED = {law: int(n) for n, law in (line.split(" ", 1) for line in (HERE / "samples.txt").read_text(encoding="utf-8").splitlines())}
-"""{law: n}: laws over large tables. Of the cases one in n or so runs by default, chosen by its name; the others are slow."""
+SAMPLED = {
+    law: (int(n), int(m or 1)) for n, m, law in re.findall(r"^(\d)(?:/(\d))? (.+)$", (HERE / "samples.txt").read_text("utf-8"), re.M)
+}
+"""{law: (n, m)}: laws over large tables. Of the cases one in n or so runs by default, chosen by its name; of the slow ones one in m stays
+slow, and the others are rare."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the marker slow to the cases in slow.txt, and to those of a law in samples.txt that are not in the sample."""
+    """Gives the markers slow and rare to the cases in slow.txt, and to those of a law in samples.txt that are not in the sample."""
     for item in items:
         name = item.nodeid
-        if name in SLOW or crc32(name.encode()) % SAMPLED.get(name.partition("[")[0], 1):
+        n, m = SAMPLED.get(name.partition("[")[0], (1, 1))
+        turn, left_out = divmod(crc32(name.encode()), n)
+        if name in SLOW or left_out:
             item.add_marker(pytest.mark.slow)
+        if turn % m and item.get_closest_marker("slow"):
+            item.own_markers = [marker for marker in item.own_markers if marker.name != "slow"]
+            item.add_marker(pytest.mark.rare)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

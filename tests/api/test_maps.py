@@ -94,9 +94,9 @@ def test_saved_times_are_whole(save, times):
 )
 def test_events(expr, direction, times):
     """An event lies at the first update after which its function has changed its sign or is 0, and a terminal one ends the run there."""
-    found = odesim.integrate(grow(events=(Event("there", expr, direction),)))
+    found = odesim.integrate(grow(events=(Event("there", expr, direction),)), backend="numpy")
     assert [e["t"] for e in found.events["there"]] == times
-    ended = odesim.integrate(grow(events=(Event("there", expr, direction, terminal=True),)))
+    ended = odesim.integrate(grow(events=(Event("there", expr, direction, terminal=True),)), backend="numpy")
     assert (ended.status, ended.t_end) == (("event", times[0]) if times else ("ok", 8.0))
     assert ended.final["q"] == 2.0**ended.t_end
 

@@ -21,7 +21,7 @@ from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
 from odesim.reference.tasks import TASKS
 
-RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5")
+RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -8,7 +8,7 @@ import pytest
 import odesim
 from tests.support.truth.joma import entropy
 
-FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13}
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
 
 
 def P_of(L: int, **params: float) -> np.ndarray:

@@ -18,7 +18,7 @@ from odesim.store.inspected import inspect_run
 
 def integrated(path: Path) -> None:
     """Saved times of three states, an event, final values at an event's time."""
-    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=9, events="far: v[2] - 2; terminal")
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=9, events="far: v[2] - 2; terminal", backend="numpy")
     write_solution(run, path)
 
 

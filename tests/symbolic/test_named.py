@@ -58,7 +58,7 @@ def test_named_numbers_are_shown_by_name() -> None:
     value = 0.01
     for _ in range(30):
         value = value * (1 + value / 2)
-    run = odesim.integrate(long, span=(0, 1e-6), method="euler", step=1e-6)
+    run = odesim.integrate(long, span=(0, 1e-6), method="euler", step=1e-6, backend="numpy")
     assert run.final["a"] - 0.01 == pytest.approx(-1e-6 * value, rel=1e-9)
 
 
@@ -71,7 +71,7 @@ def test_named_arrays() -> None:
         initial={x[i]: i}, sizes={D: 3}, span=(0, 1),
     )  # fmt: skip
     assert definitions_text(system) == "y[i] = s*exp(x[i])"
-    run = odesim.integrate(system, span=(0, 1e-6), method="euler", step=1e-6)
+    run = odesim.integrate(system, span=(0, 1e-6), method="euler", step=1e-6, backend="numpy")
     rate = (run.final["x"] - [0, 1, 2]) / 1e-6
     np.testing.assert_allclose(rate, -np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), rtol=1e-8)
 
