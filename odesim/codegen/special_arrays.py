@@ -1,12 +1,12 @@
-"""Special functions of whole numpy or cupy arrays: those of scipy, and what these lose near branch points, 0 and overflow."""
+"""Special functions of whole numpy or cupy arrays: those of scipy, and what these lose near branch points, 0 and overflow.
+
+Numbers of odesim.codegen.runtime are imported where they are used: that imports numba, which a run without these functions does not need.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from odesim.base.arrays import array_namespace
-from odesim.codegen.runtime.gamma import GAMMA_1, GAMMA_2
-from odesim.codegen.runtime.inverse import GROWN, LOST, SMALL
-from odesim.codegen.runtime.lambert import BRANCH, E
 
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
 
@@ -79,6 +79,8 @@ def _polynomial(t: Any, coefficients: tuple[float, ...]) -> Any:
 
 def _loggamma(x: Any) -> Any:
     """Its series near its zeros 1 and 2, and -log(x) near 0."""
+    from odesim.codegen.runtime.gamma import GAMMA_1, GAMMA_2
+
     xp, tiny = array_namespace(x), x < 1e-300
     value = xp.where(tiny, -xp.log(xp.where(tiny, abs(x), 1.0)), _library(x).gammaln(x))
     for zero, series in ((1, GAMMA_1), (2, GAMMA_2)):
@@ -98,6 +100,8 @@ def _polygamma(n: float, x: Any) -> Any:
 
 def _lambertw(x: Any, branch: int = 0) -> Any:
     """Near the branch point -1/e its series, near 0 on the lower branch steps of Newton for w + log(-w) = log(-x)."""
+    from odesim.codegen.runtime.lambert import BRANCH, E
+
     xp = array_namespace(x)
     w = _library(x).lambertw(x, branch)
     w = xp.where(w.imag == 0, w.real, float("nan"))
@@ -142,6 +146,8 @@ def _besseli_ratio(n: Any, x: Any) -> Any:
 
 def _inverse(a: Any) -> Any:
     """The inverses of matrices (..., K, K); of one that is singular to rounding all entries are nan (runtime.inverse)."""
+    from odesim.codegen.runtime.inverse import LOST, SMALL
+
     xp = array_namespace(a)
     try:
         x = xp.linalg.inv(a)
@@ -159,6 +165,8 @@ def _inverse(a: Any) -> Any:
 
 def _has_grown(xp: Any, a: Any, x: Any) -> Any:
     """runtime.inverse.has_grown for matrices (..., K, K): (..., 1, 1)."""
+    from odesim.codegen.runtime.inverse import GROWN
+
     k = xp.arange(a.shape[-1])
     v = (xp.max(xp.abs(a), axis=-1) * (1.0 + 0.0625 * (k * k % 11)).astype(a.dtype))[..., None]
     size = xp.abs(a) @ (xp.abs(x) @ v)

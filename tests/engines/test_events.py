@@ -141,16 +141,15 @@ def test_zeros_of_a_rotation():
 @pytest.mark.parametrize("save", [pytest.param(None, marks=pytest.mark.slow, id="end"), pytest.param(np.array([0.25, 1.0]), id="times")])
 def test_zeros_of_time_are_exact(save):
     """Roots of functions of t alone, to the spacing of floats: two in a step, at t0 (not counted), at t1, where a time is saved; a root
-    without a change of sign is seen at the end of a piece only, as by `integrate`."""
+    without a change of sign does not count, at t1 neither."""
     run = found(clocked(), {"c": C}, strict=True, save=save)
-    assert (run.steps < 10).all()  # the longest step holds many a pair, and no piece of it does
+    assert (run.steps <= 12).all()  # 8 of z alone, and one more for each time at which the run stops, the zeros of all three
     assert run.at_count.values.tolist() == [0, *[1] * (N - 1)]
     np.testing.assert_allclose(run.at_t[1:, 0], C[1:], atol=4e-16)
     inside = (C > 0) & (C < 0.9)
     np.testing.assert_allclose(run.pair_t[inside, :2], np.stack([C, C + 0.1], axis=1)[inside], atol=4e-15)
     assert run.pair_count.values.tolist() == [1, 1, *[2] * (N - 2)]
-    assert (run.touch_count[1], run.touch_t[1, 0]) == (1, 1.0)
-    assert not run.touch_count[C != 1.0].any()
+    assert not run.touch_count.any()
     check_alone(run, clocked(), "c", C, range(0, N, 5), strict=True, save=[1.0] if save is None else save)
 
 

@@ -51,6 +51,12 @@ def test_integrate_imports_no_store_and_no_plot(tmp_path):
         assert run == "maybe cold" or "numba" not in loaded
 
 
+def test_what_a_run_imports_has_no_compiler():
+    """Before anything is compiled numba is not loaded: half a second of every command."""
+    code = "import sys, odesim.api.integrate; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 def test_symbols_need_no_scipy():
     """Importing odesim.symbolic, as every model does, loads no scipy: a fifth of a second."""
     code = "import sys, odesim.symbolic; sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
