@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow  # each starts three processes that import odesim
 MEMBERS = 40 * SIZE
 ASKED: dict[str, Any] = {**RUN, "members": MEMBERS}
 LONG = 300  # s for a process to start on a busy machine
+GONE = 60  # s that a client waits for a scheduler to come back
 CLIENT = """
 import os, sys
 import odesim.api.ensemble_manifest as manifest
@@ -113,7 +114,7 @@ def test_the_scheduler_is_killed(small_chunks, tmp_path):
     from distributed import Client
 
     out = tmp_path / "run.zarr"
-    with processes(tmp_path) as (address, (scheduler, *_)), Client(address, timeout=LONG) as client:
+    with processes(tmp_path) as (address, (scheduler, *_)), Client(address, timeout=GONE) as client:
         client.wait_for_workers(2, timeout=LONG)
 
         def kill(done, total, failed):

@@ -15,13 +15,20 @@ from matplotlib.text import Text
 from odesim.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
 from odesim.plot.style import FAINT, INK
-from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
 
 NAMES = list_figures()
 
 
-@pytest.fixture(scope="module", params=slow_but(NAMES, ["joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4"]))
+QUICK = ["joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4"]
+
+
+def often(k: int, name: str) -> Any:
+    """A figure as a case: some are quick, of the others every third is slow and two are rare."""
+    return pytest.param(name, marks=() if name in QUICK else pytest.mark.rare if k % 3 else pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=[often(k, name) for k, name in enumerate(NAMES)])
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
     """Each figure, fast, run once."""
     return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))

@@ -41,7 +41,7 @@ def test_approximation_of_theorem_5(eps, off):
 
 def test_grouped_values():
     """N = 2, L = 5, rho = rho0 = .95, kappa = 3: near tokens first; the entropy falls, then rises to its end."""
-    run = odesim.integrate("hierarchy.grouped", span=(0, 200), save=np.linspace(0, 200, 2001), backend="numpy", **FINE)
+    run = odesim.integrate("hierarchy.grouped", span=(0, 200), save=np.linspace(0, 200, 2001), **FINE)
     P, v, S = run.observables["P"][0], run.y["v"], run.observables["entropy"]
     np.testing.assert_allclose(P, [0.7845, 0.5900, 0.4145, 0.2561], atol=5e-5)
     np.testing.assert_allclose(v[200], [2.297, 1.394, 0.878, 0.520], atol=6e-4)
