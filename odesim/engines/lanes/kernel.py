@@ -34,6 +34,7 @@ SOURCES = (
     CONTROL,
     "odesim.codegen.runtime.memory",
     *SEARCH,
+    "odesim.solve.step.by_address",
 )
 RUNTIME = ("maximum", "minimum", "powi")
 

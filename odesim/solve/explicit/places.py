@@ -14,7 +14,7 @@ G, FACTS, ZEROS, NEEDED, N, WIDTH, LAST, ROWS_ALL, DEGREE, SAVES, SIZE, ROOM, PI
 # laws: the addresses of their function and of its table, how many components; of each its place among the senses, its value, what that is
 # held against, the worst violation and its time (LAW_SIZE,)
 LAWS, LAW_TABLE, LAW_SIZE, LAW_SENSE, LAW_NOW, LAW_BEST, LAW_WORST, LAW_TIME = range(34, 42)
-# where the processor searches events: the addresses of search_step (odesim.solve.step.by_address), of its table and of its results (3,)
+# where the processor searches events: the addresses of search_step (odesim.solve.step.by_address), of its table and of its results
 SEARCH, SEARCHED, ANSWER = range(42, 45)
 AT_SIZE = 45
 

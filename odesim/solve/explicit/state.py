@@ -39,7 +39,7 @@ class RunState:
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
         self.at = np.zeros(places.AT_SIZE, np.int64)
         self._found: list[tuple[Array, Array]] = []
-        self._search, self._answer = search_table(), np.empty(3)
+        self._search, self._answer = search_table(), np.empty(table.ANSWERS)
         self._fill_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_real(options)

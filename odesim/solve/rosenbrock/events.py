@@ -10,6 +10,7 @@ from odesim.base.arrays import Array
 from odesim.solve.problem import Problem, search_facts
 from odesim.solve.step.compiled import search_functions, search_table
 from odesim.solve.step.sizes import found_size, most_zeros
+from odesim.solve.step.table import ANSWERS
 
 EVERY = -1
 """Marks of a search of all components."""
@@ -27,7 +28,7 @@ class Search:
         self.problem, self.pieces = problem, pieces
         self.size = problem.rhs.n_events
         room = most_zeros(self.size, pieces)
-        self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(3)
+        self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(ANSWERS)
         self._facts, self._zeros = search_facts(problem), np.empty(found_size(room))
         self._ask = _FUNCTION(self._asked)
         arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}

@@ -2,8 +2,8 @@
 
 ROWS: samples of the functions. Component i of sample k of lane l is number (k + 1) BETWEEN + i GAP + l there; k = -1 to PIECES, and
 PIECES + 1 for what is asked of ASK, a function of (ASKED, theta, l, 0), which puts the functions at theta of the step there.
-FACTS, ZEROS: as odesim.solve.step.search has them, of SIZE components and with room for ROOM zeros. ANSWER (3,): the results.
+FACTS, ZEROS: as odesim.solve.step.search has them, of SIZE components and with room for ROOM zeros. ANSWER (ANSWERS,): the results.
 """
 
 ROWS, BETWEEN, GAP, SIZE, PIECES, FACTS, ZEROS, ROOM, ANSWER, ASK, ASKED = range(11)
-TABLE_SIZE = 11
+TABLE_SIZE, ANSWERS = 11, 3
