@@ -1,12 +1,13 @@
 """Special functions of whole numpy or cupy arrays: those of scipy, and what these lose near branch points, 0 and overflow.
 
-Numbers of odesim.codegen.runtime are imported where they are used: that imports numba, which a run without these functions does not need.
+The coefficients of series are imported where they are used: that imports numba, which a run without these functions does not need.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from odesim.base.arrays import array_namespace
+from odesim.codegen.runtime.numbers import GROWN, LOST, SMALL
 
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
 
@@ -146,8 +147,6 @@ def _besseli_ratio(n: Any, x: Any) -> Any:
 
 def _inverse(a: Any) -> Any:
     """The inverses of matrices (..., K, K); of one that is singular to rounding all entries are nan (runtime.inverse)."""
-    from odesim.codegen.runtime.inverse import LOST, SMALL
-
     xp = array_namespace(a)
     try:
         x = xp.linalg.inv(a)
@@ -165,8 +164,6 @@ def _inverse(a: Any) -> Any:
 
 def _has_grown(xp: Any, a: Any, x: Any) -> Any:
     """runtime.inverse.has_grown for matrices (..., K, K): (..., 1, 1)."""
-    from odesim.codegen.runtime.inverse import GROWN
-
     k = xp.arange(a.shape[-1])
     v = (xp.max(xp.abs(a), axis=-1) * (1.0 + 0.0625 * (k * k % 11)).astype(a.dtype))[..., None]
     size = xp.abs(a) @ (xp.abs(x) @ v)

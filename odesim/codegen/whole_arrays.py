@@ -15,6 +15,7 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.neighbours import Neighbour
 from odesim.symbolic.program import Program, Statement
+from odesim.symbolic.subexpressions import subexpressions
 
 WORDS = {
     "abs": "abs",
@@ -119,8 +120,8 @@ def array_text(program: Program, name: str, inputs: list[str], products: bool = 
 def index_arrays(program: Program) -> set[str]:
     """Names of the arrays that are used in an index or a Kronecker delta."""
     indices = {s.via for s in program.statements() if s.via is not None and s.op == "scatter"}
-    for e in (e for s in program.statements() for e in (s.body, s.via) if e is not None):
-        indices |= {i for a in e.atoms(Indexed) for i in a.indices} | {i for d in e.atoms(KroneckerDelta) for i in d.args}
+    written = subexpressions((e for s in program.statements() for e in (s.body, s.via) if e is not None), Indexed, KroneckerDelta)
+    indices |= {i for e in written for i in (e.indices if isinstance(e, Indexed) else e.args)}
     return {base_name(i) for i in indices if isinstance(i, Indexed)}
 
 

@@ -19,6 +19,7 @@ from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, required_arguments
+from odesim.symbolic.subexpressions import subexpressions
 from odesim.symbolic.system import System
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
@@ -126,7 +127,7 @@ def _schema(s: System) -> Schema:
 
 def _numbered_elements(s: System) -> tuple[tuple[str, int, Extent, str], ...]:
     shapes = {**s.shapes, **{p.name: p.shape for p in s.params}}  # those of layers stand in their arrays
-    elements = {a for e in all_expressions(s) for a in sp.sympify(e).atoms(Indexed)}
+    elements = subexpressions(all_expressions(s), Indexed)
     events = {a: event.name for event in s.events for a in sp.sympify(event.expr).atoms(Indexed)}
     pairs = ((a, i, n) for a in elements for i, n in zip(a.indices, shapes.get(base_name(a), a.base.shape), strict=True))
     return tuple(sorted(((str(a), int(i), make_extent(n), events.get(a, "")) for a, i, n in pairs if i.is_Integer), key=str))

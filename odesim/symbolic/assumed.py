@@ -13,6 +13,7 @@ from sympy import IndexedBase, Symbol
 from odesim.errors import SpecError
 from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.subexpressions import subexpressions
 
 if TYPE_CHECKING:
     from odesim.symbolic.definition import Definition
@@ -146,9 +147,8 @@ def _end(domain: Any) -> Any:
 
 def _symbols(s: "Definition") -> Iterator[Any]:
     """Every Symbol and IndexedBase in s, each once, in a fixed order."""
-    symbols: set[Any] = set()
-    for e in (*all_expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape)):
-        symbols |= sp.sympify(e).atoms(Symbol, IndexedBase)
+    written = (*all_expressions(s), *(p.symbol for p in s.params), *(d for p in s.params for d in p.shape))
+    symbols = subexpressions(written, Symbol, IndexedBase)
     return iter(sorted(symbols, key=lambda x: (base_name(x), str(sorted(facts(x))))))
 
 

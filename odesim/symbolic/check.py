@@ -20,6 +20,7 @@ from odesim.symbolic.name_scope import NameScope
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.reserved import RESULTS, is_reserved
+from odesim.symbolic.subexpressions import subexpressions
 
 
 def check_system(s: Definition) -> None:
@@ -101,7 +102,7 @@ def _check_names(s: Definition) -> None:
             raise SpecError(f"{s.name}: {name!r} is not a plain name, such as alpha or x_1: letters, digits and _, a letter first")
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also a state or parameter")
-    summed = {lim[0].name for e in with_layers(s.equations.values()) for total in e.atoms(*REDUCTIONS) for lim in total.limits}
+    summed = {lim[0].name for total in subexpressions(with_layers(s.equations.values()), *REDUCTIONS) for lim in total.limits}
     summed |= {i.name for layer in layers_in(*s.equations.values()) for i in layer.along}
     for kind, parts in (("event", s.events), ("invariant", s.invariants), ("constraint", s.constraints)):
         names_of_kind = [part.name for part in parts]

@@ -13,6 +13,7 @@ from odesim.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.parts import required_arguments
+from odesim.symbolic.subexpressions import subexpressions
 
 if TYPE_CHECKING:
     from odesim.symbolic.definition import Definition
@@ -194,5 +195,5 @@ def unused_params(s: "Definition") -> tuple[str, ...]:
     functions += [p.default for p in s.params if callable(p.default) and required_arguments(p.default) != 1]
     if functions:
         return ()
-    read = {base_name(x) for e in computed_expressions(s) for x in sp.sympify(e).atoms(Symbol, IndexedBase)}
+    read = {base_name(x) for x in subexpressions(computed_expressions(s), Symbol, IndexedBase)}
     return tuple(p.name for p in s.params if p.name not in read)

@@ -22,6 +22,7 @@ from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import argument_expression, free_indices, index, over
 from odesim.symbolic.limits import is_index
 from odesim.symbolic.neighbours import with_boundaries
+from odesim.symbolic.subexpressions import subexpressions
 
 _MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
 """Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""
@@ -159,7 +160,7 @@ def layers_in(*expressions: Any) -> list[Layer]:
 
 @lru_cache(maxsize=4096)
 def _read_directly(e: Any) -> tuple[Layer, ...]:
-    return tuple(sorted((a for a in sp.sympify(e).atoms(IndexedBase) if isinstance(a, Layer)), key=lambda a: (str(a), str(a.definition))))
+    return tuple(sorted(subexpressions([e], Layer), key=lambda a: (str(a), str(a.definition))))
 
 
 def with_layers(expressions: Iterable[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from odesim.symbolic.orders import SumOrder, sum_order
 from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
+from odesim.symbolic.subexpressions import subexpressions
 from odesim.symbolic.triangles import hoisted
 
 MOST_TURNED = 4
@@ -67,7 +68,7 @@ class Lowering:
         self.statements: list[Statement] = []
         self.orders: list[SumOrder] = []
         self._order = list(axes)
-        symbols = set[Symbol]().union(*(sp.sympify(e).atoms(Symbol) for e in (*with_layers(near), *self.extents.values())))
+        symbols = subexpressions([*with_layers(near), *self.extents.values()], Symbol)
         self._symbols, self._others = symbols, set(taken)
         self.taken = self._others | {s.name for s in (*symbols, *self.extents)}
         self._hoisted: dict[Expr, Expr] = {}
@@ -198,7 +199,7 @@ class Lowering:
     def loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
         """The loop index for k: an index with the name of k, or a new one where that name has another extent or meaning in near."""
         first = index(k.name)[0] if isinstance(k, BoundIndex) else k
-        used = {s.name for s in near.atoms(Symbol) if s != k and not isinstance(s, BoundIndex)}
+        used = {s.name for s in subexpressions([near], Symbol) if s != k and not isinstance(s, BoundIndex)}
         used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, first) and not isinstance(s, BoundIndex)}
         fresh = (index(f"{k}_{n}")[0] for n in count(1))
         fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))

@@ -10,6 +10,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 from odesim.symbolic.logs import XLogY
 from odesim.symbolic.program import Statement
 from odesim.symbolic.special import besseli_ratio
+from odesim.symbolic.subexpressions import subexpressions
 from odesim.symbolic.weighted import Weighted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _functions(s: Statement) -> list[Expr]:
     """The costly function calls of a statement, largest first, in a fixed order."""
     if s.op == "dot":
         return []
-    found = [f for f in s.body.atoms(sp.Function, sp.exp) if _costly(f)]
+    found = [f for f in subexpressions([s.body], sp.Function, sp.exp) if _costly(f)]
     return sorted(found, key=lambda f: (-sp.count_ops(f), str(f)))
 
 

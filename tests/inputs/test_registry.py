@@ -44,7 +44,7 @@ def message(ref):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", ["joma.linear", "scan_snap.theorem4", "reversal.row"])  # tests/models asks all for their names
 def test_shipped_models_load_under_their_own_name(name):
     system = load_model(name)
     assert isinstance(system, System) and system.name == name

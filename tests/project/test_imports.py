@@ -51,9 +51,10 @@ def test_integrate_imports_no_store_and_no_plot(tmp_path):
         assert run == "maybe cold" or "numba" not in loaded
 
 
-def test_what_a_run_imports_has_no_compiler():
+@pytest.mark.parametrize("what", ["integrate", "ensemble"])
+def test_what_a_run_imports_has_no_compiler(what):
     """Before anything is compiled numba is not loaded: half a second of every command."""
-    code = "import sys, odesim.api.integrate; sys.exit('numba' in sys.modules)"
+    code = f"import sys, odesim.api.{what}; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -16,7 +16,6 @@ from odesim.base.parsing import parse
 from odesim.codegen.cuda.scope import Functions, ModuleScope
 from odesim.codegen.cuda.statements import FunctionText
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
-from odesim.codegen.runtime.inverse import invert_one
 from odesim.errors import CodegenError
 
 WAIT = "odesim_wait(team);"
@@ -84,6 +83,8 @@ class Phases(FunctionText):
             case ast.Expr(value=ast.Call(func=ast.Name(id=("add_up" | "add_down") as word), args=args)):
                 return [*self._partial_sums(word, args), WAIT]
             case ast.Expr(value=ast.Call(func=ast.Name(id="invert"), args=[a, x, matrix, count, n])):
+                from odesim.codegen.runtime.inverse import invert_one  # imports numba
+
                 (entry, copied), (_, result), (_, kept), length = (*map(self._vector, (a, x, matrix)), self._value(n).text)
                 made = self.translation.imported(invert_one, (f"{entry}*", f"{entry}*", f"{entry}*", INT, INT))
                 call = f"{made.name}({copied}, {result}, {kept}, e_ * ({length}) * ({length}), {length});"

@@ -7,7 +7,7 @@ from functools import cache
 from odesim.codegen.build.cache import source_of
 
 RUNTIME = "odesim.codegen.runtime"
-INLINED = tuple(f"{RUNTIME}.{name}" for name in ("stages", "reduce", "products", "vmath", "intrinsics", "access"))
+INLINED = tuple(f"{RUNTIME}.{name}" for name in ("numbers", "stages", "reduce", "products", "vmath", "intrinsics", "access"))
 """Modules that every generated module may inline."""
 OWN = {
     "vmath": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor"),

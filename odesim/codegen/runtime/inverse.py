@@ -12,12 +12,8 @@ from typing import Any
 
 import numba
 
-LOST = 256.0
-"""An inverse is kept while 1 + 1 / (LOST condition) is above 1."""
-SMALL = 15
-"""Up to this size, that of lanes, growth is below what is refused."""
-GROWN = 1024.0
-"""So many roundings of |A| |X| |v| are an error of growth: without it there are at most some fifty."""
+from odesim.codegen.runtime.numbers import GROWN, LOST, SMALL
+
 eliminating = numba.njit(error_model="numpy", fastmath=False)
 
 

@@ -18,8 +18,8 @@ from numba.core import cgutils
 
 from odesim.base.arrays import Array
 from odesim.codegen.runtime.intrinsics import intrinsic
+from odesim.codegen.runtime.numbers import BLOCK, LANES, SEQUENCE
 
-BLOCK, SEQUENCE, LANES = 1024, 64, 32
 _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 
 

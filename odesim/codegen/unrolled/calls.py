@@ -6,8 +6,7 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
-from odesim.codegen.runtime.inverse import LOST
-from odesim.codegen.runtime.reduce import LANES, SEQUENCE
+from odesim.codegen.runtime.numbers import LANES, LOST, SEQUENCE
 from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
 from odesim.codegen.unrolled.views import View
 from odesim.errors import CodegenError

@@ -9,8 +9,7 @@ from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit
-from odesim.solve.step.dips import NEAR
-from odesim.solve.step.polynomial import SETTLED
+from odesim.solve.step.sizes import NEAR, SETTLED
 
 STEPS = 3
 """Newton steps from the chord of a piece, which most often reach rounding."""

@@ -10,9 +10,8 @@ they show nothing.
 import math
 
 from odesim.solve.step.roots import helper
+from odesim.solve.step.sizes import NEAR
 
-NEAR = 1e-3
-"""How near to an end of a step, in parts of a piece, its slope there is looked at."""
 NARROW = 1e-9
 """Of a step: samples as near as that hide nothing."""
 MARGIN = 0.01

@@ -7,11 +7,10 @@ interpolant of no higher degree, p is the function itself but for rounding.
 from typing import Any
 
 from odesim.solve.step.roots import helper
+from odesim.solve.step.sizes import SETTLED
 
 TRIALS = 8
 """Newton steps at most; from a chord of a piece three or four reach rounding."""
-SETTLED = 1e-9
-"""Of a piece: what follows a Newton step as short as that is below rounding."""
 
 
 @helper

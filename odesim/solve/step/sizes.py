@@ -11,6 +11,10 @@ MARKS = 52
 """The last bit of the marks of a step's components: a float64 holds as many."""
 POINTS = 96
 """The most samples of a function in one step."""
+NEAR = 1e-3
+"""How near to an end of a piece of a step, in parts of the piece, its slope there is looked at."""
+SETTLED = 1e-9
+"""Of a piece: what follows a Newton step as short as that is below rounding."""
 TERMINAL = 1
 """The kind of a component at whose zeros a run ends."""
 STRAIGHT = 2

@@ -1,0 +1,17 @@
+"""The subexpressions of expressions, each looked at once: a tree of sympy holds one as often as it is read."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import sympy as sp
+
+
+def subexpressions(expressions: Iterable[Any], *kinds: type) -> set[Any]:
+    """Those of the kinds; an expression is one of its own."""
+    left: list[Any] = [sp.sympify(e) for e in expressions]
+    seen = set(left)
+    while left:
+        new = set(left.pop().args) - seen
+        seen |= new
+        left += new
+    return {e for e in seen if isinstance(e, kinds)}
