@@ -77,9 +77,9 @@ def names_of(name: str) -> list[str]:
 
 DEAR = (
     "classics.committee", "galore.projected", "hierarchy.covariance", "hierarchy.gated", "hierarchy.multilayer", "induction.full",
-    "induction.stages", "joma.joint_exp", "joma.joint_linear", "joma.joint_softmax", "joma.reduced_exp", "particles.sphere", "scan_snap.full",
-    "scan_snap.full_decorrelated", "scan_snap.reduced", "scan_snap.reduced_symmetric", "scan_snap.symmetric", "topics.full",
-    "topics.reduced", "topics.stage1", "topics.tied",
+    "induction.stages", "joma.joint_exp", "joma.joint_linear", "joma.joint_softmax", "joma.reduced_exp", "particles.sphere",
+    "scan_snap.full", "scan_snap.full_decorrelated", "scan_snap.reduced", "scan_snap.reduced_symmetric", "scan_snap.symmetric",
+    "topics.full", "topics.reduced", "topics.stage1", "topics.tied",
 )  # fmt: skip
 """Models whose derivatives take seconds to derive and lower."""
 ALONE = ("topics.stage1", "topics.tied")
