@@ -4,8 +4,8 @@ from inspect import signature
 from typing import Any
 
 import odesim
-from odesim.api.ensemble import ask, ensemble_arguments
-from odesim.engines.choose import make_engine, together
+from odesim.api.ensemble import ensemble_arguments, members_and_request
+from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Engine, run_chunks
 from odesim.ensembles.ledger import MemoryLedger
 from odesim.ensembles.members import Members
@@ -31,7 +31,7 @@ MAPPINGS = ("params", "initial", "vary", "grid", "zipped")
 def request_of(model: Any, **options: Any) -> tuple[Members, EnsembleRequest]:
     """(members, request) for the arguments of `odesim.ensemble`."""
     given = {name: p.default for name, p in signature(odesim.ensemble).parameters.items() if name not in RUNS} | options
-    return ask(load_model(model), *ensemble_arguments(**given | {name: given[name] or {} for name in MAPPINGS}))
+    return members_and_request(load_model(model), *ensemble_arguments(**given | {name: given[name] or {} for name in MAPPINGS}))
 
 
 def make_prepared(model: Any, **options: Any) -> tuple[Members, Engine]:
@@ -46,5 +46,5 @@ def integrate_all(members: Members, engine: Engine) -> Chunk:
     """The Chunk of all members, integrated in memory on one thread of the processor or on the GPU."""
     count = members.source.count
     held = MemoryLedger(engine.request.allocate(count), chunk_size(count, engine.request.member_bytes))
-    run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), together=together(engine))
+    run_chunks(held, members, lambda _: engine, shard_chunks(count, held.chunk), at_once=members_at_once(engine))
     return held.all_members()

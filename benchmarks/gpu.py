@@ -115,8 +115,8 @@ def kernel_seconds(members: Any, engine: Any, rounds: int) -> float:
     """The median of the launches' seconds, for all members."""
     timed, found, count = TimedKernel(device_engine.kernel_of(engine.plan, 0)), [], members.source.count
     for _ in range(rounds):
-        for first in range(0, count, engine.together):
-            end = min(first + engine.together, count)
+        for first in range(0, count, engine.members_at_once):
+            end = min(first + engine.members_at_once, count)
             launch = device_engine.Launch(engine, *members.chunk(first, end), end - first)
             launch.run(timed, np.zeros(1, np.int64), engine.request.allocate(end - first))
         found.append(timed.taken())

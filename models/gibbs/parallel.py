@@ -28,7 +28,7 @@ def parallel_generator(sizes: dict[str, int], params: dict[str, Any]) -> np.ndar
     return parallel(params["p"], int(params["q"]), int(params["k"])) - np.eye(sizes["S"])
 
 
-def kept(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+def invariant_law(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """s (S,): the law that Q keeps."""
     return stationary(np.asarray(params["Q"]) + np.eye(sizes["S"]))
 
@@ -38,7 +38,7 @@ SYSTEM = replace(
     exact,
     params=(
         *(replace(q, default=parallel_generator) if q.name == "Q" else q for q in exact.params),
-        Param(s, kept, Interval(0, oo), "s[x]: the law that Q keeps"),
+        Param(s, invariant_law, Interval(0, oo), "s[x]: the law that Q keeps"),
     ),
     span=(0.0, 40.0),
     observables=exact.observables | {"TV_kept": distance(pi, s), "KL_kept": divergence(pi, s)},

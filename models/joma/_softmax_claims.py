@@ -88,7 +88,7 @@ LAST = {"float64": 8.29, "float32": 5.42}
 """By type, v where 1 - t/t* is half a unit of the last digit of 1."""
 
 
-def told_apart() -> Iterable[Measurement]:
+def separation() -> Iterable[Measurement]:
     """v of the flow at the last time that the type tells from t*."""
     from scipy.special import erfcinv
 
@@ -149,7 +149,7 @@ SOFTMAX = (
         ("joma.linear_softmax", "joma.linear"),
         printed=Statement(
             "at v = 8.29 (double), 5.42 (single) t is t*; exp(v^2/2) overflows at 37.677, 13.321, normalised attention does not",
-            lambda: (*told_apart(), *reached(), *overflow()),
+            lambda: (*separation(), *reached(), *overflow()),
             Verdict.HOLDS,
             "half a digit; 5 % of v, by which v grows while 1 - t/t* falls by half; 1e-4 of a slope, ten times rtol",
         ),

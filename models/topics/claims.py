@@ -54,7 +54,7 @@ def optimum() -> Iterable[Measurement]:
         yield Measurement(f"without, tau = {population.tau}, p_c = {population.p_c:g}", population.best_topic(), 1.0, 1e-6)
 
 
-def nothing_kept() -> Iterable[Measurement]:
+def no_invariant() -> Iterable[Measurement]:
     """Where no masked word is shown itself, and where a document has one topic."""
     for population in FLAT:
         yield Measurement(f"attention, tau = {population.tau}, p_c = {population.p_c:g}", population.best_topic(), 1.5, 0.0, ">=")
@@ -173,7 +173,7 @@ CLAIMS = (
             Verdict.HOLDS_WHEN,
             SCRIPT,
             when="some masked words are shown themselves and a document has several topics",
-            otherwise=nothing_kept,
+            otherwise=no_invariant,
         ),
     ),
     Claim(

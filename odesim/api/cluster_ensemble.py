@@ -20,6 +20,7 @@ import numpy as np
 from odesim.api.attempts import engines
 from odesim.api.ensemble_manifest import restore
 from odesim.base.arrays import Array
+from odesim.base.backends import BACKENDS
 from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
 from odesim.base.memo import Memo
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
@@ -51,8 +52,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker did of chunks: statuses (k,) of members that are done now and were not before, observables that are NaN, and the
-    seconds that it took."""
+    """Summary of the chunks that a worker finished.
+
+    status (k,): of members that are done now and were not before. not_numbers: observables that are NaN. seconds: the time it took.
+    """
 
     status: Array
     not_numbers: dict[str, NotNumber]
@@ -61,7 +64,10 @@ class Done:
 
 @dataclass
 class Pace:
-    """How many chunks a task has: one, or as many quick ones as take half a second. seconds: of a chunk, as last seen; 0: not known."""
+    """The number of chunks of a task: one, or as many quick ones as take half a second.
+
+    seconds: the time of a chunk, as last seen; 0: not known.
+    """
 
     seconds: float = 0.0
 
@@ -91,12 +97,13 @@ class Opened:
 
 
 def run_on_cluster(
-    store: EnsembleStore, model: System | CarriedFile | None, chunks: range, execution: Execution, *, together: int = 1
+    store: EnsembleStore, model: System | CarriedFile | None, chunks: range, execution: Execution, *, at_once: int = 1
 ) -> Tally:
     """As run_chunks, on the workers of execution.cluster. model: what travels of it. Raises an OdesimError of a worker, ClusterError."""
     assert execution.cluster is not None
     cluster, progress, asked = execution.cluster, execution.progress, execution.asked
-    if store.attributes.get("backend") == "cuda":
+    backend = BACKENDS.get(str(store.attributes.get("backend")))
+    if backend is not None and backend.gpu:
         cluster = cluster.with_gpus()
     found = count_members(store, chunks)
     before = found.done
@@ -106,7 +113,7 @@ def run_on_cluster(
     name = store.attributes["model"].replace("-", "_") + " members"  # dask groups tasks by what is before a hyphen
     pace = Pace()
     tasks = bundled(
-        name, joined(open_chunks(store, chunks), together), lambda: pace.chunks((found.total - found.done) // store.chunk, cluster)
+        name, joined(open_chunks(store, chunks), at_once), lambda: pace.chunks((found.total - found.done) // store.chunk, cluster)
     )
     stops = (lambda: asked() or bool(found.failed)) if execution.fail_fast else asked
     for task, done in cluster.results(partial(do_all, job), tasks, stops):
@@ -145,7 +152,7 @@ def do(run: Opened, first: int, end: int) -> Done:
 
 
 def done_of(request: EnsembleRequest, chunk: Chunk, first: int, rows: Array) -> Done:
-    """What is to be said of these rows (k,) of a chunk that begins with member `first`."""
+    """Summary of the finished rows (k,) of a chunk, to send to the client. first: the first member of the chunk."""
     times = {name: values[rows] for name, values in first_nan_times(request, chunk).items()}
     return Done(chunk.status[rows], {n.observable: n for n in merge_not_numbers({}, first + rows, times)})
 

@@ -1,4 +1,4 @@
-"""Where a run is stored."""
+"""The place where a run is stored."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -19,9 +19,10 @@ TIMES = 20.0  # tolerances between two runs, each of which is within ten of the 
 class Rerun:
     """The result of rerun(): a stored run against the same run computed again.
 
-    counted: rows compared, of this unit ("member"), and of what beside it; different: those with another bit; first: where the first one
-    is; largest: of all differences. other: in what the code that computes is another than then, `` where in nothing; bound: what such
-    code may change, in words; beyond: whether more than that is different. lost: a sentence on what is stored no more.
+    counted: number of rows compared. unit: one row ("member"); of: a phrase on what else was compared.
+    different: number of rows with another bit. first: the place of the first one. largest: the largest difference.
+    other: what differs in the code that computes, empty where nothing does. bound: the change that such code may make, in words.
+    beyond: whether more than that differs. lost: a sentence on data that are not stored any more.
     """
 
     path: Path

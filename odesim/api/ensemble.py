@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from odesim.api.destination import Destination
 from odesim.api.discrete import span_of_steps
 from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import choose_members, make_execution, make_request
+from odesim.api.ensemble_request import choose_members, make_ensemble_request, make_execution
 from odesim.api.options import check_array_kind
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
 from odesim.base.arrays import on_host
@@ -24,7 +24,7 @@ from odesim.base.gpu import device_errors, first_device
 from odesim.base.memory import check_fits, check_saves_fit
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.base.signals import stop_signals
-from odesim.engines.choose import make_engine, together
+from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.arguments import EnsembleArguments
@@ -148,7 +148,7 @@ def ensemble(
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
-    chosen, request = ask(load_model(model), asked, options)
+    chosen, request = members_and_request(load_model(model), asked, options)
     found = in_memory(chosen, request, arrays, execution)
     return found.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else found
 
@@ -167,7 +167,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
     with stop_signals() as asked:
         chunks = shard_chunks(count, held.chunk)
-        tally = run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), together=together(engine))
+        tally = run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), at_once=members_at_once(engine))
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
         found = dataset(request, chosen, held.all_members())
@@ -180,7 +180,7 @@ def run_ensemble(
     model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
-    from odesim.api.stored_ensemble import begin
+    from odesim.api.stored_ensemble import begin_stored
     from odesim.inputs.carried_model import carried_model
     from odesim.store.paths import check_new_run
 
@@ -189,7 +189,7 @@ def run_ensemble(
     system, original = load_with_origin(model)
     travels = carried_model(system, original) if execution.cluster else None
     original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
-    return begin(original, *ask(system, asked, options), to, execution, travels)
+    return begin_stored(original, *members_and_request(system, asked, options), to, execution, travels)
 
 
 def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
@@ -198,7 +198,7 @@ def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
     return EnsembleArguments(**given), RunOptions(**how)
 
 
-def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
+def members_and_request(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
     """The members and the request of an ensemble. Raises an OdesimError."""
     system = with_events(system, asked.events)
     given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
@@ -208,4 +208,4 @@ def ask(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[
     asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}, "span": span})
     chosen = choose_members(system, asked, options.seed)
     check_sensitivities(system, chosen.shared)
-    return chosen, make_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)
+    return chosen, make_ensemble_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)

@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any
 
 from odesim.api.ensemble_dataset import axis_names, label_of
-from odesim.api.ensemble_request import as_design, make_request
+from odesim.api.ensemble_request import as_design, make_ensemble_request
 from odesim.api.sensitivity import with_sensitivities
 from odesim.base.run_options import options_of
 from odesim.base.versions import versions
@@ -46,7 +46,7 @@ def restore(
     try:
         shapes = shapes_of(system, store)
         members = make_members(system, params, initial, source=store.design.with_shapes(shapes), **numbers)
-        request = make_request(system, members, options_of(said), **outputs_of(said))
+        request = make_ensemble_request(system, members, options_of(said), **outputs_of(said))
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     for key, names in array_names(request.layout, request.outputs, request.dtype).items():
@@ -94,7 +94,7 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
 
 
 def outputs_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of members beside their states, as make_request takes it."""
+    """{option: value} of the outputs that are stored beside the states of members, for make_ensemble_request."""
     return {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"]}
 
 

@@ -63,7 +63,7 @@ def as_design(members: Members) -> Design:
     return Design(tuple(Table(name, values, values.shape[1:]) for name, values in rows.items()), source.count)
 
 
-def make_request(
+def make_ensemble_request(
     system: System, members: Members, options: RunOptions, *, save: Any = None, observe: Any = (), max_events: int = MAX_EVENTS
 ) -> EnsembleRequest:
     """The checked request of an ensemble. Raises an OdesimError."""

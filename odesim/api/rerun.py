@@ -15,7 +15,7 @@ from odesim.api.integrate import integrate
 from odesim.base.run_options import options_of
 from odesim.base.signals import stop_signals
 from odesim.base.versions import versions
-from odesim.engines.choose import engine_key, together
+from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.request import Chunk
@@ -45,7 +45,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     shadow = Shadow(store, exact=not other)
     with stop_signals() as asked:
         ways, chunks = Execution(threads, progress, asked=asked), shard_chunks(store.count, store.chunk)
-        done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, together=together(first_engine))
+        done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, at_once=members_at_once(first_engine))
     lost = store.lost_member_count()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
     return shadow.found.report(path, "member", **more)

@@ -46,7 +46,7 @@ PATIENCE = 60  # s to wait for another worker, which the cluster gave up, to let
 
 @dataclass(frozen=True)
 class PartJob:
-    """What a worker needs to train a seed: the request, the folder of parts, and the token by which it knows that folder.
+    """The job of a worker that trains one seed: the request, the folder of parts, and the token by which it knows that folder.
 
     versions: those of the client, which a worker must have too.
     """
@@ -81,7 +81,7 @@ def train_spread(
     request = replace(request, options=replace(request.options, save=check_save(request.options.save)))
     try:
         about = attributes_of(experiment, request.options)
-        steps, done = begin(path, replace(to, path=path), request, experiment, about)
+        steps, done = begin_training(path, replace(to, path=path), request, experiment, about)
         if done is not None:
             return done
         lock.acquire(folder)
@@ -99,7 +99,9 @@ def train_spread(
                 ended[seed] = loss
                 look()
         if len(ended) < len(request.seeds):
-            raise ClusterError(f"interrupted with {len(ended)} of {counted(len(request.seeds), 'seed')} trained; {kept(path)}", stored=True)
+            raise ClusterError(
+                f"interrupted with {len(ended)} of {counted(len(request.seeds), 'seed')} trained; {resume_sentence(path)}", stored=True
+            )
         sink = RunSink(path, about, experiment, replaces=True, lock=run_lock)
         joined = join([job.part(seed) for seed in request.seeds], sink)
         remove_parts(path)
@@ -107,20 +109,22 @@ def train_spread(
     except ClusterError as error:
         if str(error).startswith("interrupted"):
             raise
-        raise ClusterError(f"{error}; {kept(path)}", stored=True) from error
+        raise ClusterError(f"{error}; {resume_sentence(path)}", stored=True) from error
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; {kept(path)}") from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; {resume_sentence(path)}") from error
     finally:
         lock.release()
         run_lock.release()
 
 
-def kept(path: Path) -> str:
-    """Where an interrupted training is, and how it goes on."""
+def resume_sentence(path: Path) -> str:
+    """The sentence that tells where an interrupted training is stored and which command continues it."""
     return f"what was computed is in {parts_folder(path)}: the same command with --resume continues it"
 
 
-def begin(path: Path, to: Destination, request: TrainingRequest, experiment: Any, about: dict[str, Any]) -> tuple[int, Trajectory | None]:
+def begin_training(
+    path: Path, to: Destination, request: TrainingRequest, experiment: Any, about: dict[str, Any]
+) -> tuple[int, Trajectory | None]:
     """(steps, None) with the folder of parts there, begun or from the stored training at path; (steps, Trajectory) of one that is done.
 
     Raises StoreError or ParamError where something else is there.
@@ -187,10 +191,10 @@ def experiment_name(request: TrainingRequest) -> str:
 
 
 def train_there(job: PartJob, seed: int) -> float:
-    """On a worker: trains one seed to its end, from its last checkpoint; its last loss.
+    """Trains one seed on a worker, from its last checkpoint to its end; returns its last loss.
 
-    Raises OSError where it cannot be written, which the client says of the run; ClusterError if this worker has other versions of
-    what computes; another OdesimError.
+    Raises OSError where it cannot be written; the client then reports that of the run. Raises ClusterError if this worker has other
+    versions of the code that computes, or another OdesimError.
     """
     folder = Path(job.folder)
     if other := ", ".join(f"{name} {here}, not {there}" for name, (there, here) in other_versions(job.versions, versions()).items()):

@@ -10,10 +10,10 @@ from typing import Any
 from odesim.api.attempts import engines
 from odesim.api.destination import Destination
 from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
-from odesim.api.ensemble_request import check_threads, make_request
+from odesim.api.ensemble_request import check_threads, make_ensemble_request
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
-from odesim.engines.choose import make_engine, together
+from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members
 from odesim.ensembles.members import Members
@@ -80,8 +80,11 @@ class EnsembleRun:
 
     @property
     def status(self) -> str:
-        """`interrupted` if this command was stopped, `unfinished` if members are left for another shard or resume, `failed`
-        where some did not come to their end, else `ok`."""
+        """The status of the run in one word: `interrupted`, `unfinished`, `failed` or `ok`.
+
+        It is `interrupted` if this command was stopped, `unfinished` if members are left for another shard or resume. It is `failed` if
+        some members did not come to their end.
+        """
         if self.tally.done < self.tally.total:
             return "interrupted" if self.tally.stopped else "unfinished"
         return "failed" if self.tally.failed else "ok"
@@ -106,7 +109,7 @@ class EnsembleRun:
         return "; ".join((end, *map(str, t.not_numbers.values())))
 
 
-def begin(
+def begin_stored(
     original: Mapping[str, Any],
     members: Members,
     request: EnsembleRequest,
@@ -140,16 +143,16 @@ def begin(
             create_ensemble(out, manifest, overwrite=to.overwrite)
             check_same_ensemble(out, manifest.identity())  # of another process, which was first
         lock.acquire(out, what="ensemble", shared=to.shard is not None)
-        return integrate(EnsembleStore(out, request.layout), members, engine, execution, shard, model=model)
+        return integrate_stored(EnsembleStore(out, request.layout), members, engine, execution, shard, model=model)
     except (DeviceError, ClusterError) as error:
-        raise kept(error, out) from error
+        raise with_stored_count(error, out) from error
     except OSError as error:
         raise StoreError(f"cannot write {out}: {error.strerror or error}{f'; {AGAIN}' if is_taken(out) else ''}") from error
     finally:
         lock.release()
 
 
-def kept(error: DeviceError | ClusterError, path: Path) -> DeviceError | ClusterError:
+def with_stored_count(error: DeviceError | ClusterError, path: Path) -> DeviceError | ClusterError:
     """The error of a GPU or a cluster with a sentence on how much of the run at path is stored."""
     try:
         done = count_members(store := EnsembleStore(path), shard_chunks(store.count, store.chunk)).done
@@ -158,7 +161,7 @@ def kept(error: DeviceError | ClusterError, path: Path) -> DeviceError | Cluster
     return type(error)(f"{error}; {counted(done, 'member')} kept in {path}, {AGAIN}", stored=True)
 
 
-def integrate(
+def integrate_stored(
     store: EnsembleStore,
     members: Members,
     engine: Any,
@@ -181,13 +184,13 @@ def integrate(
 
         with stop_signals() as asked:
             began = time.perf_counter()
-            found = run_on_cluster(store, model, chunks, replace(execution, asked=asked), together=together(engine))
+            found = run_on_cluster(store, model, chunks, replace(execution, asked=asked), at_once=members_at_once(engine))
         return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
     with stop_signals() as asked:
         compiled(int(attempt))  # not counted as time that members take
         began = time.perf_counter()
-        many_at_once = together(compiled(int(attempt)))
-        found = run_chunks(store, members, compiled, chunks, replace(execution, asked=asked), together=many_at_once)
+        many_at_once = members_at_once(compiled(int(attempt)))
+        found = run_chunks(store, members, compiled, chunks, replace(execution, asked=asked), at_once=many_at_once)
     return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
 
 
@@ -226,14 +229,14 @@ def resume(
         if retry_failed:
             changed = {}
             if method is not None:
-                asked = make_request(
+                asked = make_ensemble_request(
                     request.system, members, replace(options_of(store.attributes), method=method), **outputs_of(store.attributes)
                 )
                 changed = {"method": asked.options.method}
             retried = store.retry(changed, SUCCESSES)
-        return integrate(store, members, engine, execution, retried=retried, model=travels)
+        return integrate_stored(store, members, engine, execution, retried=retried, model=travels)
     except (DeviceError, ClusterError) as error:
-        raise kept(error, path) from error
+        raise with_stored_count(error, path) from error
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; {AGAIN}") from error
     finally:
@@ -241,13 +244,13 @@ def resume(
 
 
 def given_origin(attributes: Mapping[str, Any], model: str | PathLike[str] | None) -> dict[str, Any]:
-    """Where the model of a run with these attributes is from, as load_with_origin returns: its file is the one given."""
+    """The origin of the model of a run with these attributes, as load_with_origin returns it. model: its file, if it has one."""
     ref = attributes["ref"]
     file = {"ref": with_constant(fspath(model), ref)} if model is not None else {}
     return {"ref": ref, "model_sha256": attributes.get("model_sha256"), **file}
 
 
-def look(path: Path) -> EnsembleRun:
+def stored_run(path: Path) -> EnsembleRun:
     """The progress of the ensemble at path, which another process may be computing. Raises StoreError."""
     store = EnsembleStore(path)
     chunks = shard_chunks(store.count, store.chunk)

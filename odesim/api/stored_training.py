@@ -97,8 +97,10 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
 
 
 def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, *, ends: bool) -> None:
-    """Compares the rows (R, T, ...) that both have, iteration by iteration, and the end. share: what other code may change, of the
-    largest entry."""
+    """Compares the rows (R, T, ...) that both trainings have, iteration by iteration, and the end.
+
+    share: the difference that other code may make, in units of the largest entry.
+    """
     count = min(len(old.t), len(new.t))
     pairs = {
         name: bounded(np.swapaxes(v[:, :count], 0, 1), np.swapaxes(new.observables[name], 0, 1)[:count], share)
@@ -172,7 +174,7 @@ def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str,
 
 
 def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
-    """What two trainings must have in common for one to continue the other, and the versions."""
+    """The settings that two trainings must share for one to continue the other, and the versions."""
     own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds}
     values = own | {"optimizer": stored_settings(experiment.optimizer)} | vars(options)
     return {**{name: values[name] for name in IDENTITY}, "versions": versions(options.backend)}
@@ -181,7 +183,7 @@ def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]
 def place(
     to: Destination, experiment: Experiment, about: Mapping[str, Any], steps: int | None, lock: "RunLock"
 ) -> tuple[RunSink, int, Trajectory | None, Any]:
-    """Where rows are written, the number of steps, the Trajectory of a run that is finished already, and the checkpoint to start from.
+    """The sink of rows, the number of steps, the Trajectory of a run that is finished already, and the checkpoint to start from.
 
     The lock is taken of a run that is there. Raises StoreError where nothing can be written there, or another process does,
     ParamError where another training is there.

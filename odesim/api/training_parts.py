@@ -1,4 +1,4 @@
-"""A training in parts: each seed a stored training of its own in a folder beside the run, joined when all have come to their end.
+"""A training in parts: each seed is stored in a folder beside the run, and all are joined when they have come to their end.
 
 A seed has the bits that it has beside others, so the joined run is the one that one process stores, with its checkpoint.
 """
@@ -61,7 +61,7 @@ def write_plan(folder: Path, plan: dict[str, Any]) -> None:
 
 
 def read_plan(folder: Path) -> dict[str, Any]:
-    """What the parts in the folder are parts of. Raises StoreError if it is damaged."""
+    """The plan of the parts in the folder: seeds, steps, token. Raises StoreError if it cannot be read or is damaged."""
     try:
         plan = read_document(folder / PLAN)
     except OSError as error:

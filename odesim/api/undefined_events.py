@@ -15,7 +15,7 @@ _MADE: Memo[Observer] = Memo(32)
 
 
 def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[str, Array], numbers: Numbers) -> Iterator[str]:
-    """Those of the events `names` of a System that are NaN in every component at all saved times. t (T,), y {state: (T, *shape)}."""
+    """Names of the events, among `names`, that are NaN in every component at all saved times. t (T,), y {state: (T, *shape)}."""
     chosen = [event for event in system.events if event.name in names]
     if not chosen or not len(t):
         return

@@ -18,7 +18,7 @@ RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"
 
 @dataclass(frozen=True)
 class Ability:
-    """What a backend supports for one use: a run, an ensemble or a training.
+    """The methods that a backend supports for one use: a run, an ensemble or a training.
 
     summary: a phrase for help texts. methods: those it supports. strict: those that give the same bits on every machine.
     """

@@ -161,7 +161,7 @@ class Cluster:
 
 
 def drained(queue: "SimpleQueue[Any]") -> list[Any]:
-    """What is in the queue; it is waited for, a little."""
+    """All entries of the queue, after a short wait for the first one."""
     found = []
     with suppress(Empty):
         found.append(queue.get(timeout=WAIT))

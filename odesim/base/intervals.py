@@ -61,7 +61,7 @@ def add(a: Range, b: Range) -> Range:
 
 
 def multiply(a: Range, b: Range) -> Range:
-    """a b; 0 times infinity is 0, the limit of the products of the numbers inside."""
+    """Product of two ranges; 0 times infinity counts as 0, the limit of the products of the numbers inside."""
     products = [np.where((x == 0) | (y == 0), 0.0, x * y) for x in a for y in b]
     return outward(reduce(np.minimum, products), reduce(np.maximum, products), a, b)
 

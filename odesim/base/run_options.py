@@ -47,7 +47,7 @@ class RunOptions:
         return self.clock == RESCALED
 
     def of_solver(self) -> dict[str, Any]:
-        """Those that odesim.solve takes beside the method."""
+        """{option: value} for odesim.solve, without the method."""
         return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "strict")}
 
     def attributes(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class RunOptions:
         return {**asdict(self), "stop_at": list(self.stop_at)}
 
     def numbers(self) -> dict[str, Any]:
-        """The same with 0 and 1 for False and True, as files of many kinds have them."""
+        """The options as plain data, with 0 and 1 for False and True, for file formats that have no truth values."""
         return {name: int(value) if isinstance(value, bool) else value for name, value in self.attributes().items()}
 
 

@@ -11,7 +11,7 @@ from odesim.symbolic.parts import Source
 
 
 class Verdict(StrEnum):
-    """What a check finds of a statement."""
+    """The result of checking a statement."""
 
     HOLDS = "holds"
     HOLDS_WHEN = "holds only when"
@@ -51,8 +51,8 @@ Check = Callable[[], Iterable[Measurement]]
 class Statement:
     """A statement in one line, its check, and the verdict recorded for it.
 
-    tolerance: how the tolerances of the check follow. when: the condition under which it holds; otherwise: the same check in a case without
-    this condition, which must fail.
+    tolerance: how the tolerances of the check follow. when: the condition under which it holds.
+    otherwise: the same check in a case without this condition, which must fail.
     """
 
     text: str

@@ -16,7 +16,7 @@ MODULE = "claims"
 
 @dataclass(frozen=True)
 class Finding:
-    """What the check of a statement finds. outside: measurements without the condition of the statement. error: of a check that raised."""
+    """Result of checking one statement. outside: measurements without the condition of the statement. error: of a check that raised."""
 
     statement: Statement
     verdict: Verdict

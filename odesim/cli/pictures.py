@@ -21,7 +21,10 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
 
 
 def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:
-    """Where the picture lies now, and a sentence where there is nothing to draw, as asked or at all, or the disk has no room for it."""
+    """Saves a picture; returns its path or None, and a sentence that says why it was not saved, or an empty one.
+
+    The reason is that there is nothing to draw, as asked or at all, or that the disk has no room for it.
+    """
     if plot is None:
         return None, ""
     from odesim.errors import ParamError, StoreError

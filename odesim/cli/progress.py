@@ -50,8 +50,10 @@ class Progress:
 
 
 class Counter(Progress):
-    """A bar of things done, of how many, and about how long the rest takes: by what was done since the first call, as a resumed run
-    did not do now what came before."""
+    """A bar that counts things done, out of how many, with about the time that the rest takes.
+
+    That time follows from the things done since the first call: a resumed run has not done the earlier ones now.
+    """
 
     first, began = -1, 0.0
 

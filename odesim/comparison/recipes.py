@@ -71,7 +71,7 @@ def learned(side: str, epoch: float) -> Measure:
     return of_chains(side, epoch, *A_TO_B)
 
 
-def asked(side: str, epoch: float) -> Measure:
+def over_chance(side: str, epoch: float) -> Measure:
     """802 p(C | A ~>), held out."""
     return lambda comparison: 802 * of_chains(side, epoch, *A_TO_C)(comparison)
 
@@ -202,7 +202,7 @@ RECIPES: Mapping[str, Recipe] = {
                     for k, p, other, digit in CHAIN_TABLE
                     for name, of, value, wide, turns in (
                         ("p(B | A), A ~> C held out", learned, p, 5.1e-5, 1),
-                        ("802 p(C | A ~>)", asked, other, digit, 1),
+                        ("802 p(C | A ~>)", over_chance, other, digit, 1),
                         ("p(B | A) p(C | B)", in_two_steps, p * p, 1.02e-4 * p, 2 * p),
                     )
                 ),

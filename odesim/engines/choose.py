@@ -41,8 +41,9 @@ AnyEngine = LaneEngine | LoopLaneEngine | SingleEngine | ClockEngine | DeviceEng
 
 
 def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
-    """The engine: written-out lanes, lanes with loops or one member after another, whichever is done first; or a GPU's threads. Raises
-    SolveError for what a GPU's threads cannot do.
+    """The engine: written-out lanes, lanes with loops or one member after another, whichever is done first; or a GPU's threads.
+
+    Raises SolveError for a request that a GPU's threads cannot do.
     """
     shared, own = slack_numbers(request, members), members.own
     if request.rescaled is not None and not request.options.on.gpu:
@@ -99,9 +100,9 @@ def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
     return HandOver(request, shared, explicit, make, lambda engine: not isinstance(engine, SingleEngine))
 
 
-def together(engine: Any) -> int:
+def members_at_once(engine: Any) -> int:
     """The number of members that make one call of the engine efficient; of a processor's engine any chunk is."""
-    return engine.together if isinstance(engine, DeviceEngine | HandOver) else 1
+    return engine.members_at_once if isinstance(engine, DeviceEngine | HandOver) else 1
 
 
 def engine_key(engine: AnyEngine) -> str:

@@ -26,7 +26,7 @@ from odesim.symbolic.times import AnyTimes, Zeros
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""
 NEXT = 2.0**-10
-"""What of a span's length after its end is looked at for the next time."""
+"""Part of a span's length, beyond its end, that is searched for the next time."""
 TOGETHER = 4
 """Two times no further apart than so many roundings of the span's ends are one."""
 BLOCK, ENTRIES = 512, 1 << 18

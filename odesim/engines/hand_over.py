@@ -1,11 +1,11 @@
-"""Members of an ensemble under `auto`: each starts with the explicit method, and goes on with the stiff one if its own run calls for it.
+"""Members of an ensemble under `auto`: each starts with the explicit method and changes to the stiff one if its own run calls for it.
 
-A lane looks at its member after 128 trials, and whenever their number has doubled: where stability holds the step and the rest is long
+A lane looks at its member after 128 trials, and whenever their number has doubled. Where stability holds the step and the rest is long
 (the rule of odesim.solve.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
-one would need in all; where it ends, or has come further in time than that would have, its run to the end is the result, else the
-explicit method begins again and looks later.
-A member that took max_steps steps is tried in the same way. Whatever runs, runs from the member's start with the member's own numbers:
-its method and its bits do not depend on the other members, on chunks or on threads. No member is begun more often than there are looks.
+one would need in all. Where it ends, or has come further in time than the explicit one would have, its run to the end is the result.
+Else the explicit method begins again and looks later.
+A member that took max_steps steps is tried in the same way. Every run begins at the member's start with the member's own numbers. So its
+method and its bits do not depend on the other members, on chunks or on threads. No member is begun more often than there are looks.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,8 +38,11 @@ ENDED = [s.number for s in (Status.OK, Status.EVENT, Status.BLOW_UP)]
 
 @dataclass(frozen=True)
 class HandOver:
-    """An engine of two. request: of the method auto. explicit: in lanes, or threads of a GPU; make: the engine of a request with another
-    method, None where there is none; lanes: whether that has lanes."""
+    """An engine of two engines, explicit and stiff, for the method auto.
+
+    request: of the method auto. explicit: the engine in lanes, or in threads of a GPU. make(request): the engine of a request with another
+    method, None where there is none. lanes(engine): whether that has lanes.
+    """
 
     request: EnsembleRequest
     numbers: Numbers
@@ -48,9 +51,9 @@ class HandOver:
     lanes: Callable[[Any], bool]
 
     @property
-    def together(self) -> int:
+    def members_at_once(self) -> int:
         """The number of members that make one call efficient."""
-        return int(getattr(self.explicit, "together", 1))
+        return int(getattr(self.explicit, "members_at_once", 1))
 
     def prepare(self) -> None:
         """Compiles the explicit method, or loads it from the cache; the stiff one is compiled for the first member that needs it."""
@@ -132,8 +135,11 @@ class Work:
         self.again(chunk, behind, LATER * int(worth))
 
     def trial(self, chunk: Chunk, at: Array, budget: int, goals: Array) -> tuple[Array, Array]:
-        """(ahead, lost) of the members at, that the stiff method did not end within the budget: those it has brought beyond their goals
-        (k,) in time, and those that it cannot do. What it ended is put into the chunk."""
+        """Tries the stiff method on the members `at` for a budget of steps; returns (ahead, lost), the members that it did not end.
+
+        ahead: those that it has brought beyond their goals (k,) in time. lost: those that it cannot do. The members that it ended are put
+        into the chunk.
+        """
         part = self.run(self.engine.stiff, at, budget)
         good = np.isin(part.status, [*ENDED, UNDONE])
         further = (part.status == MAX_STEPS) & (part.t_end > goals)
@@ -141,7 +147,7 @@ class Work:
         return at[further], at[~good & (part.status != MAX_STEPS)]
 
     def last(self, chunk: Chunk, at: Array, budget: int) -> None:
-        """Integrates the members `at`, which took max_steps steps, with the stiff method: it counts if it reaches the end, or gets further
+        """Integrates the members `at`, which took max_steps steps, with the stiff method; it counts if it ends or gets further.
 
         budget: steps in which it must end or come further.
         """
@@ -180,6 +186,8 @@ class Work:
 
 
 def allowance(tried: Array, left: Array) -> Array:
-    """(k,): explicit steps whose work a trial may cost, of members that have tried so many and would need so many more: half of all, or
-    those tried if that is more, up to a power of two, so that many members have the same."""
+    """Explicit steps (k,) whose work a trial of each member may cost. tried, left (k,): steps tried so far, and steps left.
+
+    It is half of all steps, or those tried if that is more, rounded up to a power of two so that many members have the same.
+    """
     return np.exp2(np.ceil(np.log2(np.maximum(tried, 0.5 * (tried + left.astype(np.float64))))))

@@ -157,10 +157,10 @@ def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Ma
         return
     integers = {p.name for p in request.system.params if p.integer}
     whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
-    _made(request.compiled, request.outputs.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
+    _observed(request.compiled, request.outputs.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
 
 
-def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
+def _observed(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
     """The Observed of these observables, made once a process."""
     values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
     key = (IdentityKey(compiled), names, tuple(sorted(sizes.items())), values)
@@ -169,7 +169,7 @@ def _made(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int
 
 def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
     """{observable: shape}: of an expression by its indices, of a Python function by its value at the start of a typical member."""
-    system, made = compiled.system, _made(compiled, names, numbers.sizes, None)
+    system, made = compiled.system, _observed(compiled, names, numbers.sizes, None)
     shapes = {}
     for name, free in made.observer.expressions.items():
         shapes[name] = extents(tuple(system.axes[i] for i in free), numbers.sizes)

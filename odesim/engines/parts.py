@@ -62,7 +62,10 @@ class Turns:
         self.start[members], self.end[members] = self.parts.begin(members, k)
 
     def left(self, members: Array, k: int) -> Array:
-        """The members that have a part k to run, and steps left for it."""
+        """Members whose part k is unfinished and that have steps left.
+
+        Sets their codes to RUNNING, and to MAX_STEPS where a part k is unfinished but no steps are left.
+        """
         fine = members[self.codes[members] == Code.OK]
         left = fine[self.parts.counts[fine] > k]
         tried = self.steps[left] + self.rejected[left]

@@ -52,7 +52,7 @@ class Resetting:
                 self._switching.modes[w.until][...] = NEVER
 
     def act(self, t: float, y: Array, found: Sequence[Which], part: int, end: float) -> Acted | None:
-        """What happens at t: see odesim.solve.resets.Resets."""
+        """Applies the events that happen at t: see odesim.solve.resets.Resets."""
         roots = sorted(
             {which for which in found if self._events.event(which).resets or self._events.event(which).terminal} | self._timed(part)
         )
@@ -92,7 +92,10 @@ class Resetting:
     def _chain(
         self, root: Which, roots: Sequence[Which], done: dict[Which, float], t: float, y: Array, end: float
     ) -> tuple[Array, tuple[Status, str] | None]:
-        """Acts an event and what its resets set off; the state, and why the run cannot go on, or None. done: {event: what is 0 of it}."""
+        """Applies an event's resets and the events they trigger; returns the state, and why the run must stop, or None.
+
+        done: {event: the size below which its function counts as 0}; the events that happen are added to it.
+        """
         slopes = self._events.time_slopes(root, t, y) if self._events.event(root).resets else {}
         if slopes is None:
             what = f"the event {self._events.name(root)} only touches 0 at t = {t:.9g}, where there are no sensitivities"
@@ -161,7 +164,7 @@ class Resetting:
         return found
 
     def _noise(self, which: Which, t: float, y: Array, is_root: bool) -> float:
-        """What rounding may leave of an event's function where it is 0."""
+        """The size to which rounding may bring an event's function where it is 0."""
         e, i = which
         w = self._watched[e]
         if w.times is not None:

@@ -65,10 +65,12 @@ def run_chunks(
     chunks: range,
     execution: Execution | None = None,
     *,
-    together: int = 1,
+    at_once: int = 1,
 ) -> Tally:
-    """Integrates every member of the chunks that is not done. engine: by the number of the attempt. together: as many members as this
-    are integrated at once, where neighbouring chunks have them to do.
+    """Integrates every member of the chunks that is not done.
+
+    engine(attempt): the engine, by the number of the attempt. at_once: so many members are integrated at once, where neighbouring chunks
+    have them to do.
     """
     execution = execution or Execution()
     progress, asked = execution.progress, execution.asked
@@ -78,7 +80,7 @@ def run_chunks(
     stop, pool = np.zeros(1, np.int64), make_pool(execution.threads)
     with ThreadPoolExecutor(1) as worker:
         try:
-            for first, end in joined(open_chunks(ledger, chunks), together):
+            for first, end in joined(open_chunks(ledger, chunks), at_once):
                 if asked() or (execution.fail_fast and found.failed):
                     found.stopped = True
                     break
@@ -114,11 +116,11 @@ def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, in
                 yield first, min(first + size, b)
 
 
-def joined(places: Iterable[tuple[int, int]], together: int) -> Iterator[tuple[int, int]]:
+def joined(places: Iterable[tuple[int, int]], at_once: int) -> Iterator[tuple[int, int]]:
     """Chunks with neighbours joined up to this number of members; a larger one stays as it is."""
     held: tuple[int, int] | None = None
     for first, end in places:
-        if held is not None and first == held[1] and end - held[0] <= together:
+        if held is not None and first == held[1] and end - held[0] <= at_once:
             held = held[0], end
             continue
         if held is not None:

@@ -1,4 +1,4 @@
-"""What one event sets states to, and how sensitivities go on there (saltation).
+"""Applies the resets of one event to states, and continues sensitivities there (saltation).
 
 A reset y+ = r(y-, t, p) at the time tau of g(t, y, p) = 0 carries S = dy/dp to S+ = r_y (S- + f- tau') + r_t tau' + r_p - f+ tau',
 with tau' = dtau/dp = -(g_y S- + g_p) / (g_y f- + g_t). (Hiskens & Pai 2000, Trajectory sensitivity analysis of hybrid systems.)

@@ -27,7 +27,7 @@ def held_of(system: System) -> HeldSystem:
 
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
-    """Where the expression of s reads its first switch."""
+    """The entry of `caused` for the first switch, by name, that the expression of s reads; None if it reads none of them."""
     return next((caused[name] for name in sorted(names_read(s.smooth)) if name in caused), None)
 
 
@@ -54,7 +54,7 @@ class Switching:
         self._right = right
 
     def free(self) -> None:
-        """Releases every condition: for a right-hand side at any point, outside runs."""
+        """Releases all conditions, so that the right-hand side can be evaluated at any point, outside runs."""
         for s in self.conditions.held.switches:
             self.modes[s.name][...] = FREE if s.kind == "level" else AS_WRITTEN
         self.refresh()

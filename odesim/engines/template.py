@@ -24,8 +24,11 @@ def put_state(place: str, source: Iterable[int], width: int) -> str:
 
 @dataclass(frozen=True)
 class Where:
-    """How a kernel says whose lane this is, and where a member's numbers go. member, saved: what holds the member's number and how many
-    times are saved. out, first, end: where component d of its states goes, at the q-th saved time, at the first one, where it ended."""
+    """Texts by which a kernel names the member of a lane and the places of the member's numbers.
+
+    member: the place of the member's number. saved: the place of how many of its times are saved. out, first, end: the place of component
+    d of its states at the q-th saved time, at the first one, and where it ended.
+    """
 
     member: str
     saved: str

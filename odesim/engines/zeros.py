@@ -109,7 +109,7 @@ class Ranges:
 
     @cached_property
     def smooth(self) -> Array:
-        """Where no part of the function may jump or grow without bound (B,)."""
+        """Whether no part of the function may jump or grow without bound, for each part of time (B,)."""
         fine = np.ones((len(self._row), 1), bool)
         self._of(self._form.orders[0])
         for e, r in list(self._known.items()):
@@ -148,7 +148,7 @@ class Parts(NamedTuple):
     high: Array
 
     def where(self, mask: Any) -> "Parts":
-        """Those for which the mask holds, or which a slice names."""
+        """The parts for which the mask holds, or which a slice names."""
         return Parts(self.row[mask], self.low[mask], self.high[mask])
 
     @staticmethod
@@ -231,7 +231,7 @@ class Search:
         return roots
 
     def _roots(self, parts: Parts, order: int) -> Parts:
-        """Where a derivative that is monotone in each part changes its sign; ends at which it is 0 but for rounding."""
+        """Zeros of a derivative that is monotone in each part: changes of its sign, and ends at which it is 0 but for rounding."""
         a, b = (self._sign(parts.row, end, order) for end in (parts.low, parts.high))
         crossing = parts.where(a * b < 0)
         inside = self._between(crossing, order)

@@ -13,8 +13,10 @@ from odesim.solve.occurrences import Events
 
 @dataclass(frozen=True)
 class MemberShape:
-    """How many numbers a chunk has of each member: T saved times, n states, E events with K times each, q observables; ends, blow_up: what
-    there is of the states at t_end and of a blow-up."""
+    """Sizes of the results of one member in a chunk: T saved times, n states, E events with K times each, q observables.
+
+    ends, blow_up: the number of values for the states at t_end and for a blow-up.
+    """
 
     times: int
     states: int

@@ -29,7 +29,7 @@ class Ledger(Protocol):
         """Attempts (end - first,) of members: the number of the engine that integrates each of them."""
 
     def read(self, first: int, end: int) -> Chunk:
-        """The members first to end - 1."""
+        """Reads the results of members first to end - 1."""
 
     def buffer(self, first: int, end: int) -> Chunk | None:
         """A Chunk to integrate the members first to end - 1 into, or None if write() copies them."""

@@ -43,9 +43,9 @@ def split_ref(ref: str) -> tuple[Path, str]:
 
 
 def carried_model(system: System, origin: Mapping[str, Any]) -> System | CarriedFile | None:
-    """What travels of a model, by its origin as load_with_origin returns it: None for one that is installed everywhere, by its name.
+    """The form in which a model travels to another process; None for one that is installed everywhere and found by its name.
 
-    Raises ModelError if the file is not that of the origin any more.
+    origin: as load_with_origin returns it. Raises ModelError if the file is not that of the origin any more.
     """
     ref = origin.get("ref")
     if ref is None:

@@ -145,7 +145,7 @@ class Reader:
         return thing.at(())
 
     def thing(self, token: Token) -> Thing:
-        """What a name stands for."""
+        """The Thing that a name stands for."""
         if token.text not in self.names:
             choices = ", ".join(self.names)
             if token.text in CALLS:
@@ -157,7 +157,7 @@ class Reader:
         return thing
 
     def element(self, token: Token, thing: Thing) -> Expr:
-        """NAME[index, ...]"""
+        """Parses NAME[index, ...]."""
         bracket = self.take("[")
         assert bracket is not None
         if not thing.extents:
@@ -205,7 +205,7 @@ class Reader:
         return kind(i, int(f"{sign.text}{number.text}"), extent)
 
     def call(self, token: Token) -> Expr:
-        """FUNCTION(sum, ...)"""
+        """Parses FUNCTION(sum, ...)."""
         bracket = self.take("(")
         assert bracket is not None
         if token.text not in CALLS:
@@ -260,7 +260,7 @@ class Reader:
         return e, self.names.free_in(e)
 
     def operation(self, sign: Token, a: Expr, b: Expr) -> Expr:
-        """a sign b"""
+        """The expression `a sign b`."""
         return self.compute(sign, lambda: operate(sign.text, a, b))
 
     def compute(self, token: Token, value: Callable[[], Expr]) -> Expr:

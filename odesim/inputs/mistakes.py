@@ -18,7 +18,7 @@ SYMPY = ("Abs", "Eq", "IndexedBase", "Interval", "KroneckerDelta", "Max", "Min",
 
 
 def error_place(e: BaseException, path: str, text: str) -> str:
-    """Where e was raised in the file with this text, such as `my.py, line 5`; for a part of a System, the line of that part."""
+    """The place in the file with this text at which e was raised, such as `my.py, line 5`. An error of a System's part has its line."""
     lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
     line = e.lineno if isinstance(e, SyntaxError) and e.filename == path else lines[-1] if lines else None
     if isinstance(e, SpecError) and e.part and line:

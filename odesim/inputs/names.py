@@ -15,7 +15,7 @@ from odesim.symbolic.system import System
 
 @dataclass(frozen=True)
 class Thing:
-    """What a name stands for: a number or an array as an expression at these indices, or an index.
+    """The meaning of a name: a number or an array as an expression at these indices, or an index.
 
     extents: of its axes; () for a number. indexes: of an index parameter, the extent of the axis whose places it names.
     obstacle: why it cannot be used. changes: whether it is a state, or what a state's array is called.

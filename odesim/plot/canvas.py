@@ -1,4 +1,4 @@
-"""Where a picture is drawn: a figure of its own, or axes that the user gives."""
+"""The place where a picture is drawn: a figure of its own, or axes that the user gives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from odesim.plot.trajectory import panels
 
 @dataclass
 class Canvas:
-    """Where panels are drawn. hidden: notes on what is not shown; ax: the user's Axes, of which the layout stays as it is."""
+    """The place where panels are drawn. hidden: notes on what is not shown; ax: the user's Axes, of which the layout stays as it is."""
 
     hidden: Sequence[str]
     ax: Axes | None = None

@@ -1,4 +1,4 @@
-"""What a user wants to see of a run: quantities, axes, a time, a component, logarithmic scales; checked against what the run has."""
+"""The user's choice of what to draw of a run: quantities, axes, a time, a component, logarithmic scales; checked against the run."""
 
 import math
 import re
@@ -22,7 +22,7 @@ WORD = re.compile(r"(\w+)(?:\[([0-9, ]+)\])?", re.ASCII)
 
 @dataclass(frozen=True)
 class Choice:
-    """What to draw; what is empty or None is chosen by the run.
+    """The choice of what to draw; the run decides everything that is empty or None.
 
     var: states and observables. x, y: what varies between members, or `time`. at: a saved time. index: a component.
     log: letters of logarithmic scales (x, y, and c for colours), or "none".

@@ -183,7 +183,7 @@ def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
 
 
 def sides(comparison: "Comparison") -> tuple[str, str]:
-    """What the two sides are called: theory and training, or of two runs of one kind the first and the second."""
+    """The names of the two sides: theory and training, or the first and the second of two runs of one kind."""
     return ("theory", "training") if comparison.said["map"] else ("the first", "the second")
 
 

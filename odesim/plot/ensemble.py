@@ -71,7 +71,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
 
 
 def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
-    """What lies along the axes: two numbers of a map, one of a curve, none against time. Raises ParamError."""
+    """The numbers along the axes: two of a map, one of a curve, none against time. Raises ParamError."""
     if choice.x == TIME:
         if run.sizes["time"] < 2:
             raise ParamError("x = 'time' needs more than one saved time, and there is one: save more (--save N)")

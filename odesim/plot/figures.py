@@ -8,10 +8,10 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from odesim.base.versions import version_of
 from odesim.errors import StoreError, no_such
 from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
 
@@ -125,11 +125,3 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list):
         return [as_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def version_of(package: str) -> str | None:
-    """The installed version of a package; None if it runs from a checkout."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -99,7 +99,7 @@ def parts_of_solution(solution: Any) -> Parts:
 
 
 def parts_of_training(training: Any) -> Parts:
-    """The same of a Trajectory or a training's Dataset: means over seeds."""
+    """Title, times, arrays, their axes, unit of time and labels of a Trajectory or a training's Dataset: means over seeds."""
     labels = training.attrs.get("labels", {})
     run = training.to_xarray() if hasattr(training, "to_xarray") and hasattr(training, "final") else training
     timed = {str(name): v.transpose("seed", "time", ...) for name, v in run.data_vars.items() if "time" in v.dims}

@@ -48,7 +48,7 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
 
 
 def notes_of(film: Film) -> list[str]:
-    """What the picture does not say itself: which columns it shows, what a cross is, where points behind the sphere are."""
+    """Notes on what the picture does not show by itself: left-out rows and columns, what a cross is, points behind the sphere."""
     if film.kind == "points":
         return ["pale: behind the sphere"] * (film.values.shape[-1] == 3)
     if film.kind == "vector":

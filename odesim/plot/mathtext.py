@@ -64,5 +64,5 @@ def plain_brackets(text: str) -> str:
 
 
 def visible(bracket: str) -> str:
-    """A bracket as it is printed: . is none."""
+    """A LaTeX bracket as printed; `.` prints nothing."""
     return "" if bracket == "." else bracket

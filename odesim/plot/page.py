@@ -1,7 +1,6 @@
 """Pages of a System as figures, in the formulas of matplotlib: a pdf needs no installation of LaTeX."""
 
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +160,3 @@ def plain_text(formulas: Formulas, f: Formula) -> str:
     form = {"rate": "d{}/dt", "next": "{}(t + 1)", "start": "{}(0)"}.get(f.kind, "{}")
     left = f.name or form.format(formulas.print_text(f.left))
     return left + (f" {f.relation} {formulas.print_text(f.right)}" if f.right is not None else "")
-
-
-def lines_of(figures: list[Figure]) -> Iterator[str]:
-    """The texts on the sheets."""
-    return (text.get_text() for figure in figures for text in figure.texts)

@@ -1,4 +1,4 @@
-"""What is between a training and its theory: differences in standard errors over the seeds, and where theory leaves their range."""
+"""Differences between a training and its theory in standard errors over the seeds, and where theory leaves their range."""
 
 from collections.abc import Sequence
 from typing import Any

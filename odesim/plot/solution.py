@@ -27,7 +27,6 @@ ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
 MANY = 7  # panels: in rows of four
 FOOT = 7.0  # mm: the time label
-MARGIN, LINE = 13.0, 4.0  # mm: title and time label; a further line of text
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 
 

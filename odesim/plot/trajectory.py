@@ -187,7 +187,7 @@ def title_of(run: "xarray.Dataset") -> str:
 
 
 def notes_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> list[str]:
-    """What is drawn of arrays, the message of an early end, which observables are not shown."""
+    """Notes: that arrays are means over seeds, the message of an early end, the observables that are not shown."""
     lines = ["arrays: mean over seeds"] * (arrays and run.sizes[SEED] > 1)
     lines += [str(run.attrs["message"])] * (run.attrs["status"] != "ok")
     lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
@@ -195,7 +195,7 @@ def notes_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> li
 
 
 def legend_of(seeds: int) -> list[Artist]:
-    """What the line and the bands of several seeds are."""
+    """Legend entries for the line and the bands of several seeds."""
     if seeds == 1:
         return []
     outer, inner = SHADES

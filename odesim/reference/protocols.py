@@ -33,7 +33,7 @@ class Observable:
 class Model(Protocol):
     """A network with its loss and hand-written gradients. It works with numpy or cupy, as its parameters do.
 
-    Batches are in numpy wherever the parameters are: `odesim.base.arrays.beside` copies one to them.
+    Batches are in numpy wherever the parameters are: `odesim.base.arrays.on_same_device` copies one to them.
     """
 
     @property

@@ -25,48 +25,47 @@ from odesim.solve.methods import METHODS, Method
 from odesim.solve.options import usable
 from odesim.solve.problem import Problem, Raw
 from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.solve.step.stability import HELD, MANY, SHORT
 
 PILOT = 128
 """Trials before the first inspection."""
 TIGHT = 3e-8
-"""Below this relative tolerance dop853 needs fewer right-hand sides than tsit5 for the same error at the end of a run: on the shipped
-models 0.7 times as many at 1e-8, 0.6 at 1e-9, 0.5 at 1e-10; vern7 lies between them."""
+"""The relative tolerance below which dop853 needs fewer right-hand sides than tsit5 for the same error at the end of a run.
+
+On the shipped models it needs 0.7 times as many at 1e-8, 0.6 at 1e-9, 0.5 at 1e-10; vern7 lies between them.
+"""
 TIGHT_BETWEEN = 5e-10
-"""Below this one vern7 does, where the states between the steps count too: 0.9 times as many at 1e-10. Between its long steps dop853 is
-off by up to 3000 tolerances (joma.nonlinear at 1e-10), while its ends are within one."""
+"""The relative tolerance below which vern7 needs fewer, where the states between the steps count too: 0.9 times as many at 1e-10.
+
+Between its long steps dop853 is off by up to 3000 tolerances (joma.nonlinear at 1e-10), while its ends are within one.
+"""
 STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
 LEAST = 20
 """Steps that the stiff method must be able to take in a trial."""
 SHARE = 1.0
-"""What a trial may cost, in units of what the explicit run has cost so far."""
-ITERATIONS = 12
-"""Right-hand sides for the spectral radius."""
-SHORT = 0.5
-"""The rest of a run is not worth a trial where it takes fewer steps than this, in units of those so far."""
+"""The most that a trial may cost, in units of the cost of the explicit run so far."""
 NEARLY = 4
 """An explicit run that would need more steps than it may take is given up when it has taken this part of them: one in NEARLY."""
-HELD = 0.5
-"""The step is held by stability where it is, on average, above this fraction of the largest stable one."""
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
 
 
 def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", **options: Any) -> Raw:
-    """Integrates a problem by the cheapest method; Raw.auto says why. strict: with the same bits on every machine. explicit: the explicit
-    method, where it is not for this run alone to choose.
+    """Integrates a problem by the cheapest method; Raw.auto says why.
 
+    strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose.
     options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
     method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]
     run = ExplicitRun(problem, method, save, **options)
     if step is not None or run.on_device:
-        run.go()
+        run.advance()
         why = "a fixed step was asked for" if step is not None else f"{sentence(run.raw())} on the device, where stiff methods do not run"
         return replace(run.raw(), auto=f"{method.name}: {why}")
     rival = Rival(problem, method, save, strict, options)
     most = PILOT
-    while not run.go(most):
+    while not run.advance(most):
         won = rival.challenge(run)
         if won is not None:
             return won
@@ -131,13 +130,13 @@ class Rival:
                     raise
                 self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
                 return None
-        ended = self._run.go(allowed if hopeless else budget)
+        ended = self._run.advance(allowed if hopeless else budget)
         if not ended and self._run.t <= run.t:
             its = f"{STIFF} came to t = {self._run.t:.4g} in {counted(budget, 'step')}"
             self.why = f"; stability limits them, but {its}, which cost what the first {run.tried} did, up to t = {run.t:.4g}"
             return None
         if not ended:
-            self._run.go()
+            self._run.advance()
         raw: Raw = self._run.raw()
         if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
@@ -186,7 +185,7 @@ def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Arr
     rhs(t, y, base)
     way = small * units * np.cos(1.0 + 2.4 * np.arange(len(y)))
     radius = 0.0
-    for _ in range(ITERATIONS):
+    for _ in range(MANY):
         moved = (y + way).astype(dtype)
         size = np.sqrt(np.mean(((moved - y) / units) ** 2))
         rhs(t, moved, out)

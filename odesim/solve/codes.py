@@ -60,4 +60,4 @@ class Status(StrEnum):
 STATUSES = tuple(sorted(Status, key=lambda status: status.code))
 """Each at its number in arrays and stores."""
 WORDS = {code.name: int(code) for code in Code}
-"""What the templates of generated text call them."""
+"""{name of a Code in the templates of generated text: its number}."""

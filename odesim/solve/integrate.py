@@ -33,7 +33,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
         from odesim.solve.rosenbrock.run import make_run
 
         run = make_run(problem, method, save, strict=strict, **options)
-        run.go()
+        run.advance()
         return run.raw()
     if method == "auto":
         return integrate_auto(problem, save=save, strict=strict, **options)

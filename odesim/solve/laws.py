@@ -16,7 +16,7 @@ SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 """Their places are what an integrator is told."""
 CONSTANT, NONINCREASING, NONDECREASING, NONNEGATIVE = range(4)
 CLAUSE = "; the invariant "
-"""What a clause of a message on a broken law begins with."""
+"""The beginning of the clause on a broken law in a message."""
 _VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
 
 Worst = dict[str, tuple[float, float]]
@@ -53,8 +53,11 @@ class LawSpec:
 
 @dataclass(frozen=True)
 class Laws:
-    """The laws of a problem, whose values lie one after another. before (3, size): what they are compared with, the worst violations and
-    their times, where the run goes on with another one."""
+    """The laws of a problem, whose values lie one after another.
+
+    before (3, size): the state of the watched laws where this run goes on with another one. Its rows are the values that they are compared
+    with, the worst violations and their times.
+    """
 
     specs: tuple[LawSpec, ...]
     values: Values

@@ -65,8 +65,11 @@ class Guarded:
 
 @dataclass(frozen=True)
 class EventSpec:
-    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0). guard: of what it is the end, none of its
-    own. resets: it sets states, and ends a segment of a run without ending the run. affine: it is affine in the state and in time."""
+    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0).
+
+    guard: the set whose end it is, None for an event of the System itself. resets: whether it sets states, and so ends a segment of a run
+    without ending the run. affine: whether it is affine in the state and in time.
+    """
 
     name: str
     shape: tuple[int, ...] = ()
@@ -133,7 +136,7 @@ class StiffRun(Protocol):
     def t(self) -> float:
         """The last time reached."""
 
-    def go(self, most: float = ...) -> bool:
+    def advance(self, most: float = ...) -> bool:
         """Runs to the end, or until `most` steps were tried since the start; whether the run has ended."""
 
     def raw(self) -> "Raw":
@@ -162,8 +165,10 @@ class Switches(Protocol):
         """In words, the boundary that a component of an event stands for: `the boundary of the condition x > 0`."""
 
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
-        """The same where a segment has ended in (t, y): crossed are the components, (event, flat number), that ended it. The y that comes
-        back has other sensitivities, where it holds any."""
+        """Holds the conditions where a segment has ended in (t, y), for one to `end`: y, and why no segment can begin there, or "".
+
+        crossed: the components, (event, flat number), that ended it. The returned y has other sensitivities, if it holds any.
+        """
 
 
 @dataclass(frozen=True)

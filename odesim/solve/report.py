@@ -31,7 +31,7 @@ class Left(Protocol):
 
     @property
     def method(self) -> Any:
-        """The method, which has a name."""
+        """The integration method of the run; it has a name."""
 
     @property
     def t(self) -> float:
@@ -41,7 +41,7 @@ class Left(Protocol):
     def y(self) -> Array:
         """The state there (n,)."""
 
-    def found(self) -> tuple[Array, Array]:
+    def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
 
     def worst(self) -> Worst:
@@ -88,7 +88,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
     out: dict[str, Events] = {}
     if not problem.events:
         return out, ""
-    times, numbers = state.found()
+    times, numbers = state.event_records()
     reached = int(np.searchsorted(times, state.t, side="right"))
     times, numbers = times[:reached], numbers[:reached]
     first, outside, ended = 0, False, []
@@ -105,7 +105,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
 
 
 def fewer_steps(step: float | None) -> str:
-    """What to do so that a run needs fewer steps. step: the length of its steps, None where tolerances choose it."""
+    """Advice by which a run needs fewer steps. step: the length of its steps, None where tolerances choose it."""
     return "loosen rtol or shorten the span" if step is None else "take longer ones or shorten the span"
 
 

@@ -29,7 +29,7 @@ LOOSER = (10.0, 100.0)
 LONGER = (2.0, 4.0)
 """Their fixed steps, where it has one."""
 SAFETY = 2.0
-"""What an error that is estimated from two runs counts for: of some 700 random systems 99 in 100 are then below the estimate."""
+"""Factor on an error that is estimated from two runs: of some 700 random systems 99 in 100 are then below the estimate."""
 NEWTON = 12
 AHEAD, PARTS, REST = 30, 20, 1e-3
 """How much later, in s, the solution is looked at again, in steps of 1/20; the part of its speed that counts as rest."""
@@ -61,9 +61,11 @@ class RescaledRun:
         """The run, kept at the times grid (T,), or at that many points even in s, which are even in nothing else."""
         first = self._run(None, options, method)
         # the laws were watched: the runs that follow take the same steps, or are for an estimate
-        return replace(self, problem=replace(self.problem, laws=None))._told(first, self.problem.laws, grid, {**options, "progress": None})
+        return replace(self, problem=replace(self.problem, laws=None))._result(
+            first, self.problem.laws, grid, {**options, "progress": None}
+        )
 
-    def _told(self, first: Raw, laws: Laws | None, grid: "Array | int", options: Mapping[str, Any]) -> Rescaled:
+    def _result(self, first: Raw, laws: Laws | None, grid: "Array | int", options: Mapping[str, Any]) -> Rescaled:
         """The results of the first run, in t."""
         status, t_last = self._ended(first), float(first.y_last[-1])
         if status is Status.BLOW_UP and comes_to_rest(self.problem, first.t_last, first.y_last):

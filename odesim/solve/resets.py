@@ -31,8 +31,11 @@ class Resets(Protocol):
         """Begins a run."""
 
     def act(self, t: float, y: Array, found: Sequence[Which], part: int, end: float) -> Acted | None:
-        """The events at (t, y), None where there are none. found: those that the segment found there; part: which part of the span
-        between the stops of its switches ends there, -1 for none; end: of the next segment."""
+        """Applies the events at (t, y); None where there are none.
+
+        found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends
+        there; -1 for none. end: of the next segment.
+        """
 
     def ends(self, which: Which) -> bool:
         """Whether an event ends the run."""

@@ -86,7 +86,7 @@ class Solution:
     _again: Callable[[Array], dict[str, Array]] = field(repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
+        """The data that pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
         kept = {f.name: getattr(self, f.name) for f in fields(self)}
         seen = Seen(self.t_end, self.observables, self.final_observables)
         return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": no_more_times}

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Standing:
-    """The progress of a run: steps taken, rejected; saved times reached; h: the size of the next adaptive step, 0 before the first one; the
-    tolerances that errors are held against."""
+    """The progress of a run: steps taken and rejected, saved times reached, the next step size, tolerances.
+
+    h: the size of the next adaptive step, 0 before the first one. rtol, atol: the tolerances that errors are held against.
+    """
 
     steps: int = 0
     rejected: int = 0

@@ -40,12 +40,12 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
     """Integrates a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
     grid = save_grid(problem, save)
     if method != "auto":
-        return Segments(problem, grid, one, method, options).go()
+        return Segments(problem, grid, one, method, options).advance()
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
     run = Segments(problem, grid, one, "auto", {**options, "explicit": explicit})
-    raw = run.go()
+    raw = run.advance()
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
-        return replace(Segments(problem, grid, one, run.stiff, options).go(), auto=f"{run.stiff}: {run.why}")
+        return replace(Segments(problem, grid, one, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
     steps = f"done in {counted(raw.stats['steps'], 'step')}"
     return replace(raw, auto=f"{raw.method}: {run.why or steps}")
 
@@ -73,10 +73,10 @@ class Segments:
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
 
-    def go(self) -> Raw:
+    def advance(self) -> Raw:
         """Runs all segments to the end."""
         try:
-            status, message = self._go()
+            status, message = self._advance()
         except KeyboardInterrupt:  # between two segments: within one it ends the run of that
             status, message = Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
         times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
@@ -94,7 +94,7 @@ class Segments:
         rows = [part for part in self.rows if len(part)]
         return array_namespace(rows[0]).concatenate(rows) if rows else self.last.y[:0]
 
-    def _go(self) -> tuple[Status, str]:
+    def _advance(self) -> tuple[Status, str]:
         k = 0
         if self.problem.resets is not None:
             self.problem.resets.begin()
@@ -213,8 +213,10 @@ class Segments:
         return raw
 
     def _explicit(self, part: Problem, save: Array, options: dict[str, Any]) -> Raw | None:
-        """A segment by an explicit method, in the memory of those before it: there may be very many short ones. None where the method is
-        another one, or `auto` has something to choose."""
+        """Runs a segment by an explicit method, in the memory of those before it: there may be very many short ones.
+
+        Returns None where the method is another one, or `auto` has something to choose.
+        """
         name = options.get("explicit", self.method)
         if name not in METHODS or hasattr(part.rhs, "kernel"):
             return None
@@ -223,7 +225,7 @@ class Segments:
             self._run = ExplicitRun(part, METHODS[name], save, **own)
         else:
             self._run.anew(part, save, options["max_steps"], options["progress"])
-        ended = self._run.go(PILOT if "explicit" in options else math.inf)
+        ended = self._run.advance(PILOT if "explicit" in options else math.inf)
         return self._run.raw() if ended else None
 
     def _share(self, end: float) -> Callable[[float], None] | None:

@@ -69,7 +69,7 @@ class RemotePath:
         return self
 
     def relative_to(self, folder: RemotePath) -> str:
-        """What follows the URL of the folder."""
+        """The part of the URL after that of the folder."""
         return self.url.removeprefix(f"{folder.url}/")
 
     def place(self) -> tuple[Any, str]:

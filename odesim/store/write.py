@@ -29,7 +29,7 @@ ALL_CHUNKS = "all_chunks"  # attribute: every chunk of the rows that are written
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Where a run was written (None: nowhere), how many of its saved times, and the reason if not all."""
+    """The result of writing a run: its path (None: nowhere), how many of its saved times are there, and the reason if not all."""
 
     path: Path | None
     rows: int

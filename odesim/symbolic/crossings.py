@@ -102,7 +102,7 @@ def _smooth_zeros(g: Expr) -> list[AnyTimes]:
 
 
 def _possible(times: list[AnyTimes]) -> list[AnyTimes]:
-    """Those that are not at infinity, as of exp(t) = 0, or no real number."""
+    """The times that are real and finite; exp(t) = 0 has one at infinity."""
     return [at for at in times if not any(e.has(sp.I, sp.zoo, sp.oo, -sp.oo, sp.nan) for e in at.expressions)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -112,11 +111,6 @@ def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:
     for a in e.args:
         indices |= free_indices(a, declared)
     return indices
-
-
-def indexed_elements(e: Any) -> Iterator[Indexed]:
-    """Every array element in e, those inside gathered indices included, in a fixed order."""
-    return iter(sorted(e.atoms(Indexed), key=str))
 
 
 def base_name(x: Any) -> str:

@@ -41,7 +41,7 @@ def html_page(system: Definition) -> str:
 
 
 def html_fragment(system: Definition) -> str:
-    """The same as a part of a page of somebody else, such as a notebook: no styles, no scripts, which notebooks remove."""
+    """A System in HTML, as part of another page such as a notebook: no styles and no scripts, which notebooks remove."""
     return f"<div>{html_body(page_of(system), beside=False)}</div>"
 
 

@@ -87,7 +87,7 @@ class Layer(IndexedBase):
         return dict(zip(self.along, read.indices, strict=True))
 
     def value(self, definition: Any) -> Any:
-        """What its elements are, in terms of its definition: for formulas."""
+        """Its elements in terms of its definition, for formulas."""
         return definition
 
     def slope(self, slope: Any) -> Any:

@@ -188,7 +188,7 @@ class Lowering:
     def _key(
         self, e: Expr, op: str, free: tuple[Symbol, ...], bound: Symbol | None, via: Indexed | None, how: tuple[bool, Symbol | None]
     ) -> tuple[Any, ...]:
-        """What two statements have in common that hold the same numbers in arrays with the same axes."""
+        """A key that is equal for two statements if they hold the same numbers in arrays with the same axes."""
         slots = {f: Symbol(f"_{n}", integer=True) for n, f in enumerate(free)}
         slots |= {bound: Symbol("_k", integer=True)} if bound is not None else {}
         body = e.xreplace(slots)

@@ -15,7 +15,7 @@ ATOMS = ("is_Symbol", "is_Integer", "is_Float")
 
 
 def tag(name: str, *inner: str, **attributes: str) -> str:
-    """<name>inner</name>"""
+    """The element <name>inner</name>."""
     given = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
     return f"<{name}{given}>{''.join(inner)}</{name}>"
 
@@ -147,7 +147,7 @@ class MathML(Printer):  # type: ignore[misc]
         return row(*parts, brackets(body) if e.function.is_Add else body)
 
     def _over(self, name: str, limit: Any, *arguments: str) -> str:
-        """name_index(arguments), with the limits of the index where they are not the whole axis"""
+        """The formula name_index(arguments), with the limits of the index where they are not the whole axis."""
         k, low, high = limit
         t = triangle(low, high)
         below = self._print(k) if t is None else self._print(t.condition(k).readable())
@@ -181,7 +181,7 @@ class MathML(Printer):  # type: ignore[misc]
     _print_Max = _print_Min = _print_Mod = _print_Function
 
     def _of(self, function: str, x: Any) -> str:
-        """function(x)"""
+        """The formula function(x)."""
         return row(function, brackets(self._print(x)))
 
     def _print_jn(self, e: Any) -> str:

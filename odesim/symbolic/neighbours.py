@@ -74,7 +74,7 @@ def index_of(place: Any) -> Any:
 
 
 def boundary_words(boundary: Mapping[Symbol, str]) -> list[str]:
-    """What stands beyond the ends of each index, in words."""
+    """Phrases for the values beyond the ends of each index."""
     words = {"periodic": "{} is periodic", "zero": "0 beyond the ends of {}", "edge": "the last value beyond the ends of {}"}
     return [words[kind].format(i) for i, kind in boundary.items()]
 

@@ -15,7 +15,7 @@ MOST = 5
 """Summed indices of which every order is tried; of more, the cheapest sum comes first each time."""
 
 Factor = tuple[str, tuple[Symbol, ...]]
-"""What a factor is called, the same for equal ones with other indices, and its indices."""
+"""The name of a factor, the same for equal ones with other indices, and its indices."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SumOrder:
 def sum_order(
     body: Expr, bound: list[Symbol], free: Callable[[Any], tuple[Symbol, ...]], extents: Mapping[Symbol, Expr]
 ) -> SumOrder | None:
-    """What the order of a sum of body depends on; None where it is as written: of one index, or with a Kronecker delta.
+    """The data on which the order of a sum of body depends; None where it is as written: of one index, or with a Kronecker delta.
 
     free: the indices of an expression.
     """

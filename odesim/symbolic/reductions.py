@@ -21,7 +21,7 @@ def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
 
 
 class Reduction(ExprWithLimits):  # type: ignore[misc]
-    """What sums and maxima share: the symbols that are free in one are looked up once, sympy's own rebuild the body at every question."""
+    """The base of sums and maxima. It looks up their free symbols once; sympy's own classes rebuild the body each time."""
 
     @cached_property
     def _free(self) -> frozenset[Any]:

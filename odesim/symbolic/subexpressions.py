@@ -7,7 +7,7 @@ import sympy as sp
 
 
 def subexpressions(expressions: Iterable[Any], *kinds: type) -> set[Any]:
-    """Those of the kinds; an expression is one of its own."""
+    """All subexpressions of these kinds; an expression is a subexpression of itself."""
     left: list[Any] = [sp.sympify(e) for e in expressions]
     seen = set(left)
     while left:

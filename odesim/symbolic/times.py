@@ -14,7 +14,7 @@ from odesim.symbolic.reductions import SumOver
 LIMITS: dict[Any, tuple[int, ...]] = {sp.log: (0,), sp.asin: (-1, 1), sp.acos: (-1, 1), sp.atanh: (-1, 1), sp.acosh: (1,)}
 """{function: the ends of its domain}."""
 KNOWN = f"write it with sums, products and powers, remainders, and {', '.join(sorted(FUNCTIONS))} of the time"
-"""What the times can be computed of."""
+"""Advice on expressions whose times are known, for messages."""
 
 
 class UnknownTimesError(Exception):
@@ -30,11 +30,11 @@ class Times:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """What the times are computed from."""
+        """The expressions from which the times are computed."""
         return (self.first,) if self.period is None else (self.first, self.period)
 
     def renamed(self, moved: Mapping[Any, Any]) -> "Times":
-        """The same with other names of indices."""
+        """These times with other names of indices."""
         return Times(self.first.xreplace(moved), None if self.period is None else self.period.xreplace(moved))
 
 
@@ -46,11 +46,11 @@ class Zeros:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """What the times are computed from."""
+        """The expressions from which the times are computed."""
         return (self.function,)
 
     def renamed(self, moved: Mapping[Any, Any]) -> "Zeros":
-        """The same with other names of indices."""
+        """These times with other names of indices."""
         return Zeros(self.function.xreplace(moved))
 
 

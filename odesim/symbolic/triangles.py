@@ -12,7 +12,7 @@ from odesim.symbolic.weighted import LOWEST
 
 
 class Lowering(Protocol):
-    """What a lowering in progress does for sums and maxima (see odesim.symbolic.lowering)."""
+    """The methods of a lowering in progress that sums and maxima call (see odesim.symbolic.lowering)."""
 
     extents: dict[Symbol, Expr]
 

@@ -9,7 +9,7 @@ import pytest
 
 import odesim
 from odesim.api import cluster_ensemble
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.base.cluster import Cluster
 from odesim.engines.run import Execution
 from odesim.errors import ParamError, StoreError
@@ -136,11 +136,11 @@ def test_a_worker_that_sees_another_folder(client, small_chunks, tmp_path, monke
     """A run that a worker does not see, or of which it sees a copy: a sentence says so, and the ledger says that nothing is done."""
     out = tmp_path / "run.zarr"
     odesim.ensemble(MODEL, out=out, shard=(1, 8), **RUN)
-    before = look(out).tally.done
+    before = stored_run(out).tally.done
     monkeypatch.setattr("odesim.api.cluster_ensemble.SAME", -1.0)
     with pytest.raises(StoreError, match="all machines share"):
         resume(out, execution=on(client))
-    assert look(out).tally.done == before
+    assert stored_run(out).tally.done == before
 
 
 def test_a_worker_whose_run_was_replaced(small_chunks, tmp_path, monkeypatch):

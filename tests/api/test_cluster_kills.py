@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.base.cluster import Cluster, connected
 from odesim.engines.run import Execution
 from odesim.errors import ClusterError
@@ -124,7 +124,7 @@ def test_the_scheduler_is_killed(small_chunks, tmp_path):
 
         with pytest.raises(ClusterError, match=r"is gone.* kept in .*run\.zarr, odesim resume continues it"):
             odesim.ensemble(MODEL, out=out, client=client, progress=kill, **ASKED)
-    done = look(out).tally.done
+    done = stored_run(out).tally.done
     assert 0 < done < MEMBERS
     found = resume(out)
     assert (found.status, found.tally.new) == ("ok", MEMBERS - done)
@@ -142,7 +142,7 @@ def test_the_client_is_killed(small_chunks, tmp_path):
         (tmp_path / "client.py").write_text(code)
         ended = subprocess.run([sys.executable, str(tmp_path / "client.py")], check=False)
         assert ended.returncode == -signal.SIGKILL
-        done = look(out).tally.done
+        done = stored_run(out).tally.done
         assert 0 < done < MEMBERS
         assert resume(out, execution=Execution(cluster=Cluster(client))).status == "ok"
     same(odesim.open_run(out), memory(members=MEMBERS))

@@ -16,7 +16,7 @@ import pytest
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.engines import run as chunks_module
 from odesim.engines.run import Execution
 from odesim.errors import ModelError, ParamError, StoreError
@@ -54,7 +54,7 @@ def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
         (out / file).touch()
     size = 5 if "/4" in file else SIZE
     said = f"lacks files of {size} finished members: odesim resume computes them again"
-    found = look(out)
+    found = stored_run(out)
     assert (found.lost, found.tally.done) == (size, COUNT - size) and said in found.message
     again = rerun(out)
     assert (again.counted, again.first, again.same) == (COUNT - size, "", False) and said in again.message
@@ -68,14 +68,14 @@ def test_members_without_a_value_are_not_lost(small_chunks, tmp_path):
     """Chunks of nothing but NaN and 0 are files too: of members that all fail, none is lost."""
     out = tmp_path / "run.zarr"
     odesim.ensemble(MODEL, out=out, **{**RUN, "max_steps": 1, "save": None})
-    assert np.isnan(odesim.open_run(out).v).all() and look(out).lost == 0 and rerun(out).same
+    assert np.isnan(odesim.open_run(out).v).all() and stored_run(out).lost == 0 and rerun(out).same
 
 
 GIVEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "time/c/0": (odesim.open_run, {"initial": {"v": 0.0}}),
-    "mu/c/1/0": (look, {"initial": {"v": 0.0}}),
+    "mu/c/1/0": (stored_run, {"initial": {"v": 0.0}}),
     "initial/v/c/0": (rerun, {"initial": {"v": 0.0}}),
-    "points/v/c/0": (look, {"zipped": {"v": np.linspace(0.01, 0.02, 20)}}),
+    "points/v/c/0": (stored_run, {"zipped": {"v": np.linspace(0.01, 0.02, 20)}}),
 }
 
 
@@ -146,7 +146,7 @@ def test_a_chunk_in_flight_is_lost_alone(small_chunks, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(chunks_module, "integrated", stopped)
         odesim.ensemble(MODEL, out=out, **RUN)
-    assert look(out).tally.done == 2 * SIZE
+    assert stored_run(out).tally.done == 2 * SIZE
     resume(out)
     same(odesim.open_run(out), memory())
 
@@ -233,7 +233,7 @@ def test_a_full_disk_keeps_what_is_done(small_chunks, tmp_path, monkeypatch):
         patched.setattr(EnsembleStore, "write", full)
         with pytest.raises(StoreError, match="No space left on device; odesim resume continues it"):
             odesim.ensemble(MODEL, out=out, **RUN)
-    assert look(out).tally.done == 16
+    assert stored_run(out).tally.done == 16
     resume(out)
     same(odesim.open_run(out), memory())
 

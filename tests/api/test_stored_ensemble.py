@@ -12,7 +12,7 @@ import xarray as xr
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
@@ -47,7 +47,7 @@ def test_on_disk_as_in_memory(case, small_chunks, tmp_path):
         assert plain.status.dtype == np.int8 and set(held.coords) - {"member"} == set(plain.coords)
     again = rerun(out)
     assert again.same and again.counted == len(held.status)
-    counts = look(out).tally.counts
+    counts = stored_run(out).tally.counts
     assert counts == {str(s): int((held.status == k).sum()) for k, s in enumerate(STATUSES)}
 
 
@@ -187,7 +187,7 @@ def test_one_writer(small_chunks, tmp_path):
         resume(out)
     odesim.ensemble(MODEL, out=out, shard=(2, 2), **RUN)
     lock.release()
-    assert look(out).status == "ok"
+    assert stored_run(out).status == "ok"
 
 
 def test_a_system_of_python_needs_python(small_chunks, tmp_path):

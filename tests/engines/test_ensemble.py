@@ -11,7 +11,7 @@ import pytest
 from sympy import Interval, Range, Sum, cos, oo, symbols, tanh
 
 import odesim
-from odesim.api.ensemble import make_engine, make_request
+from odesim.api.ensemble import make_engine, make_ensemble_request
 from odesim.base.run_options import RunOptions
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.loop_lanes.engine import LoopLaneEngine
@@ -213,7 +213,7 @@ def test_the_engine(model, states, options, count, engine):
     state = system.states[0]
     made = make_members(system, {}, {state: np.broadcast_to(np.zeros(states), (count, states))}, sizes=None, span=None, seed=0)
     asked = replace(RunOptions(method="tsit5"), **options)
-    assert isinstance(make_engine(make_request(system, made, asked), made), engine)
+    assert isinstance(make_engine(make_ensemble_request(system, made, asked), made), engine)
 
 
 @pytest.mark.parametrize("options", [{"method": "tsit5"}, {}, {"strict": True}, {"method": "rodas5p"}], ids=str)

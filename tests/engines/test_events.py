@@ -9,9 +9,9 @@ import pytest
 from sympy import Interval, oo, symbols
 
 import odesim
-from odesim.api.ensemble_request import make_request
+from odesim.api.ensemble_request import make_ensemble_request
 from odesim.api.rerun import rerun_ensemble
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.base.run_options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
@@ -251,7 +251,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     file.write_text(MODEL_FILE)
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": N, "method": "tsit5", "save": 3, "observe": "all", "max_events": 2}
     odesim.ensemble(file, shard=(1, 2), out=out, **asked)
-    assert look(out).tally.done == 8
+    assert stored_run(out).tally.done == 8
     assert resume(out, model=file).status == "ok"
     held = odesim.ensemble(file, **asked)
     same(odesim.open_run(out), held)
@@ -270,7 +270,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
 def test_lanes_do_events():
     """A System with terminal events is integrated in lanes."""
     made = make_members(turning(), {"w": W}, {}, sizes=None, span=None, seed=0)
-    assert isinstance(make_engine(make_request(turning(), made, RunOptions(method="tsit5", strict=True)), made), LaneEngine)
+    assert isinstance(make_engine(make_ensemble_request(turning(), made, RunOptions(method="tsit5", strict=True)), made), LaneEngine)
 
 
 @pytest.mark.parametrize("most", [-1, 1.5, True, "8"])

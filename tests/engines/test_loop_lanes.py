@@ -14,14 +14,12 @@ from odesim.codegen.compiled import compile_system
 from odesim.engines import choose
 from odesim.engines.choose import make_engine
 from odesim.engines.hand_over import HandOver
-from odesim.engines.lanes import look as lanes_look
-from odesim.engines.loop_lanes import LOOP, look
+from odesim.engines.loop_lanes import LOOP
 from odesim.engines.loop_lanes import engine as loops
 from odesim.engines.loop_lanes.places import LANES as WIDTH
 from odesim.errors import SpecError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.solve import auto
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
@@ -218,12 +216,6 @@ def test_what_has_no_lanes() -> None:
     with pytest.raises(SpecError, match="'n_lanes' is needed for lanes"):
         taken = IndexedBase("x", shape=sizes(LANES))
         lane_system(System("test.taken", Source("none", "test"), {i: sizes(LANES)[0]}, {taken[i]: 1}, (), {taken[i]: 0}), ())
-
-
-def test_the_rules_of_looks_are_those_of_other_engines() -> None:
-    """The joined text imports nothing of odesim, so that it has these numbers itself."""
-    assert look.SHORT_REST == auto.SHORT
-    assert (look.FEW, look.MANY, look.FAR) == (lanes_look.FEW, lanes_look.MANY, lanes_look.FAR)
 
 
 def test_names_of_the_joined_text_are_different() -> None:

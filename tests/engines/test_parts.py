@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.api.ensemble import ask
+from odesim.api.ensemble import members_and_request
 from odesim.base.run_options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
@@ -35,9 +35,9 @@ def test_parts_have_the_bits_of_runs(method: str, states: int, save: int | None)
 def test_parts_run_in_lanes() -> None:
     """Conditions on time alone keep members in lanes, and so do times that all of them stop at."""
     asked = EnsembleArguments(params=own(5))
-    members, request = ask(PULSES, asked, RunOptions(method="tsit5"))
+    members, request = members_and_request(PULSES, asked, RunOptions(method="tsit5"))
     assert isinstance(make_engine(request, members), LaneEngine)
-    members, request = ask(PULSES, asked, RunOptions(method="rk4", step=0.1))
+    members, request = members_and_request(PULSES, asked, RunOptions(method="rk4", step=0.1))
     assert not isinstance(make_engine(request, members), LaneEngine)
 
 

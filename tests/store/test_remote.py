@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import odesim
 from odesim.api.rerun import rerun_ensemble
-from odesim.api.stored_ensemble import look, resume
+from odesim.api.stored_ensemble import resume, stored_run
 from odesim.base.cluster import Cluster
 from odesim.cli.app import cli
 from odesim.engines.run import Execution
@@ -72,12 +72,12 @@ def test_what_is_lost_is_computed_again(name, bucket, client, small_chunks):
     """A shard, then resume on a cluster; then an object is lost: it is noticed, and computed again."""
     place = as_place(out := f"{bucket}/run.zarr")
     odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)
-    assert 0 < look(place).tally.done < COUNT
+    assert 0 < stored_run(place).tally.done < COUNT
     assert resume(place, execution=Execution(cluster=Cluster(client))).status == "ok"
     (file,) = [key for key in place.sizes() if key.startswith(f"{name}/c/1")]  # type: ignore[attr-defined]
     (place / file).delete()  # type: ignore[attr-defined]
     if name != "status":
-        assert look(place).lost == SIZE
+        assert stored_run(place).lost == SIZE
         with pytest.raises(StoreError, match=f"lacks files of {SIZE} finished members: odesim resume computes them again"):
             odesim.open_run(out)
     found = resume(place)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import odesim
-from odesim.api.ensemble import ask, ensemble_arguments
+from odesim.api.ensemble import ensemble_arguments, members_and_request
 from odesim.engines.choose import make_engine
 from odesim.engines.gpu.engine import DeviceEngine, source_of
 from odesim.inputs.registry import load_model
@@ -112,7 +112,7 @@ def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = 
 
 def asked(model: Any, **options: Any) -> tuple[Any, DeviceEngine]:
     """Members and engine of the backend cuda with the options of odesim.ensemble."""
-    members, request = ask(load_model(model), *ensemble_arguments(**{"method": "tsit5", "backend": "cuda", **options}))
+    members, request = members_and_request(load_model(model), *ensemble_arguments(**{"method": "tsit5", "backend": "cuda", **options}))
     engine = make_engine(request, members)
     assert isinstance(engine, DeviceEngine)
     return members, engine

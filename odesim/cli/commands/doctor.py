@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from odesim.base.backends import BACKENDS
+from odesim.base.versions import version_of
 from odesim.cli.output.tables import echo
 from odesim.errors import counted
 
@@ -128,16 +129,6 @@ def devices() -> Iterator[tuple[str, str]]:
 def one_line(error: Exception) -> str:
     """The message of an error on one line."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def version_of(package: str) -> str | None:
-    """The installed version of a package, without importing it."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def processor() -> str:

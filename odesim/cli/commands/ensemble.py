@@ -172,13 +172,13 @@ def ensemble_command(
     from odesim.base.cluster import connected
     from odesim.cli.options.members import named, read_shard
     from odesim.cli.options.picture import Stored, choice_for
-    from odesim.cli.options.run import make_request
+    from odesim.cli.options.run import make_run_arguments
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
     from odesim.ensembles.arguments import EnsembleArguments
 
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     varied = {name for values in design.values() for name in values}
-    request = make_request(params, sizes, initial, options, file, points=None, other=varied)
+    request = make_run_arguments(params, sizes, initial, options, file, points=None, other=varied)
     numbers: dict[str, Any] = {
         "params": request.params,
         "initial": request.initial,

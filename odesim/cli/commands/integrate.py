@@ -98,11 +98,11 @@ def integrate_command(
 
     Put quotes around parentheses in a shell: --set 'mu=uniform(0,1)'.
     """
-    from odesim.cli.options.run import make_request
+    from odesim.cli.options.run import make_run_arguments
     from odesim.cli.output.integration import json_text, nan_sentences, table_text
     from odesim.cli.progress import Progress
 
-    request = make_request(params, sizes, initial, options, file)
+    request = make_run_arguments(params, sizes, initial, options, file)
     check_outputs(out, plot, overwrite)
 
     from odesim.api.integrate import integrate

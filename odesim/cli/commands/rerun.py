@@ -46,7 +46,7 @@ def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: b
 
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
-    """The comparison, with a line of progress."""
+    """Reruns the stored run and shows progress; returns the comparison."""
     from odesim.store.inspected import run_kind
 
     kind = run_kind(run)

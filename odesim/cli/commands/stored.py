@@ -29,10 +29,10 @@ def status_command(run: Path, as_json: bool) -> int:
     inspected = inspect_run(run)
     said, kind = inspected.attributes, inspected.kind
     if kind == "ensemble":
-        from odesim.api.stored_ensemble import look
+        from odesim.api.stored_ensemble import stored_run
         from odesim.cli.output.ensemble import json_object, run_text
 
-        found = look(run)
+        found = stored_run(run)
         if found.lost:
             say(found.message)
         echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
@@ -45,7 +45,7 @@ def status_command(run: Path, as_json: bool) -> int:
 
 
 def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of one integration or one training, as rows of a table."""
+    """The known facts of one integration or one training, as rows of a table."""
     from odesim.cli.output.integration import COUNTS, steps_text
     from odesim.cli.output.training import optimizer_text
 
@@ -124,7 +124,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 
 def resume_integration(run: Path, quiet: bool) -> int:
-    """Says that an integration is complete, unless quiet. Raises ParamError for one that is not: its integrator is gone."""
+    """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
     from odesim.errors import ParamError
     from odesim.store.inspected import inspect_run
 

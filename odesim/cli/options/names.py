@@ -104,7 +104,7 @@ def stored(ctx: click.Context) -> Described:
 
 
 def varied(ctx: click.Context) -> Described:
-    """What differs between the members of a stored ensemble, and time."""
+    """Names of the numbers that differ between the members of a stored ensemble, and time."""
     return ((name, "differs between members" * (name != "time")) for name in (*stored_attributes(ctx).get("labels", {}), "time"))
 
 

@@ -1,4 +1,4 @@
-"""What a picture is asked to show, as a Choice."""
+"""Options that choose the content of a picture, as a Choice."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | No
 
 @dataclass(frozen=True)
 class Stored:
-    """What an ensemble stores beside its states: observables, as --observe names them, and derivatives."""
+    """Quantities that an ensemble stores beside its states: observables, as --observe names them, and derivatives."""
 
     observe: str | None
     sensitivities: tuple[str, ...]

@@ -42,7 +42,7 @@ class RunArguments:
         return self.options.get("steps")
 
 
-def make_request(
+def make_run_arguments(
     params: Sequence[str],
     sizes: Sequence[str],
     initial: Sequence[str],
@@ -52,7 +52,7 @@ def make_request(
     points: int | None = 200,
     other: Collection[str] = (),
 ) -> RunArguments:
-    """The Request of NAME=VALUE texts and options; those of the file where the command line says nothing.
+    """The RunArguments of NAME=VALUE texts and options; those of the file where the command line gives none.
 
     points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
     Raises ParamError and StoreError.
@@ -88,7 +88,7 @@ def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_request(file: Path) -> RunArguments:
-    """The Request of a TOML file: tables [params], [sizes], [initial], and run options above them.
+    """The RunArguments of a TOML file: tables [params], [sizes], [initial], and run options above them.
 
     Raises ParamError for a key or value that is none, StoreError for a file that cannot be read.
     """

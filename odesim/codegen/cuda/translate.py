@@ -20,8 +20,10 @@ from odesim.codegen.cuda.statements import FunctionText
 
 @dataclass
 class Translation:
-    """The C++ functions in the order of their definition. own: {name: (type of the result, name in C++)} of functions that are
-    written by hand there."""
+    """The C++ functions in the order of their definition.
+
+    own: {name: (type of the result, name in C++)} of functions that are written by hand there.
+    """
 
     made: dict[Any, CppFunction] = field(default_factory=dict)
     own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)

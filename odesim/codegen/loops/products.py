@@ -11,9 +11,6 @@ from odesim.symbolic.expr import base_name
 from odesim.symbolic.lane_system import is_lane
 from odesim.symbolic.program import Program, Statement
 
-Strides = Mapping[Symbol, Expr]
-"""{index of an array: the distance in memory between neighbours along it}"""
-
 
 @dataclass(frozen=True)
 class Dimension:

@@ -58,7 +58,7 @@ ERFINV_TAIL = (
     2.0042392225966714e-05,
     -2.388965008930259e-06,
 )
-"""The same in sqrt(w) - 4, 5 <= w <= 37: to 4e-6."""
+"""erfinv(y)/y in sqrt(w) - 4, w = -log(1 - y^2), 5 <= w <= 37: a start, to 4e-6."""
 EPSILON = 2.0**-53
 SLOPE = 1.1283791670955126  # 2/sqrt(pi)
 

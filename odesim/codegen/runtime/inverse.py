@@ -112,6 +112,6 @@ def invert_one(a: Any, x: Any, matrix: Any, start: int, n: int) -> None:
 
 @eliminating
 def invert(a: Any, x: Any, matrix: Any, count: int, n: int) -> None:
-    """The same for a, x and matrix (count, n, n)."""
+    """Inverts each of count matrices (count, n, n) into x, as invert_one does. a: their copies, which are destroyed."""
     for q in range(count):
         invert_one(a, x, matrix, q * n * n, n)

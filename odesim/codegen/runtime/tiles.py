@@ -14,8 +14,11 @@ from odesim.codegen.runtime.access import array_at, vector
 from odesim.codegen.runtime.intrinsics import intrinsic
 
 ROWS, WIDEST, DEPTH, FEW = 4, 3, 128, 128
-"""Rows of a tile; registers in each of them at most; rows of the second matrix that are copied at a time, a third of a cache of 32 KiB;
-rows of the first up to which columns of the second that fill the registers are read where they are."""
+"""Sizes of a tile.
+
+ROWS: of a tile. WIDEST: the most registers in each of them. DEPTH: rows of the second matrix that are copied at a time, a third of a cache
+of 32 KiB. FEW: up to so many rows of the first, columns of the second that fill the registers are read where they are.
+"""
 
 BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32
 """Of a register."""

@@ -21,7 +21,7 @@ WORST = 1e-11
 """A residual, relative to the size of all terms, that is not accepted any more."""
 
 Rows = dict[str, dict[str, str]]
-"""{unknown: {unknown, or t: how it depends on that, as a name or a number}}"""
+"""{unknown: {unknown, or t: how it depends on that, as a name or a number}}."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SparseSystem:
         return len(self.outputs)
 
     @cached_property
-    def kept(self) -> tuple[str, ...]:
+    def constants(self) -> tuple[str, ...]:
         """The operations that depend on the point but are no state or parameter: computed once for all steps from there."""
         found = {e: None for row in self.rows.values() for e in row.values() if not is_number(e)}
         return tuple(e for e in found if e[0] not in "yp")

@@ -22,9 +22,9 @@ WHOLE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow},
     **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne},
 }
-"""What whole numbers are asked for: places such as M**2 + M, where a state begins; they are never divided."""
+"""Operations on whole numbers, which are places such as M**2 + M, where a state begins; they are never divided with a remainder lost."""
 Names = dict[str, Any]
-"""{variable: a whole number, a View, or an operand}"""
+"""{variable: a whole number, a View, or an operand}."""
 
 
 class Interpreter:

@@ -13,7 +13,7 @@ def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: st
         return builder.name(function, repr(order), a)
 
     def both(less: float, more: float) -> str:
-        """less f(n - 1) + more f(n + 1)"""
+        """The sum less f(n - 1) + more f(n + 1)."""
         return builder.name("+", builder.times(repr(less), at(abs(n - 1.0))), builder.times(repr(more), at(n + 1.0)))
 
     if function == "polygamma":

@@ -62,7 +62,7 @@ class DeviceEngine:
     plan: KernelPlan
 
     @property
-    def together(self) -> int:
+    def members_at_once(self) -> int:
         """The number of members for one launch, as many as fit into the memory allowed."""
         return max(1, min(TOGETHER, MOST_BYTES // max(self.request.member_bytes, 1)))
 
@@ -75,8 +75,10 @@ class DeviceEngine:
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
-        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results; states that
-        are to stay on a GPU are the first one's alone."""
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values.
+
+        into: the chunk for the results. If states are to stay on a GPU, the first GPU alone integrates.
+        """
         chunk = into or self.request.allocate(count)
         on_host = array_namespace(chunk.y) is np
         devices = min(device_count(), -(-count // THREADS)) if on_host else 1

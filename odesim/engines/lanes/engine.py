@@ -279,14 +279,14 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
 
     def make() -> KernelPlan | str:
         try:
-            return _made(request, numbers, whole)
+            return _make_plan(request, numbers, whole)
         except CodegenError as error:
             return f"a right-hand side that cannot be written out ({error})"
 
     return _PLANS(key, make)
 
 
-def _made(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
+def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
     """The plan, or the reason why it is too long. Raises CodegenError."""
     compiled, fixed = request.right, request.options.step is not None
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)

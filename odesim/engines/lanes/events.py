@@ -145,7 +145,7 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def counted(plan: KernelPlan) -> str:
-    """What a step returns: how many lanes have ended, are due to be saved, and, where it samples events, need a search."""
+    """The results of a step: the numbers of lanes that have ended, are due to be saved and, if it samples events, need a search."""
     return "ended, due, hits" if plan.joined else "ended, due"
 
 

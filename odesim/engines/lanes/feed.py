@@ -196,8 +196,10 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def judged_text(plan: KernelPlan, rows: Rows) -> str:
-    """judged(S, l, t0, rtol, atol): what a step that became too small means in lane l, a blow-up or that, by the rule of
-    odesim.solve.step.blow_up."""
+    """The text of judged(S, l, t0, rtol, atol): whether a step of lane l that became too small means a blow-up.
+
+    The rule is that of odesim.solve.step.blow_up.
+    """
     w, states = plan.width, range(plan.formulas.states)
     if w == 1:  # all places in S are constants
         seen = [line for d in states for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]

@@ -177,8 +177,11 @@ def fixed_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """begin: the first derivative; march: steps first to end - 1; hold, back: the state before them; bad: how many lanes show numbers
-    that are not finite."""
+    """The texts of the functions for fixed steps.
+
+    begin: the first derivative. march: steps first to end - 1. hold, back: keep the state before them, and go back to it.
+    bad: the number of lanes that show numbers that are not finite.
+    """
     w, before = plan.width, load_numbers(plan, rows)
     kept = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), (*rows.old.values(), *rows.old_f), strict=True)]
     slope = [] if plan.discrete else [call_right(plan, "t0", "y", "f")]

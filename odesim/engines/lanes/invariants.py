@@ -38,8 +38,10 @@ def touched(plan: "KernelPlan") -> list[int]:
 
 
 def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
-    """(N, invariants): values of the invariants of members that start from states (N, n), with shared parameters and others of their own
-    {name: (N, *shape)}; (1, invariants) where all have the same."""
+    """Values (N, invariants) of the invariants of members that start from states (N, n); (1, invariants) where all have the same.
+
+    shared: parameters of all members. own {name: (N, *shape)}: parameters of each member.
+    """
     firsts = plan.formulas.values
     columns = [exact_sums(i, states, parameter_values(firsts, i.reads, shared, own)) for i in plan.invariants]
     return np.stack(np.broadcast_arrays(*columns), axis=1) if columns else np.empty((1, 0))

@@ -48,7 +48,7 @@ def kernel_text(plan: KernelPlan) -> str:
 
 
 def adaptive_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions of an adaptive step, whose size each lane has of its own."""
+    """Source of the functions for adaptive steps; each lane has its own step size."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
     return [

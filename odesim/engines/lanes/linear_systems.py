@@ -16,8 +16,11 @@ Vector = dict[str, str]
 
 @dataclass
 class Factors:
-    """A matrix eliminated: by unknown, the inverse of its pivot ("1.0": none), what of its row goes to those below, and its row, both
-    divided by the pivot."""
+    """A matrix after elimination, in factors.
+
+    inverse {unknown: inverse of its pivot}, "1.0" where there is none. below: the factors by which its row is added to those below.
+    beside: its row. Both are divided by the pivot.
+    """
 
     linear: SparseSystem
     code: Code = field(default_factory=dict)

@@ -39,7 +39,7 @@ def load_numbers(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def call_right(plan: KernelPlan, t: str, state: str, into: str, prefix: str = "p") -> str:
-    """The line k0, k1, ... = right(t, z0, z1, ..., p0, ...)"""
+    """The line k0, k1, ... = right(t, z0, z1, ..., p0, ...)."""
     f = plan.formulas
     target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
     return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"

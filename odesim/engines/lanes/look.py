@@ -7,26 +7,18 @@ import numpy as np
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.auto import HELD, SHORT, stable_up_to
+from odesim.solve.auto import stable_up_to
 from odesim.solve.codes import Code
-
-FEW, MANY = 3, 12
-"""Right-hand sides for the spectral radius, computed for one lane alone: as much as four steps of all lanes, after 128 or more; and
-where they say that stability holds the step, as many as a single run takes. The mean of the last two growths: where the components' units
-differ,
-each one alone may be far off."""
-FAR = 1e15
-"""The most steps that a member is said to be from its end."""
+from odesim.solve.step.stability import FAR, FEW, HELD, MANY, SHORT
 
 
 def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
-    """limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps; first: the
-    first such limit.
+    """The text of limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps.
 
-    HANDED_OVER where stability holds the step and the rest is long, by the rule of odesim.solve.auto, with the next step and its power
-    iterations; else MAX_STEPS where that is most, or RUNNING with twice the limit. Where the first limit is most nobody looks. A member
-    that is handed over says in the place of its accepted steps how many were tried, and in that of its rejected ones how many more it
-    would take.
+    first: the first such limit. The code is HANDED_OVER where stability holds the step and the rest is long. That follows by the rule of
+    odesim.solve.auto, with the next step and its power iterations. Else it is MAX_STEPS where the limit is most, or RUNNING with twice the
+    limit. Where the first limit is most nobody looks. A member that is handed over stores the number of steps tried in the place of its
+    accepted steps. In the place of its rejected steps it stores how many more it would take.
     """
     if not plan.looks:
         return []

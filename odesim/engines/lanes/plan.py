@@ -141,8 +141,10 @@ class KernelPlan:
 
     @property
     def by_powers(self) -> bool:
-        """Whether the interpolant is written in powers of theta, once for all times that a step passes. One lane, a thread of a GPU, has
-        no registers for these."""
+        """Whether the interpolant is written in powers of theta, once for all times that a step passes.
+
+        One lane, a thread of a GPU, has no registers for these.
+        """
         return self.saves and self.width > 1 and not (self.strict or self.fixed or self.stiff)
 
     @property

@@ -71,8 +71,10 @@ def queue_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 def roots_text(plan: KernelPlan, rows: Rows) -> str:
-    """The text of roots(S): for all that wait the time of the zero and its side, 1 upward, -1 downward; side 0 where there is none, MANY
-    where it is not known."""
+    """The text of roots(S): for all that wait, the time of the zero and its side, 1 upward, -1 downward.
+
+    The side is 0 where there is no zero, MANY where it is not known.
+    """
     assert plan.watch is not None
     w, n = plan.width, plan.watch.pieces
     pieces = range(n)

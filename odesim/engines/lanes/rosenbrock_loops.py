@@ -107,7 +107,7 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
 
 def named(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that load the inputs of the Jacobian."""
-    return [f"{name} = {at(r, plan.width)}" for name, r in zip(plan.linear.kept, rows.slopes, strict=True)]
+    return [f"{name} = {at(r, plan.width)}" for name, r in zip(plan.linear.constants, rows.slopes, strict=True)]
 
 
 def side_text(plan: KernelPlan, rows: Rows) -> str:
@@ -122,14 +122,17 @@ def jacobian_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of jacobian(S): f and J at the state `after` and the time `new`, into `ahead`."""
     w, loops = plan.width, rows.loops
     lines, f = slope_lines(plan.linear, "n", "new")
-    out = zip(loops.ahead, [*f, *plan.linear.kept], strict=True)
+    out = zip(loops.ahead, [*f, *plan.linear.constants], strict=True)
     load = [*load_rows("n", loops.after, w), *load_rows("p", rows.p, w), f"new = {at(loops.new, w)}"]
     return lane_loop("jacobian", "S", [*load, *lines, *(f"{at(r, w)} = {x}" for r, x in out)], w)
 
 
 def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """eliminate(S), solve(S, at): the solution in the place of the right-hand side; and check(S), which makes `error` NaN where that of
-    the first stage, whose right-hand side z still holds, is not one."""
+    """The texts of eliminate(S), solve(S, at) and check(S), for the linear systems of a step.
+
+    solve puts the solution in the place of the right-hand side. check makes `error` NaN where the solution of the first stage, whose
+    right-hand side z still holds, is not one.
+    """
     linear, w, loops, n = plan.linear, plan.width, rows.loops, plan.formulas.states
     states = [f"y{d}" for d in range(n)]
     load = [f"g = {at(loops.g, w)}", *load_rows("p", rows.p, w), *load_rows("y", rows.y, w), *named(plan, rows)]

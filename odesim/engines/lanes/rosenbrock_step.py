@@ -78,7 +78,7 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
         *load_rows("y", rows.y, w),
         *load_rows("p", rows.p, w),
         *lines,
-        *(f"{at(row, w)} = {x}" for x, row in zip([*f, *linear.kept], [*rows.f, *rows.slopes], strict=True)),
+        *(f"{at(row, w)} = {x}" for x, row in zip([*f, *linear.constants], [*rows.f, *rows.slopes], strict=True)),
         *first_step_lines(plan, rows, f),
     ]
     head = ["@kernel", f"def begin(S, {span_arguments(plan)}, rtol, atol):", f"    for l in range({w}):"]
@@ -191,14 +191,14 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         *((row, f"n{d}", f"y{d}") for d, row in enumerate(rows.y)),
         *((row, x, f"f{d}") for d, (row, x) in enumerate(zip(rows.f, f, strict=True))),
     ]
-    changed += [(row, name, at(row, w)) for name, row in zip(linear.kept, rows.slopes, strict=True)]
+    changed += [(row, name, at(row, w)) for name, row in zip(linear.constants, rows.slopes, strict=True)]
     lines = [
         *load_rows("y", rows.y, w),
         *load_rows("p", rows.p, w),
         *load_rows("f", rows.f, w),
-        *(f"{name} = {at(row, w)}" for name, row in zip(linear.kept, rows.slopes, strict=True)),
+        *(f"{name} = {at(row, w)}" for name, row in zip(linear.constants, rows.slopes, strict=True)),
         *ahead_lines(plan, rows),
-        f"good = {zero(linear.kept)} == 0.0",  # an infinite entry would solve every system by 0
+        f"good = {zero(linear.constants)} == 0.0",  # an infinite entry would solve every system by 0
         *printed(factors.code),
         *(line for i in range(m.stages) for line in stage_lines(plan, factors, i)),
         *(f"n{d} = z{d} + u{last}_{d}" for d in range(n)),

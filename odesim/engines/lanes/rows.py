@@ -11,7 +11,7 @@ class Rows:
         n, m = plan.formulas.states, plan.method
         self.count = 0
         self.y, self.f = self.take(n), self.take(0 if plan.discrete else n)
-        self.slopes = self.take(len(plan.linear.kept) if plan.stiff else 0)  # f and these follow each other
+        self.slopes = self.take(len(plan.linear.constants) if plan.stiff else 0)  # f and these follow each other
         self.p = self.take(plan.formulas.count)
         self.sums = self.take(len(plan.invariants))
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
@@ -74,6 +74,6 @@ class Loops:
         take = rows.take
         self.u = [range(r[0], r[0] + n) for r in rows.stages] or [take(n) for _ in range(plan.method.stages)]
         self.new, self.length, self.g, self.error, self.defect, self.accept = take(6)
-        self.z, self.after, self.ahead = take(n), take(n), take(n + len(linear.kept))
+        self.z, self.after, self.ahead = take(n), take(n), take(n + len(linear.constants))
         self.late, self.x = take(len(linear.sums)), take(self.unknown)  # right-hand sides of the sums; the last solution
         self.matrix = take(len(found.names()) if self.factors else self.unknown**2)

@@ -1,4 +1,4 @@
-"""What a block of lanes needs for the search for zeros of events: its memory, and the table that describes its steps."""
+"""Data of a block of lanes for the search for zeros of events: its memory, and the table that describes its steps."""
 
 import numpy as np
 

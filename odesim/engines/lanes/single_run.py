@@ -47,14 +47,17 @@ _SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, 
 def alone(
     compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any
 ) -> EnsembleRequest:
-    """What one member is asked for: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
+    """The request of one member: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
     outputs = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
     asked = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
     return EnsembleRequest(compiled, dict(sizes), *span, times, asked, outputs=outputs)
 
 
 def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
-    """What of a request with a stiff method has no strict mode, in lanes or, in the rescaled clock, one by one; empty if all has."""
+    """The part of a request with a stiff method that has no strict mode; empty if all has.
+
+    The request runs in lanes or, in the rescaled clock, one member after another.
+    """
     if request.rescaled is not None:
         clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
         end, step = np.array([LONGEST]), request.options.step
@@ -144,7 +147,7 @@ class LaneRun:
             found[:-1] = np.where(self.save[:, None] == self.problem.t0, self.problem.y0, self.y)
         return found
 
-    def found(self) -> tuple[Array, Array]:
+    def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
         chunk, first, times, numbers = self._chunk, 0, [np.empty(0)], [np.empty(0, np.int64)]
         for e, event in enumerate(self.problem.events[: chunk.event_count.shape[1]]):
@@ -164,7 +167,7 @@ class LaneRun:
         """The worst violation of each law so far."""
         return self._watch.worst() if self._watch else {}
 
-    def go(self, most: float = np.inf) -> bool:
+    def advance(self, most: float = np.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         compiled, allowed = self._engine.request.compiled, int(min(most, self.options.max_steps))
         begun, before = time.perf_counter(), compiled.seconds

@@ -5,6 +5,7 @@ LOOP = (
     "odesim.solve.step.arithmetic",
     "odesim.solve.step.control",
     "odesim.solve.step.interpolant",
+    "odesim.solve.step.stability",
     "odesim.engines.loop_lanes.step",
     "odesim.engines.loop_lanes.look",
     "odesim.engines.loop_lanes.feed",
@@ -12,4 +13,4 @@ LOOP = (
 """The modules of the loop, in the order in which their text is joined."""
 
 PLAIN = ("odesim.solve.step.control", "odesim.solve.step.interpolant")
-"""Those of them that are functions of numbers, which the text compiles and Python may call."""
+"""The modules of the loop whose functions take only numbers: the text compiles them, and Python may call them."""

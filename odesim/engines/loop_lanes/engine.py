@@ -20,18 +20,22 @@ from odesim.engines.loop_lanes import LOOP, PLAIN, places
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import SpecError
 from odesim.inputs.bind import Numbers
-from odesim.solve.auto import HELD, stable_up_to
+from odesim.solve.auto import stable_up_to
 from odesim.solve.methods import METHODS
 from odesim.solve.options import usable
 from odesim.solve.step.control import longest_step
+from odesim.solve.step.stability import HELD
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
 
 SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.codegen.runtime.memory", *LOOP)
 BLOCK = 256
 """Members of a block, whatever the threads: which lane a member gets depends on those before it, and its last bits on its lane."""
 MOST_ROWS = 512
-"""Of states and own parameters. Beyond them what lies side by side leaves the cache, and a single run has matrix products of its own: 32
-tokens on a sphere take 0.8 of the time of single runs with 257 rows, and 1.5 of it with 1025."""
+"""The most rows of states and own parameters that lanes with loops may have.
+
+With more rows the members side by side leave the cache, and a single run has matrix products of its own. 32 tokens on a sphere take 0.8 of
+the time of single runs with 257 rows, and 1.5 of it with 1025.
+"""
 
 
 _WIDE: Memo[CompiledRHS | None] = Memo()
@@ -53,8 +57,10 @@ def kernel() -> Callable[[int], None]:
 
 @dataclass(frozen=True)
 class LoopLaneEngine:
-    """The engine of one System and request. right: the right-hand side of the System of several members. own: the parameters among its
-    states, in their order."""
+    """The engine of one System and request.
+
+    right: the right-hand side of the System of several members. own: the parameters among its states, in their order.
+    """
 
     request: EnsembleRequest
     numbers: Numbers
@@ -124,7 +130,7 @@ class Call:
         table[places.PILOT] = request.look or request.options.max_steps
 
     def put_own(self, own: Array) -> None:
-        """Says what parameters (count, k) members have of their own; the System of lanes may have a time besides."""
+        """Writes each member's own parameters (count, k), and its time where the System has one, into the kernel's memory."""
         layout = self.engine.right.layout(self.engine.sizes)
         clock = TIME in layout.names
         rows = self.n + own.shape[1] + clock
@@ -149,7 +155,7 @@ class Call:
 
 
 def call_numbers(request: EnsembleRequest, method: Any) -> Array:
-    """The numbers of a call, as odesim.engines.loop_lanes.places has them."""
+    """Tolerances, span and step-control constants of one kernel call, in the order of odesim.engines.loop_lanes.places."""
     found = np.zeros(places.REAL_SIZE)
     rtol, atol = usable(request.options.rtol, request.options.atol, request.dtype)
     (alpha, beta), (shrink, grow) = method.gains, method.factors

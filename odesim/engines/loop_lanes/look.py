@@ -1,4 +1,4 @@
-"""What is done for one lane alone: whether stability limits its steps, and whether its solution goes to infinity."""
+"""Checks of one lane alone: whether stability limits its steps, and whether its solution goes to infinity."""
 
 import math
 from typing import Any
@@ -42,13 +42,7 @@ from odesim.engines.loop_lanes.places import (
     N,
 )
 from odesim.solve.step.control import runs_away
-
-FEW, MANY = 3, 12
-"""Right-hand sides for the spectral radius: at first, and where they say that stability holds the step."""
-FAR = 1e15
-"""The most steps that a member is said to be from its end."""
-SHORT_REST = 0.5
-"""Of the steps so far: a shorter rest is not worth another method."""
+from odesim.solve.step.stability import FAR, FEW, MANY, SHORT
 
 
 @helper
@@ -104,7 +98,7 @@ def limited(at: Any, l: int) -> float:
         return AT_LIMIT
     real, h, tried = doubles(at[REAL]), lane_row(at, STEP)[l], taken[l] + lost[l]
     left = (real[T1] - lane_row(at, TIME)[l]) / h
-    if left >= SHORT_REST * tried and h * radius(at, l, h) > real[BOUND]:
+    if left >= SHORT * tried and h * radius(at, l, h) > real[BOUND]:
         taken[l], lost[l] = tried, left if left < FAR else FAR
         return HELD_BACK
     if tried >= most:

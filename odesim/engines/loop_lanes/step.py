@@ -206,8 +206,10 @@ def save_steps(at: Any) -> None:
 
 @helper
 def more_stages(at: Any) -> None:
-    """Computes the derivatives that only the interpolant needs, if a lane has a saved time within its step; ERROR is NaN where they are
-    not finite."""
+    """Computes the derivatives that only the interpolant needs, if a lane has a saved time within its step.
+
+    Sets ERROR to NaN where they are not finite.
+    """
     error, after, new, due = lane_row(at, ERROR), lane_row(at, NEXT), lane_row(at, NEW), 0
     for l in range(LANES):
         due += 1 if error[l] <= 1.0 and after[l] < new[l] else 0

@@ -24,7 +24,11 @@ Rows = tuple[Array, Array, Array]
 
 @dataclass(frozen=True)
 class Laws:
-    """T topics of v words each, tau in a document (or proportions of Dirichlet's law with parameter alpha), and how words are masked."""
+    """Settings of the document generator: topics, words per topic, topics per document, masking.
+
+    T topics have v words each. A document has tau topics, or proportions from Dirichlet's law with parameter alpha.
+    p_m: probability that a word is masked; of the masked words, p_c stay as they are, and p_r are replaced by a random word.
+    """
 
     T: int
     v: int
@@ -71,7 +75,7 @@ class Laws:
         return np.asarray(1 + topics * self.v + rng.integers(self.v, size=topics.shape))
 
     def mask(self, rng: Generator, words: Array) -> tuple[Array, Array]:
-        """What is shown of words, and which of them are masked, both of their shape."""
+        """The words as shown, and whether each of them is masked; both have the shape of `words`."""
         masked, kind = rng.random(words.shape) < self.p_m, rng.random(words.shape)
         other = rng.integers(1, self.d, size=words.shape)
         replaced = np.where(kind < self.p_c, words, np.where(kind < self.p_c + self.p_r, other, 0))

@@ -1,4 +1,4 @@
-"""What a training is asked for beside its experiment, and where it is kept."""
+"""Options of a training beside its experiment, and the place where it is kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,10 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class TrainingStorage:
-    """Where a training is kept. sink: takes the rows in blocks; without one they stay in memory. checkpoint: a file, written every
-    checkpoint_every seconds and at the end; resume_from: what such a file holds."""
+    """The place where a training is kept. sink: takes the rows in blocks; without one they stay in memory.
+
+    checkpoint: a file, written every checkpoint_every seconds and at the end. resume_from: the content of such a file.
+    """
 
     sink: Sink | None = None
     checkpoint: Path | None = None

@@ -25,4 +25,4 @@ CALLED, INLINE = "odesim.solve.explicit.called_search", "odesim.solve.explicit.i
 """The module that belongs to them for numba, and the one for CUDA: how a step is searched for events."""
 
 PLAIN = ("odesim.solve.step.control", "odesim.solve.step.interpolant")
-"""Those of them that are functions of numbers, which the text compiles and Python may call."""
+"""The modules of the loop whose functions take only numbers: the text compiles them, and Python may call them."""

@@ -35,7 +35,7 @@ def integrate_explicit(problem: Problem, method: Method, *, save: Array | None =
     options that make no sense, and what the right-hand side raised.
     """
     run = ExplicitRun(problem, method, save, **options)
-    run.go()
+    run.advance()
     return run.raw()
 
 
@@ -95,7 +95,7 @@ class ExplicitRun:
         """The mean step since the run was last continued, rejected ones counted as 0."""
         return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
 
-    def go(self, most: float = math.inf) -> bool:
+    def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun = time.perf_counter()
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it

@@ -105,7 +105,7 @@ class RunState:
         self.count[places.FOUND] = 0
         self._make_room()
 
-    def found(self) -> tuple[Array, Array]:
+    def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
         self.drain_events()
         times, numbers = (np.concatenate(parts) for parts in zip(*self._found, strict=True))

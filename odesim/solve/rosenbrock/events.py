@@ -30,7 +30,7 @@ class Search:
         room = most_zeros(self.size, pieces)
         self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(ANSWERS)
         self._facts, self._zeros = search_facts(problem), np.empty(found_size(room))
-        self._ask = _FUNCTION(self._asked)
+        self._ask = _FUNCTION(self._probe)
         arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}
         addresses = {name: array.ctypes.data for name, array in arrays.items()}
         addresses["ASK"] = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
@@ -39,7 +39,7 @@ class Search:
         self._between: Between | None = None
         self._failure: BaseException | None = None
 
-    def found(self) -> tuple[Array, Array]:
+    def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of the zeros kept so far."""
         times, numbers = zip(*[(np.empty(0), np.empty(0, np.int64)), *self._found], strict=True)
         return np.concatenate(times), np.concatenate(numbers)
@@ -70,7 +70,7 @@ class Search:
         self._found.append((times[times <= stop], numbers[times <= stop].astype(np.int64)))
         return theta if theta >= 0 else None
 
-    def _asked(self, _: int, theta: float, __: int, ___: int) -> None:
+    def _probe(self, _: int, theta: float, __: int, ___: int) -> None:
         """The functions at theta, for the compiled search; NaN once one has failed."""
         assert self._between is not None
         try:

@@ -16,7 +16,7 @@ MOST_ROUNDS = 12
 """Invariants that share states, one after another: beyond it they take the time of the step."""
 
 
-class KeptInvariants:
+class ConservedInvariants:
     """Linear invariants with numbers as weights, and their values at the start (n,) of a run."""
 
     def __init__(self, invariants: Sequence[LinearInvariant], start: Array) -> None:

@@ -44,9 +44,9 @@ class Run:
         """Makes the loop end after its current step."""
         self.stopped = True
 
-    def found(self) -> tuple[Array, Array]:
+    def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
-        times, numbers = self._search.found() if self._search else (np.empty(0), np.empty(0, np.int64))
+        times, numbers = self._search.event_records() if self._search else (np.empty(0), np.empty(0, np.int64))
         order = np.argsort(times, kind="stable")
         return times[order], numbers[order]
 
@@ -144,7 +144,7 @@ class Run:
 
         def inside(theta: float) -> tuple[float, Array]:
             time, state = between(theta)
-            return time, self.stages.kept.restore(state) if theta < 1 else state
+            return time, self.stages.invariants.restore(state) if theta < 1 else state
 
         stop = self._search.find(t, h, new, between) if self._search else None
         end, state = (new, after) if stop is None else inside(stop)

@@ -68,7 +68,7 @@ class RosenbrockRun:
         """The last time reached."""
         return self._run.t
 
-    def go(self, most: float = math.inf) -> bool:
+    def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried since the start; whether the run has ended, Ctrl-C included."""
         begun, ended = time.perf_counter(), True  # as an interrupt leaves it
         with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):

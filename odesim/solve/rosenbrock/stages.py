@@ -6,15 +6,16 @@ from odesim.base.arrays import Array
 from odesim.codegen.jacobian.structured import Solver, UnsolvableError
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.problem import Derivatives, Problem
-from odesim.solve.rosenbrock.invariants import KeptInvariants
+from odesim.solve.rosenbrock.invariants import ConservedInvariants
 
 CHECKED = 0.8
-"""Where in a step the interpolant is checked: near the largest error that either method has there on a stiff component."""
+"""The point of a step at which the interpolant is checked: near the largest error that either method has on a stiff component."""
 
 
 class Stages:
-    """What a step computes from a point (t, y): f, J, df/dt, kept while steps from there are tried; and the stages of the last one.
+    """Values that a step computes at a point (t, y): f, J, df/dt, and the stages of the last step.
 
+    f, J and df/dt are kept while steps from there are tried.
     y is float64; the right-hand side sees it in the problem's dtype.
     """
 
@@ -27,7 +28,7 @@ class Stages:
         self._solver: Solver | None = None
         self._h = 0.0
         self._checked, self._checked_slope = method.dense(CHECKED), method.dense_slope(CHECKED)
-        self.kept = KeptInvariants(linear.invariants(), problem.began.astype(np.float64))
+        self.invariants = ConservedInvariants(linear.invariants(), problem.began.astype(np.float64))
 
     def derivative(self, t: float, y: Array) -> Array:
         """f(t, y) (n,)."""
@@ -67,7 +68,7 @@ class Stages:
                 u[i] = self._solver(right)
         except UnsolvableError:
             return None
-        return self.kept.restore(state + u[-1]), u[-1]
+        return self.invariants.restore(state + u[-1]), u[-1]
 
     def defect(self, h: float) -> Array | None:
         """How far the interpolant p of the last step is from the solution within (n,): (1/(gamma h) - J)^-1 (p' - f(p)) at CHECKED.

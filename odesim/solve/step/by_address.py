@@ -33,7 +33,7 @@ def probe(at: Any, l: int, theta: float, i: int) -> float:
 
 @helper
 def steps(at: Any) -> Any:
-    """What is read of the table for each sample."""
+    """The entries of the table that are read for each sample."""
     return at[ROWS], at[BETWEEN], at[GAP], at[PIECES], at[ASK], at[ASKED]
 
 

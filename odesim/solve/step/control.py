@@ -1,6 +1,6 @@
 """Step control: the rules of every integrator, as scalar functions.
 
-The loop of one explicit run compiles them, kernels of lanes and threads of a GPU hold them, the Rosenbrock run calls them as they are.
+The loop of one explicit run compiles them. Kernels of lanes and threads of a GPU hold them. The Rosenbrock run calls them as they are.
 Powers come from the caller: compiled code has its own (arithmetic.py).
 
 Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 (first step, p. 169); Hairer, Wanner II (1996), IV.2 (PI
@@ -14,7 +14,7 @@ SAFETY = 0.9
 REJECTED_GROW = 0.9
 """The most that follows a rejected step, in units of it."""
 LOST = 0.25
-"""What follows a step whose error norm is not finite."""
+"""The step that follows one whose error norm is not finite, in units of it."""
 STIFF_SHRINK, STIFF_GROW = 0.2, 6.0
 """The factors of a step of a Rosenbrock method; an explicit one has its own."""
 LEAST, LEAST_SQUARE = 1e-10, 1e-20
@@ -83,7 +83,10 @@ def gustafsson(less: float, ratio: float, fits: bool) -> float:
 
 
 def gustafsson_by_norms(error: float, ratio: float, old: float, p: int) -> float:
-    """The same factor from the error norms themselves, with other rounding; ratio: SAFETY h / h_old, 0 if no step was accepted before."""
+    """The factor of Gustafsson's rule from the error norms themselves, with other rounding than gustafsson().
+
+    ratio: SAFETY h / h_old, 0 if no step was accepted before.
+    """
     factor = SAFETY * error ** (-1 / p)
     return min(factor, ratio * (old / error**2) ** (1 / p)) if error <= 1.0 and ratio > 0.0 else factor
 

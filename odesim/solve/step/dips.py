@@ -1,6 +1,6 @@
-"""Where a function whose samples have one sign may pass zero between two of them, and come back.
+"""Dips: places between two samples of one sign at which a function may pass zero and come back.
 
-A function that bends away from zero lies between its chord and the continuations of the chords beside it: where these do not reach zero
+A function that bends away from zero lies between its chord and the continuations of the chords beside it. Where these do not reach zero
 it does not, and one that bends towards zero lies beyond its chord. Where both reach zero, their meeting point is where to look; for two
 straight arms, as of Max, that is the tip itself. So of samples at equal distances those that hint at a dip fall to less than half, and
 rise from less than half again. Samples must show it: of a pulse that is flat everywhere else, as exp(-(y/width)^2) - 1/2 from afar,
@@ -30,7 +30,7 @@ def hints(before: float, a: float, b: float, after: float) -> bool:
 
 @helper
 def hidden(a: float, b: float, g_a: float, g_b: float, before: float, after: float) -> float:
-    """Where to look between a and b at a function that is g_a, g_b >= 0 there and may be below zero between; -1: nowhere.
+    """The place between a and b at which a function that is g_a, g_b >= 0 there may be below zero; -1: nowhere.
 
     before, after: the slopes of the chords that end in a and begin in b; -inf, inf where none is known.
     """

@@ -26,7 +26,7 @@ def side_of(found: Any, first: int, j: int) -> float:
 
 @helper
 def place(found: Any, line: int, n: int, j: int, before: float) -> float:
-    """Where between samples j and j + 1 the function may have another sign than there, -1 for nowhere."""
+    """The place between samples j and j + 1 at which the function may have another sign than there; -1: nowhere."""
     first = line + POINTS
     side = side_of(found, first, j)
     g_a, g_b = side * found[first + j], side * found[first + j + 1]

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 FEW = 64
-"""So many components are always searched on the functions themselves, which are computed together."""
+"""The most components that are always searched on the functions themselves, which are computed together."""
 EXACT = 8
-"""So many zeros, and dips, of a step are so of more components; else the polynomials through the samples are searched, which for a function
-linear in the state are the interpolant itself."""
+"""The most zeros and dips of a step that are searched on the functions themselves where there are more components.
+
+With more of them the polynomials through the samples are searched. For a function linear in the state these are the interpolant itself.
+"""
 MARKS = 52
 """The last bit of the marks of a step's components: a float64 holds as many."""
 POINTS = 96

@@ -177,7 +177,7 @@ def test_structure(name):
     assert linear.diagonal == (name == "elementwise") and not linear.moves
     assert set(linear.order) == set(linear.rows)
     entries = {e for row in linear.rows.values() for e in row.values() if not is_number(e)}
-    assert set(linear.kept) <= entries
+    assert set(linear.constants) <= entries
 
 
 def test_what_has_no_derivative_is_refused():

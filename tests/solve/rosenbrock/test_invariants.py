@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
-from odesim.solve.rosenbrock.invariants import KeptInvariants
+from odesim.solve.rosenbrock.invariants import ConservedInvariants
 
 EPS = float(np.finfo(float).eps)
 # a weak acid: HA + A, and of the small ones H = A + OH; HA + H - OH is the sum of both
@@ -33,7 +33,7 @@ def test_states_are_moved_least():
     for scale in (1.0, 1e-6, 1e-12):
         A, OH = scale * rng.uniform(0.5, 1.5), scale**2 * rng.uniform(0.5, 1.5)
         true = np.array([1.0, A + OH, A, OH])
-        kept = KeptInvariants(ACID, true)
+        kept = ConservedInvariants(ACID, true)
         for size in (1e-13, 1e-9, 1e-6):
             y = true * (1 + size * rng.uniform(-1, 1, 4))
             for _ in range(3):  # of three planes, one after another
@@ -44,7 +44,7 @@ def test_states_are_moved_least():
                 value = float(exact_sums(w, true[None])[0])
                 # what is left goes down by a factor a round where the planes are oblique
                 assert abs(terms.sum() - value) <= (4 * EPS + 0.3 * size) * np.abs(terms).sum()
-    zero = KeptInvariants((LinearInvariant((0, 1, 2), (1.0, -1.0, -1.0)),), np.array([2.0, 2.0, 0.0]))
+    zero = ConservedInvariants((LinearInvariant((0, 1, 2), (1.0, -1.0, -1.0)),), np.array([2.0, 2.0, 0.0]))
     y = zero.restore(np.array([2.0 + 1e-9, 2.0, 0.0]))
     assert y[2] == 0 and abs(y[0] - y[1]) <= 2 * EPS * 2
 
@@ -53,7 +53,7 @@ def test_states_are_moved_least():
 def test_what_is_no_number_stays(bad):
     """A state that is not finite stays so, for the step to be rejected; where squares overflow or vanish nothing is moved."""
     start = np.array([1.0, 0.5, 0.5])
-    kept = KeptInvariants((LinearInvariant((0, 1, 2), (1.0, -1.0, -1.0)),), start)
+    kept = ConservedInvariants((LinearInvariant((0, 1, 2), (1.0, -1.0, -1.0)),), start)
     y = np.array([bad, bad, bad])
     with np.errstate(all="ignore"):
         moved = kept.restore(y.copy())
