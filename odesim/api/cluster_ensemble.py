@@ -101,7 +101,7 @@ def run_on_cluster(
 ) -> Tally:
     """As run_chunks, on the workers of execution.cluster. model: what travels of it. Raises an OdesimError of a worker, ClusterError."""
     assert execution.cluster is not None
-    cluster, progress, asked = execution.cluster, execution.progress, execution.asked
+    cluster, progress, asked = execution.cluster, execution.progress, execution.stop_requested
     backend = BACKENDS.get(str(store.attributes.get("backend")))
     if backend is not None and backend.gpu:
         cluster = cluster.with_gpus()

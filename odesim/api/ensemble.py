@@ -167,7 +167,9 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
     with stop_signals() as asked:
         chunks = shard_chunks(count, held.chunk)
-        tally = run_chunks(held, chosen, lambda _: engine, chunks, replace(execution, asked=asked), at_once=members_at_once(engine))
+        tally = run_chunks(
+            held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine)
+        )
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
         found = dataset(request, chosen, held.all_members())

@@ -44,7 +44,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     other = other_code(store.attributes, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
     with stop_signals() as asked:
-        ways, chunks = Execution(threads, progress, asked=asked), shard_chunks(store.count, store.chunk)
+        ways, chunks = Execution(threads, progress, stop_requested=asked), shard_chunks(store.count, store.chunk)
         done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, at_once=members_at_once(first_engine))
     lost = store.lost_member_count()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}

@@ -227,7 +227,7 @@ def train_part(job: PartJob, seed: int, stop: Callable[[], bool], look: Callable
 
     to = Destination(part, resume=True)
     every = job.checkpoint_every
-    found = train_into(to, job.request.experiment((seed,)), job.request.options, checkpoint_every=every, progress=tell, asked=stop)
+    found = train_into(to, job.request.experiment((seed,)), job.request.options, checkpoint_every=every, progress=tell, stop_requested=stop)
     return None if found.status == INTERRUPTED else float(found.final["loss"][0])
 
 

@@ -184,13 +184,13 @@ def integrate_stored(
 
         with stop_signals() as asked:
             began = time.perf_counter()
-            found = run_on_cluster(store, model, chunks, replace(execution, asked=asked), at_once=members_at_once(engine))
+            found = run_on_cluster(store, model, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine))
         return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
     with stop_signals() as asked:
         compiled(int(attempt))  # not counted as time that members take
         began = time.perf_counter()
         many_at_once = members_at_once(compiled(int(attempt)))
-        found = run_chunks(store, members, compiled, chunks, replace(execution, asked=asked), at_once=many_at_once)
+        found = run_chunks(store, members, compiled, chunks, replace(execution, stop_requested=asked), at_once=many_at_once)
     return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
 
 

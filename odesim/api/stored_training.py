@@ -132,9 +132,9 @@ def train_into(
     *,
     checkpoint_every: float = 5.0,
     progress: Callable[[int, int, Array], None] | None = None,
-    asked: Callable[[], bool] = lambda: False,
+    stop_requested: Callable[[], bool] = lambda: False,
 ) -> Trajectory:
-    """Trains the experiment into a folder, or continues the training there. asked: whether to stop. Raises an OdesimError."""
+    """Trains the experiment into a folder, or continues the training there. stop_requested: whether to stop. Raises an OdesimError."""
     path, options = to.path, replace(options, save=check_save(options.save))
     about = attributes_of(experiment, options)
     from odesim.store.lock import RunLock
@@ -147,7 +147,7 @@ def train_into(
         with stop_signals() as stop:
             storage = TrainingStorage(sink, checkpoint_file(sink.path), checkpoint_every, state)
             how = replace(options, steps=steps)
-            stops = partial(either, stop, asked)
+            stops = partial(either, stop, stop_requested)
             trajectory = train_experiment(experiment, how, storage, progress=progress, stop=stops, fits=check_saves_fit)
             sink.finish(trajectory)
     except DeviceError as error:

@@ -36,7 +36,7 @@ def _controller() -> Any:
 def one_blas_thread() -> AbstractContextManager[Any]:
     """A context with one BLAS thread.
 
-    The threads of a BLAS spin while they wait for a next call: on a busy machine a run of 300 states took 30 times the CPU time. And
+    The threads of a BLAS spin while they wait for the next call. On a busy machine a run of 300 states took 30 times the CPU time. And
     products by one thread have the same bits whatever the number of processors.
     """
     return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]

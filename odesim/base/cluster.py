@@ -179,9 +179,9 @@ def run_packed(key: str, packed: bytes, arguments: tuple[Any, ...]) -> Any:
 
 
 def portable(error: Exception) -> Exception:
-    """The error as it can travel: its traceback, which may be too deep for that, is a note; a RuntimeError for one that cannot be pickled.
+    """The error in a form that can travel to the client; a RuntimeError for one that cannot be pickled.
 
-    A client of dask waits for ever for an error that it cannot unpack.
+    Its traceback, which may be too deep to travel, becomes a note. A client of dask waits for ever for an error that it cannot unpack.
     """
     lines = "".join(format_exception(error))[-MOST_LINES:]
     found = error.with_traceback(None)

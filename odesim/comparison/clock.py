@@ -1,7 +1,7 @@
 """Converts iterations of a training to times of the gradient flow that it follows.
 
-Plain descent makes one Euler step of length h an iteration. With momentum beta, v <- beta v + g and y <- y + h v, a gradient that
-does not change moves y by h (1 - beta^j) / (1 - beta) at update j: after i updates that is the flow at the effective time
+Plain descent makes one Euler step of length h an iteration. Momentum beta has updates v <- beta v + g and y <- y + h v. Then a gradient
+that does not change moves y by h (1 - beta^j) / (1 - beta) at update j. After i updates that is the flow at the effective time
 
     t(i) = h [i - beta (1 - beta^i) / (1 - beta)] / (1 - beta),
 

@@ -1,6 +1,6 @@
 """Metrics of the distance between curves of several seeds: correlation, errors, scale, delay, and standard errors over seeds.
 
-Positive quantities that span a decade also have the error of logarithms and the ratio at the end: the other metrics see mostly the
+Positive quantities that span a decade also have the error of logarithms and the ratio at the end. For the other metrics see mostly the
 beginning of a curve that has fallen far.
 
 a (R, T, *shape) is compared with b (1 or R, T, *shape), by means over seeds. All saved times have the same weight.
@@ -45,9 +45,9 @@ def scale(a: Array, b: Array) -> float:
 
 
 def half_times(t: Array, y: Array) -> Array:
-    """The times (n,) at which components of y (T, n) have first gone half of their way from start to end, linear between times t (T,).
+    """The times (n,) at which components of y (T, n) have first gone half of their way from start to end.
 
-    nan for a component that is constant or not finite.
+    y is taken as linear between times t (T,). nan for a component that is constant or not finite.
     """
     with np.errstate(invalid="ignore"):
         way = y[-1] - y[0]
@@ -103,9 +103,9 @@ def end_ratio(a: Array, b: Array) -> float:
 
 
 def agree_until(t: Array, a: Array, b: Array) -> float:
-    """The last of the times t (T,) up to which the means of a and b (R, T, *shape) over seeds agree within 10 %; nan if they never do.
+    """The last of the times t (T,) up to which the means of a and b (R, T, *shape) over seeds agree within 10 %.
 
-    If is_scaled(a, b), each entry must agree; else |a - b| is compared with the largest |b| over time.
+    It is nan if they never do. If is_scaled(a, b), each entry must agree; else |a - b| is compared with the largest |b| over time.
     """
     a, b = (x.reshape(*x.shape[:2], -1).mean(axis=0) for x in (a, b))
     with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 """Quantities of the Systems scan_snap.* from what a training of the one-layer model records.
 
-From a random start the columns of Y differ: scan_snap.full then has the K classes of the training first, and after them a class that
-never occurs for each other token of the vocabulary, so that Y has a column for every token (and one more, which stands for none).
+From a random start the columns of Y differ. Then scan_snap.full has the K classes of the training first. After them it has a class that
+never occurs for each other token of the vocabulary. So Y has a column for every token (and one more, which stands for none).
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,9 @@ def starts_at_random(facts: TrainingFacts) -> bool:
 
 
 def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-    """Y (R, T, S, K + 1) from the recorded Y (R, T, rows, M): the last K columns, of next tokens, and the mean of the others.
+    """Y (R, T, S, K + 1) from the recorded Y (R, T, rows, M): the last K columns and the mean of the others.
+
+    The last K columns are those of next tokens.
 
     From a random start Y (R, T, S, M): the last K columns, and all others.
     """

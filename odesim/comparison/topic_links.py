@@ -19,7 +19,10 @@ def time_of_matrices(facts: TrainingFacts) -> float:
 
 
 def parts(W: Array, T: int) -> dict[str, Array]:
-    """The parts (R, T, ...) of matrices (R, T, d, d): w of contrasts within topics, t of topics, and U the rest in mask and mean word."""
+    """The parts w, t and U (R, T, ...) of matrices (R, T, d, d).
+
+    w: of contrasts within topics. t: of topics. U: the rest, in mask and mean word.
+    """
     n = W.shape[-1] - 1
     v = n // T
     U = np.zeros((n + 1, 2))

@@ -47,14 +47,14 @@ class Execution:
     """How the members of an ensemble are distributed over threads and chunks; no bit depends on it.
 
     progress: called with (members done, of how many, how many of these failed). fail_fast: stop after the first chunk with a failure.
-    asked: whether to stop; then chunks in flight are lost, and nothing else. cluster: whose workers integrate the chunks of a stored
-    run, with their own threads.
+    stop_requested: whether to stop; then chunks in flight are lost, and nothing else. cluster: its workers integrate the chunks of a
+    stored run, with their own threads.
     """
 
     threads: int = 1
     progress: Progress | None = None
     fail_fast: bool = False
-    asked: Callable[[], bool] = never
+    stop_requested: Callable[[], bool] = never
     cluster: Cluster | None = None
 
 
@@ -73,7 +73,7 @@ def run_chunks(
     have them to do.
     """
     execution = execution or Execution()
-    progress, asked = execution.progress, execution.asked
+    progress, asked = execution.progress, execution.stop_requested
     found = count_members(ledger, chunks)
     if progress:
         progress(found.done, found.total, found.failed)

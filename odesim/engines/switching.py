@@ -146,7 +146,7 @@ class Switching:
     ) -> tuple[Array, dict[str, Array] | None, str]:
         """Moves component i across its boundary (_change); returns why the run cannot continue there, or "".
 
-        Where the flow leads back on both sides, it was met by rounding if that on the old side leads away from it: nothing changes then.
+        If the flow leads back on the new side, and away from the boundary on the old one, rounding alone met it: nothing changes then.
         """
         old, before = float(self.modes[s.name].flat[i]), y
         y, moved = self._change(s, i, new, t, y, cause)

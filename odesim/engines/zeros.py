@@ -1,8 +1,8 @@
 """Times at which a function of time alone passes 0, none missed: interval arithmetic over halves of a span, halved again.
 
-A part where the range of the function does not hold 0 has no zero. Where the range of a derivative of order k does not hold 0, the
-derivatives below it are monotone between zeros of the one above them: brackets find these, and at last all zeros. What is left is
-so short that it is one time: a jump, a pole, or a zero of high order.
+A part where the range of the function does not hold 0 has no zero. Where the range of a derivative of order k does not hold 0, each
+derivative below it is monotone between zeros of the next one. Brackets find these, and at last all zeros of the function. A part that is
+left is so short that it is one time: a jump, a pole, or a zero of high order.
 """
 
 from collections.abc import Mapping, Sequence

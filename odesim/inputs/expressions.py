@@ -5,7 +5,7 @@
     sign   = { + | - } power                    index = NAME of an index [ (+ | -) WHOLE NUMBER ] | WHOLE NUMBER
                                                       | NAME[index, ...] of an index parameter
 
-sum(f), max(f) and min(f) of one argument go over all indices of f; an index behind it, as in sum(V[l, k], k), names those to go over.
+sum(f), max(f) and min(f) of one argument go over all indices of f. Indices behind it, as in sum(V[l, k], k), name those to go over.
 """
 
 import math

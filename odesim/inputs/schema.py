@@ -84,8 +84,8 @@ class Place:
 class Schema:
     """All facts about a System that binding needs, without symbols to handle.
 
-    numbered_elements: (element, index, extent of that axis, event) of every element with a number as index; event: the name of the one
-    that has it, or empty.
+    numbered_elements: (element, index, extent of that axis, event) of every element with a number as index. The event is the name of the
+    one that has it, or empty.
     """
 
     name: str

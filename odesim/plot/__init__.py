@@ -1,7 +1,7 @@
 """Pictures of solutions, ensembles, trainings and comparisons, in one style; animations.
 
-The methods `plot()` of Solution, Trajectory and Comparison and `run.odesim.plot()` of a Dataset draw the same, and return its Axes: one,
-or an array of those of several panels. Every function imports matplotlib when it is first used.
+The methods `plot()` of Solution, Trajectory and Comparison and `run.odesim.plot()` of a Dataset draw the same. They return its Axes, or an
+array of those of several panels. Every function imports matplotlib when it is first used.
 
 figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure 80 or 160 mm wide, to work on further.
 Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf or svg.

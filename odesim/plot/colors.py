@@ -65,8 +65,9 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, robust: b
 
 
 def by_root(scale: ColorScale, values: Array) -> ColorScale:
-    """The scale with colours by the square root, if it is linear, no value (n,) is negative and their mean is below a tenth of the largest.
+    """The scale with colours by the square root, if it is linear and most values (n,) are small; else the scale as it is.
 
+    They are small if none is negative and their mean is below a tenth of the largest.
     So the many small probabilities are seen beside the one that a run starts with.
     """
     finite = values[np.isfinite(values)]

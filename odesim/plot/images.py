@@ -14,8 +14,9 @@ from odesim.plot.style import DIVERGING
 def draw_cells(
     axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, colors_from: float | Literal["root"] | None = None
 ) -> tuple[QuadMesh, tuple[str, ...]]:
-    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), row 0 on top, and a labelled colour bar above.
+    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), with a labelled colour bar above.
 
+    Row 0 is on top.
     Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. colors_from: where
     logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours; root: those of by_root.
     Returns the cells and notes on values that have no colour.

@@ -28,7 +28,8 @@ def jump_times(name: str, shape: tuple[int, ...], solution: Any) -> tuple[Array,
 def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
     """(x, values, numbers of the given points) of a line with a vertical part at each of the positions `at`.
 
-    Up to a jump the line keeps the last value before it, and from it on it has the next one; of several jumps between two points the last.
+    Up to a jump the line keeps the last value before it, and from the jump on it has the next one. Of several jumps between two points the
+    last one counts.
     """
     after = np.searchsorted(x, at, side="left")
     inside = (after > 0) & (after < len(x))

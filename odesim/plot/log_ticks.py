@@ -12,7 +12,10 @@ PLAIN = (1e-3, 1e4)  # between which numbers are written out
 
 
 class RoundLocator(Locator):
-    """Powers of ten; below two decades 1, 2 and 5 of each, or 1 and 3; where that is a single one round numbers at even distances."""
+    """Ticks at powers of ten; below two decades at 1, 2 and 5 of each, or 1 and 3.
+
+    Where that is a single tick: round numbers at even distances.
+    """
 
     def __call__(self) -> Any:
         """The ticks within the limits of the axis."""

@@ -1,4 +1,4 @@
-"""Draws events as marks: on the curve, or on the row of a map, to which they belong, else on the time axis; very many as a band."""
+"""Draws events as marks: on their curve, on their row of a map, else on the time axis; very many as a band."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -127,7 +127,7 @@ def draw_band(panels: Sequence[tuple[Axes, Quantity]], positions: Array, color: 
 
 
 def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, style: Mapping[str, Any]) -> None:
-    """Draws a mark for each event on the line of its component, at the value before where it jumps, or on its row of a map."""
+    """Draws a mark for each event on the line of its component or on its row of a map; at a jump, on the value before it."""
     scaled = np.log if time_axis.log else np.asarray
     for event in events:
         x = time_axis.positions([event["t"]])

@@ -1,4 +1,4 @@
-"""What the methods `plot` of solutions, ensembles, trainings and comparisons draw."""
+"""The pictures of the methods `plot` of solutions, ensembles, trainings and comparisons."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping

@@ -14,7 +14,7 @@ BINS = 256  # between a rank that much lower and one that much higher: finer tha
 def quantiles(read: Callable[[], Iterable[Array]], count: int, levels: Iterable[float], room: int) -> Array:
     """Quantiles (L, ...) over the first axis of blocks (n, ...) that read() yields; NaN is left out, and is the result of NaN alone.
 
-    count: of members in all blocks; room: the number of members that fit in memory. If all fit, quantiles are numpy's; else they are
+    count: of members in all blocks; room: the number of members that fit in memory. If all fit, quantiles are numpy's. Else they are
     those of a random sample, moved to the right rank by counting all members in bins around them.
     """
     levels = np.array(list(levels))

@@ -21,9 +21,9 @@ SAME, ALIKE = "no line in Δ: no difference beyond rounding", "no line in Δ: th
 
 
 def residuals(training: Any, theory: Any) -> Any:
-    """(T, n): the mean over seeds of training (R, T, n) minus theory (1 or R, T, n), in its standard errors; of one seed as it is.
+    """The mean (T, n) over seeds of training (R, T, n) minus theory (1 or R, T, n), in its standard errors.
 
-    Masked where the seeds differ by no more than rounding.
+    Of one seed it is the difference itself. Masked where the seeds differ by no more than rounding.
     """
     difference = training - theory
     if len(difference) < 2:
@@ -34,7 +34,10 @@ def residuals(training: Any, theory: Any) -> Any:
 
 
 def without_line(values: Any, training: Any, theory: Any) -> list[str]:
-    """Notes on components without residuals (T, n): training (R, T, n) and theory (1 or R, T, n) are the same, or the seeds are alike."""
+    """Notes on components without residuals (T, n): both sides are the same, or the seeds are alike.
+
+    The sides are training (R, T, n) and theory (1 or R, T, n).
+    """
     silent = np.ma.count(values, axis=0) == 0
     if len(training) < 2 or not silent.any():
         return []
@@ -75,10 +78,10 @@ def tick_text(tick: float) -> str:
 
 
 def outside(axes: Axes, training: Any, theory: Any) -> Any:
-    """(T,): where a component of theory (T, n) lies outside the range of the seeds of training (R, T, n), drawn in these Axes.
+    """Whether (T,) a component of theory (T, n) lies outside the range of the seeds of training (R, T, n), drawn in these Axes.
 
-    By more than SMALL_SHARE: of the values themselves on a logarithmic axis, where nothing below some per cent can be seen, else of
-    all that they span.
+    It must do so by more than SMALL_SHARE. On a logarithmic axis, where nothing below some per cent can be seen, that is a share of the
+    values themselves, else of all that they span.
     """
     low, high = training.min(axis=0), training.max(axis=0)
     if axes.get_yscale() == "log":

@@ -119,7 +119,7 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> 
     """(Figure, axes of left and right, axes beside matrices) for states `left` and observables `right`, with margin in mm.
 
     Up to three states alone form one column. Equally many states and observables form two. Else there are rows of two, or of four
-    in a figure twice as wide if there are many; a matrix has a row of its own.
+    in a figure twice as wide if there are many. A matrix has a row of its own.
     """
     drawn = [*left, *right]
     if any(quantity.is_matrix for quantity in drawn):

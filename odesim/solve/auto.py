@@ -1,13 +1,16 @@
 """The method auto: a short pilot, the first steps of the explicit method for the tolerance, decides the method.
 
-A run that ends within them is the result. After 128 trials, and whenever their number has doubled, it is looked at: where the step
-is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent; if that takes it further
-in time than the explicit method has come, it goes on to the end and its run is the result. Every decision rests on counts
-(odesim.codegen.jacobian.costs), never on a clock: the same request chooses the same method everywhere, and the result has the bits of the
-method that it names. An explicit run that was chosen beside a trial costs at most three times what rodas5p would: its last trial had a
-third of that, or the run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by
-stability pays 12 right-hand sides an inspection. A small system's rodas5p is a compiled kernel, which gets half as much a trial, and
-begins again each time; what compiling takes is not counted.
+A run that ends within them is the result. The run is inspected after 128 trials, and whenever their number has doubled. Where the step
+is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent. If that takes it further
+in time than the explicit method has come, it goes on to the end and its run is the result.
+
+Every decision rests on counts (odesim.codegen.jacobian.costs), never on a clock. So the same request chooses the same method everywhere,
+and the result has the bits of the method that it names.
+
+An explicit run that was chosen beside a trial costs at most three times what rodas5p would. For its last trial had a third of that, or the
+run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by stability pays 12 right-hand
+sides an inspection. A small system's rodas5p is a compiled kernel. It gets half as much a trial and begins again each time; the time of
+compiling is not counted.
 """
 
 from collections.abc import Callable
@@ -46,7 +49,7 @@ LEAST = 20
 SHARE = 1.0
 """The most that a trial may cost, in units of the cost of the explicit run so far."""
 NEARLY = 4
-"""An explicit run that would need more steps than it may take is given up when it has taken this part of them: one in NEARLY."""
+"""An explicit run that would need more steps than max_steps is given up when it has taken one in NEARLY of max_steps."""
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
 
 

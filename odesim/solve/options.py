@@ -47,9 +47,9 @@ def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
 
 
 def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
-    """The number of fixed steps from t0 to t1, and the size of the last one: steps end at t_k = t0 + k step, and at last at t1.
+    """The number of fixed steps from t0 to t1, and the size of the last one.
 
-    A last step that differs from the others by rounding only is as long as they.
+    Steps end at t_k = t0 + k step, and at last at t1. A last step that differs from the others by rounding only is as long as they.
     """
     total = min(max(1, math.ceil((t1 - t0) / step - 1e-9)), _MOST)
     rest = t1 - (t0 + (total - 1) * step)

@@ -67,8 +67,8 @@ class Guarded:
 class EventSpec:
     """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0).
 
-    guard: the set whose end it is, None for an event of the System itself. resets: whether it sets states, and so ends a segment of a run
-    without ending the run. affine: whether it is affine in the state and in time.
+    guard: the state and the set whose boundary it is; None for an event of the System's own. resets: whether it sets states, and so ends a
+    segment of a run without ending the run. affine: whether it is affine in the state and in time.
     """
 
     name: str
@@ -175,11 +175,12 @@ class Switches(Protocol):
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs. costs: what `auto` weighs it by. lanes: makes the run of a stiff
-    method by a compiled kernel without LAPACK, of (problem, name, save, **options); it raises NoLanesError where there is none.
-    laws: what is watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
-    switches: conditions that are held; resets: events that set states, where there are any. origin: where the run that this one goes on
-    with began, or was set to by an event, if not in y0: the state (n,) whose linear invariants a stiff step keeps.
+    linear: makes the derivatives of rhs, which a stiff method needs. costs: the costs by which `auto` weighs methods.
+    lanes(problem, name, save, **options): makes the run of a stiff method by a compiled kernel without LAPACK. It raises NoLanesError where
+    there is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
+    switches: conditions that are held. resets: events that set states, where there are any.
+    origin (n,): the state whose linear invariants a stiff step keeps, if it is not y0. There the run that this one continues began, or an
+    event set it to that state.
     """
 
     rhs: BoundSystem

@@ -84,7 +84,10 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
 
 
 def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
-    """All events up to the last time reached, by name, and the name of the one that ended the run within the sets of its states."""
+    """All events up to the last time reached, by name, and the name of the one that ended the run.
+
+    The second is empty if a state left its set.
+    """
     out: dict[str, Events] = {}
     if not problem.events:
         return out, ""

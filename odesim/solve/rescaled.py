@@ -118,11 +118,11 @@ class RescaledRun:
         return Status.OK if run.status is Status.EVENT and len(run.events[self.end]) else run.status
 
     def _blow_up(self, run: Raw, options: Mapping[str, Any]) -> tuple[float, float]:
-        """(t*, its error; infinite where runs that are less exact do not blow up).
+        """The blow-up time t*, and its error, which is infinite where runs that are less exact do not blow up.
 
-        Where the run stops the time left, (1/g) / (d ln g/ds), is `nothing` of the time passed: t* is the time there and that. It is
-        wrong by what is left, by the rounding of t, at most half a unit a step, and by the error of the integration, which two runs that
-        are less exact tell.
+        Where the run stops, the time left, (1/g) / (d ln g/ds), is `nothing` of the time passed. t* is the sum of the two. Its error has
+        three parts: the time left, the rounding of t, at most half a unit a step, and the error of the integration. Two runs that are less
+        exact give an estimate of the last one.
         """
         left = self.nothing * (float(run.y_last[-1]) - self.t0)
         found = float(run.y_last[-1]) + left
@@ -185,10 +185,10 @@ class RescaledRun:
 
 
 def comes_to_rest(problem: Problem, s: float, y: Array) -> bool:
-    """Whether the state y (n,) at s, where a blow-up counts as reached, is at rest some AHEAD later: it is none, but a jump in t.
+    """Whether the state y (n,) at s, where a blow-up counts as reached, is at rest some AHEAD later.
 
-    By fixed steps of order 4, on which nothing but this depends: towards infinity a component that moves goes on to move. The last
-    component is the time.
+    Then it is no blow-up, but a jump in t: towards infinity a component that moves goes on to move. The solution is followed by fixed steps
+    of order 4, on which nothing but this depends. The last component is the time.
     """
     here, slope = y.astype(np.float64), np.empty_like(y)
 
@@ -223,9 +223,9 @@ def of_tolerances(first: float, second: float) -> float:
 def of_steps(first: float, second: float, order: int) -> float:
     """The error of a run from its differences to runs with 2 and 4 times the step, by Richardson's extrapolation.
 
-    An error C h^q makes differences C h^q (2^q - 1) and C h^q (4^q - 1), whose quotient is 2^q + 1: q is taken from there, but at
-    most the order of the method and at least 1/2; 1 where they have not the same sign. The second is for where the first happens to be
-    small.
+    An error C h^q makes differences C h^q (2^q - 1) and C h^q (4^q - 1), whose quotient is 2^q + 1. That gives q, limited to at least 1/2
+    and at most the order of the method; it is 1 where the differences have not the same sign. The second difference is used in case the
+    first happens to be small.
     """
     if not np.isfinite(first) or not np.isfinite(second):
         return np.inf

@@ -1,7 +1,7 @@
 """A run in segments: each ends where a condition of the right-hand side changes, and the next starts with a new first step.
 
 Between two switches the conditions are held, so that every stage of a step sees one smooth right-hand side. Times that are known beforehand
-end a segment exactly; a condition on states is looked for as an event is, and the segment ends in it.
+end a segment exactly. The change of a condition on states is searched as an event is, and the segment ends there.
 """
 
 import math

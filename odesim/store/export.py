@@ -48,8 +48,8 @@ def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
 def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes netCDF 3 (64-bit offsets) with scipy; attributes that are neither numbers nor text become JSON.
 
-    Arrays of the groups inside the run become variables params_mu, initial_v, ... The attribute `coordinates` of the run is one of each
-    variable, as the CF conventions have it; xarray keeps this name of the file's own attributes for itself.
+    Arrays of the groups inside the run become variables params_mu, initial_v, ... The attribute `coordinates` of the run becomes one of
+    each variable, as the CF conventions have it. For xarray reserves this name among the attributes of the file.
     """
     check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)

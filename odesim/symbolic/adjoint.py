@@ -141,7 +141,10 @@ class ReverseSweep:
         return over(Sum, e, *((k, self.work.extents[k]) for k in loops)) if loops else e
 
     def _at_clipped(self, e: Expr, place: Clipped, own: Symbol, left: list[Symbol]) -> Expr:
-        """The sum of e over i and the loops left, where own is the place i + c on an axis: one i, and at its end all beyond it."""
+        """The sum of e over i and the loops left, where own is the place i + c on an axis.
+
+        That is one i, and at the end of the axis all i beyond it.
+        """
         i, c, n = place.args
         inside = Inside(i, c, n)
         found = e.xreplace({inside: sp.true}).xreplace({i: Clipped(own, -c, n)})

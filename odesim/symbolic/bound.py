@@ -1,7 +1,7 @@
 """Bound indices: each sum has an index symbol of its own, so that a substitution into the sum cannot capture it.
 
 over(Sum, A[i, k]*x[k], (k, M)) holds k as BoundIndex("k", 1), which prints as k and is not the k of the model file. Its level is one
-more than any level inside the sum: the same sum written twice is the same expression, and nested sums never share an index.
+more than any level inside the sum. So the same sum written twice is the same expression, and nested sums never share an index.
 """
 
 from __future__ import annotations

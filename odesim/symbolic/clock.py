@@ -1,7 +1,7 @@
 """The rescaled clock: a System in a time s with ds = growth dt, in which a blow-up at a finite t* is never reached.
 
 dv/dt = f, growth g  ->  dv/ds = f / g, dclock/ds = 1 / g: t is a state. Near a finite-time blow-up g is the rate at which the
-solution runs away: dv/ds stays moderate, and the time left, about (1/g) / (d ln g/ds), falls to 0.
+solution runs away. So dv/ds stays moderate, and the time left, about (1/g) / (d ln g/ds), falls to 0.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """A test whether a right-hand side jumps where a condition on states changes.
 
 It compares both sides at random points of the boundary, in 40 digits. Other conditions may hide the jump, as in
-(t < a) & (y < b) for t above a: so every combination of their outcomes is tried, and a jump in one of them counts.
+(t < a) & (y < b) for t above a. So every combination of their outcomes is tried, and a jump in one of them counts.
 """
 
 import random

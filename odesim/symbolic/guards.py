@@ -1,7 +1,7 @@
 """Guards: events that end a run where a state leaves the set that its symbol assumes.
 
 A state x > 0 leaves where x <= -SLACK and x' < 0. A solution crosses the boundary of a set only where its derivative points outwards
-(Nagumo 1942), so a small error of a step or an interpolant, as in a decay x' = -x long after its start, ends no run.
+(Nagumo 1942). So a small error of a step or an interpolant, as in a decay x' = -x long after its start, ends no run.
 """
 
 from dataclasses import dataclass, replace
@@ -23,8 +23,9 @@ SLACK = "assumed_slack"
 
 @dataclass(frozen=True)
 class Guard(Event):
-    """The event that a component of a state is SLACK or more outside its set and moves further out; of a Map, that it is outside.
+    """The event that a component of a state is SLACK or more outside its set and moves further out.
 
+    In a Map it is the event that the component is outside.
     state: its name. sign: sign * state is the distance from the boundary, positive inside. words: the set.
     """
 

@@ -1,6 +1,6 @@
 """Layers: arrays that are named and defined by an expression, each by those before it, as in a deep network.
 
-What is built from a layer holds its name, not its definition: formulas, derivatives and generated code of a chain of layers are as long
+An expression in a layer holds its name, not its definition. So formulas, derivatives and generated code of a chain of layers are as long
 as the chain.
 """
 

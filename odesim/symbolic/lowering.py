@@ -197,7 +197,7 @@ class Lowering:
         return op, slopes, along and slots[along], shape, bound is not None and self.extents[bound], body, via and via.xreplace(slots)
 
     def loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
-        """The loop index for k: an index with the name of k, or a new one where that name has another extent or meaning in near."""
+        """The loop index for k: an index with its name, or a new one where that name has another extent or meaning in near."""
         first = index(k.name)[0] if isinstance(k, BoundIndex) else k
         used = {s.name for s in subexpressions([near], Symbol) if s != k and not isinstance(s, BoundIndex)}
         used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, first) and not isinstance(s, BoundIndex)}
@@ -322,7 +322,10 @@ class Lowering:
 
     @staticmethod
     def _side(a: Symbol, b: Symbol, own: set[Symbol], indices: list[set[Symbol]]) -> int:
-        """The matrix of a factor with these indices: 0 is that with a, 1 that with b; a factor without them goes where it adds none."""
+        """The number of the matrix to which a factor with these indices goes: 0 is that with a, 1 that with b.
+
+        A factor with neither goes where it adds no index.
+        """
         left, right = (set().union(*(i for i in indices if x in i)) for x in (a, b))
         return int(b in own or (a not in own and not own <= left and own <= right))
 

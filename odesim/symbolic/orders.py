@@ -39,9 +39,9 @@ class SumOrder:
 def sum_order(
     body: Expr, bound: list[Symbol], free: Callable[[Any], tuple[Symbol, ...]], extents: Mapping[Symbol, Expr]
 ) -> SumOrder | None:
-    """The data on which the order of a sum of body depends; None where it is as written: of one index, or with a Kronecker delta.
+    """The data on which the order of a sum of body depends; None where the order is as written.
 
-    free: the indices of an expression.
+    That is so for a sum over one index and one with a Kronecker delta. free: the indices of an expression.
     """
     if len(bound) < 2 or body.has(KroneckerDelta):
         return None

@@ -16,10 +16,14 @@ from odesim.symbolic.orders import SumOrder
 class Statement:
     """One assignment, for all values of the indices in `free`.
 
-    op: "map" target = body; "sum", "max" target = op over bound of body; "dot" target[a, b] = sum over bound of
-    left * right, where body is their product; "scatter" target[via, ...] += body for all values of bound and free[1:];
-    "inverse" target = inverse of the matrices of the array body, over the last two of free; it destroys them, and via keeps them;
-    "prefix", "suffix" target = sum of body over the values of `along` up to, or from, its own.
+    op is one of these.
+    - "map": target = body.
+    - "sum", "max": target = op over bound of body.
+    - "dot": target[a, b] = sum over bound of left * right, where body is their product.
+    - "scatter": target[via, ...] += body for all values of bound and free[1:].
+    - "inverse": target = inverse of the matrices of the array body, over the last two of free. It destroys them, and via keeps them.
+    - "prefix", "suffix": target = sum of body over the values of `along` up to, or from, its own.
+
     more: indices beside bound over which a matrix product is summed; generated code alone has them.
     slopes: a maximum is a value that has a derivative, and no shift that cancels; its body is then an element of an array.
     """

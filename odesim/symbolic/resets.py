@@ -1,8 +1,8 @@
 """Events that stop a run: those that set states, and those on the time alone that happen more than once.
 
-An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding: until that very time it counts as `side`, of
-the sign to which the run takes it. An event on the time alone stops a run at times that follow from the parameters; its function is held
-at 1, so that no step looks for its zeros, and no step that is longer than its period misses them.
+An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding. Until that very time it counts as `side`, of
+the sign to which the run takes it. An event on the time alone stops a run at times that follow from the parameters. Its function is held
+at 1: no step looks for its zeros, and no step that is longer than its period misses them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The options of a run on the command line: one row a field of RunOptions, and the span, the steps of a Map and the saved times."""
+"""The options of a run on the command line: one row a field of RunOptions, then span, steps of a Map and saved times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

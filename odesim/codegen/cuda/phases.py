@@ -5,7 +5,7 @@ part_[0, lo_ // 1024] = block_sum(work_[0], hi_ - lo_)    each warp takes blocks
 r0 = tree_sum(part_[0], w)                                the threads of a block add halves
 
 Between two loops all threads wait for each other. However many threads there are, the order of every sum is that of
-odesim.codegen.runtime.reduce; what is added onto gathered places is added by one thread a place, in the kernel's order.
+odesim.codegen.runtime.reduce. Additions onto gathered places are made by one thread a place, in the kernel's order.
 """
 
 import ast

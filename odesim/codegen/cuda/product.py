@@ -1,7 +1,7 @@
 """Matrix products on a GPU: tiles in shared memory, with the sum of each element in order.
 
-cuBLAS cannot be called from a kernel that leads itself, and its sums have no order that a processor could follow; these have the bits
-of odesim.codegen.runtime.products.product in strict mode, tiled or not.
+cuBLAS cannot be called from a kernel that leads itself, and its sums have no order that a processor could follow. The products here have
+the bits of odesim.codegen.runtime.products.product in strict mode, tiled or not.
 """
 
 PRODUCT = r"""

@@ -1,6 +1,6 @@
 """Assembles a CUDA source from translated functions: the prelude, the functions, and the kernels that call them.
 
-The same text is compiled for a GPU by NVRTC and, with a header that gives CUDA's words a meaning there, for a CPU by any C++ compiler.
+The same text is compiled for a GPU by NVRTC and for a CPU by any C++ compiler. A header gives CUDA's words a meaning there.
 """
 
 from collections.abc import Mapping

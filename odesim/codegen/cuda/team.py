@@ -1,6 +1,6 @@
 """C++ shared by all kernels of one large system: a team of threads, led by one of them.
 
-The first thread of block 0 runs the integrator, the very functions that a CPU runs; for what touches whole arrays it tells the threads
+The first thread of block 0 runs the integrator, the very functions that a CPU runs. For operations on whole arrays it tells the threads
 of all other blocks what to do, and waits. Sums have the order of odesim.codegen.runtime.reduce for any number of threads.
 """
 

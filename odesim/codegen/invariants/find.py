@@ -31,8 +31,8 @@ LARGEST = 1000
 def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = ()) -> tuple[LinearInvariant, ...]:
     """The linear invariants of a right-hand side, those with few states last; only the declared ones where it is too large.
 
-    They include dependent ones: two sums with large states in common may combine to a sum of small states, which would otherwise be
-    lost in the rounding of the large states.
+    They include dependent ones, for two sums with large states in common may combine to a sum of small states. It would otherwise be lost
+    in the rounding of the large states.
     """
     if formulas.states > MOST_STATES or len(formulas.code) > MOST_LINES:
         return _ordered(declared)

@@ -1,7 +1,7 @@
 """Formulas evaluated modulo a prime: an expression that is 0 at random points is 0 everywhere, up to a probability of 1e-9.
 
-Sums, products and quotients are exact. A function returns a random number for each argument, the same wherever the argument occurs:
-so an identity that holds there holds for every function, such as sum_k w_k exp(y_k) / sum_k w_k exp(y_k) = 1.
+Sums, products and quotients are exact. A function returns a random number for each argument, the same wherever the argument occurs. So an
+identity that holds there holds for every function, such as sum_k w_k exp(y_k) / sum_k w_k exp(y_k) = 1.
 """
 
 from collections.abc import Sequence

@@ -22,8 +22,8 @@ WIDE = 1e6
 class Chain:
     """A ChainPlan with sizes: called with the slopes, it returns the Jacobian.
 
-    The derivatives of an array are stored as those by the states at the places that paths lead to, shape (*axes, p) for each path, and
-    those by each sum, shape (*axes, *axes of the sum).
+    The derivatives of an array are stored in two kinds. Those by the states at the places that paths lead to have shape (*axes, p) for each
+    path. Those by each sum have shape (*axes, *axes of the sum).
     """
 
     def __init__(self, plan: ChainPlan, extents: Mapping[Symbol, int], layout: Layout) -> None:

@@ -25,9 +25,9 @@ class NotLocalError(Exception):
 class Product:
     """One product of the chain rule, as an einsum: a slope times the derivatives of the array that the statement reads.
 
-    kind: LOCAL: derivatives by the states at one place; SUMMED: derivatives of a new sum, place by place; otherwise the name
-    of the sum by which both sides are differentiated. text: of the einsum. ones: loops that neither factor has. inner: the path from
-    the place of the array read to that of the states, path: from the place of the statement.
+    kind: LOCAL for derivatives by the states at one place; SUMMED for derivatives of a new sum, place by place. Otherwise it is the name
+    of the sum by which both sides are differentiated. text: of the einsum. ones: loops that neither factor has. inner: the path from the
+    place of the array read to that of the states. path: from the place of the statement.
     """
 
     dependence: Dependence
@@ -42,8 +42,8 @@ class Product:
 class ChainPlan:
     """The chain rule for blocks along an axis of extent block_extent; None: for the dense Jacobian, where every state is a sum.
 
-    Arrays with that axis depend on the states at their own place, at places that paths lead to, and on sums: sums over the axis, and
-    states without the axis.
+    Arrays with that axis depend on the states at their own place, at places that paths lead to, and on sums. Sums are sums over the axis,
+    and states without the axis.
     axes: {array: indices}. block_states: states with the axis. sums: {sum: indices}. steps: the products of each statement. local:
     {array: the paths to the places whose states it depends on}. sums_read: {array: the sums it depends on}.
     """

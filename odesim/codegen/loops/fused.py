@@ -1,7 +1,7 @@
 """A fused loop: it computes the state from the stages and the right-hand side in one pass, so that memory and arithmetic overlap.
 
 The state is computed AHEAD elements before it is used. For one element, loads, sum and exponential form such a long chain that a
-processor has few elements in flight; with the distance, loads of a later element run during the arithmetic of this one.
+processor has few elements in flight. With the distance, loads of a later element run during the arithmetic of this one.
 """
 
 from collections.abc import Sequence

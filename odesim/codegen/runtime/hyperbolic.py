@@ -89,7 +89,10 @@ def half_exp(a: float) -> float:
 
 @inlined
 def exponential_parts(a: float) -> tuple[float, float, float, float]:
-    """e = (e^a - 1)/2 and q = e/(2 e + 1), each as a sum of two parts, for a in [0, 40]: sinh(a) = e + q, cosh(a) = e + (1 - q)."""
+    """e = (e^a - 1)/2 and q = e/(2 e + 1), each as a sum of two parts, for a in [0, 40].
+
+    Then sinh(a) = e + q and cosh(a) = e + (1 - q).
+    """
     e, e_low = half_expm1(a)
     d = 2.0 * e + 1.0
     d_low = (1.0 - d) + 2.0 * e + 2.0 * e_low

@@ -1,11 +1,11 @@
 """Inverses of small matrices by elimination with partial pivoting, without LAPACK: the same bits on every machine.
 
-An inverse X of A that rounding leaves fewer than about two digits is none. Its digits are lost where the condition
-max_i (|X| |A| d)_i / d_i, with d_i = max_j |X[i, j]|, comes near 1 over the rounding unit: a number that the scales of columns do
-not change, and those of rows little (Higham, Accuracy and Stability of Numerical Algorithms, section 14.1).
+An inverse X of A that rounding leaves fewer than about two digits is refused. Its digits are lost where the condition
+max_i (|X| |A| d)_i / d_i, with d_i = max_j |X[i, j]|, comes near 1 over the rounding unit. The scales of columns do not change this
+number, and those of rows change it little (Higham, Accuracy and Stability of Numerical Algorithms, section 14.1).
 
-Elimination itself loses digits where its numbers grow far beyond those of A, by up to 2^(n-1) (section 9.3): |A X v - v| is then far
-above the rounding of |A| |X| |v|, for a vector v of the size of A's rows. Such an X is none either.
+Elimination itself loses digits where its numbers grow far beyond those of A, by up to 2^(n-1) (section 9.3). Then |A X v - v| is far above
+the rounding of |A| |X| |v|, for a vector v of the size of A's rows. Such an X is refused too.
 """
 
 from typing import Any

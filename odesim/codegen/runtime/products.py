@@ -1,7 +1,7 @@
 """Matrix products that generated numba modules call: by BLAS, or by tiles and loops of our own in one fixed order.
 
 out (rows, columns) = a (rows, depth) b (depth, columns). A matrix is a vector of memory that begins with its first element, and the
-distances in it between rows and between columns: so a turned matrix, a part of a larger array and a vector need no copy.
+distances in it between rows and between columns. So a turned matrix, a part of a larger array and a vector need no copy.
 """
 
 from typing import Any
@@ -68,7 +68,10 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
 
     @compiled
     def by_row(out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-        """The product of a row where neighbours in out and in a row of b are neighbours in memory; steps: in a, between rows of b."""
+        """The product of a row where neighbours in out and in a row of b are neighbours in memory.
+
+        steps: in a, between rows of b.
+        """
         along, below = steps
         depth, columns = shape
         for lo in range(0, columns, ROW):
@@ -125,7 +128,7 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
 
     @compiled
     def blas_product(gemm: int, out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-        """The product by BLAS at the address gemm, and by tiles or loops where it is small, a vector, or in no form that BLAS takes."""
+        """The product by BLAS at the address gemm; by tiles or loops if it is small, a vector or in no form for BLAS."""
         down, beside, a_down, along, below, b_beside = steps
         rows, depth, columns = shape
         plain = (a_down == 1 or along == 1) and (below == 1 or b_beside == 1) and (down == 1 or beside == 1)

@@ -1,7 +1,7 @@
 """Sums and maxima in one fixed order, for any number of threads: the bits of a result depend on the numbers alone.
 
 A vector is cut into blocks of 1024. Up to 64 numbers of a block are added in sequence, starting from 0. More go to 32 partial
-sums, each starting from 0: partial l adds b[l], b[l + 32], b[l + 64], ...; then partials 16..31 are added onto 0..15, 8..15
+sums, each starting from 0: partial l adds b[l], b[l + 32], b[l + 64], ... Then partials 16..31 are added onto 0..15, 8..15
 onto 0..7, and so on to one. The block sums p[0:w] are combined by p[k] += p[k + h] with h = (w + 1)//2, then w = h, until w = 1.
 Maxima are exact in any order; -0 counts as 0.
 """

@@ -1,7 +1,7 @@
 """A matrix product in tiles of four rows that stay in registers: faster than BLAS up to some hundred rows.
 
 Each element is summed from k = 0 up, as one loop over k would, so its bits are those of such a loop. The columns of the second matrix
-that a tile needs are copied to the stack, in parts of DEPTH rows: there neighbours in a row are neighbours in memory.
+that a tile needs are copied to the stack, in parts of DEPTH rows. There neighbours in a row are neighbours in memory.
 """
 
 from typing import Any

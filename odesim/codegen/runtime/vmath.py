@@ -1,7 +1,7 @@
 """Elementary functions of float64 without branches, so that loops that call them are vectorised.
 
 Error bounds (ulp, whole range, subnormals included): exp, log 1; expm1, log1p, tanh, erf, pow 2. NaN, infinities and signed
-zeros as in C. Every fused product is an explicit fma and nothing else may fuse, so a function gives the same bits in a caller
+zeros as in C. Every fused product is an explicit fma and nothing else may fuse. So a function gives the same bits in a caller
 with fastmath={"contract"} and in a strict one.
 The coefficients are weighted least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
 """

@@ -2,8 +2,8 @@
 
 for k in range(M): d_v[k] = mu[k] - v[k]  ->  x0 = mu_0 - v_0; x1 = mu_1 - v_1
 
-Whole numbers are known here and vanish, with the loops, choices and views that they govern; what is left is arithmetic of
-reals in the order of the kernel, so that both give the same bits. Small systems are integrated many at a time by such code.
+Whole numbers are known here and vanish, with the loops, choices and views that they govern. Arithmetic of reals is left, in the
+order of the kernel, so that both give the same bits. Small systems are integrated many at a time by such code.
 """
 
 import ast
@@ -22,7 +22,7 @@ WHOLE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow},
     **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne},
 }
-"""Operations on whole numbers, which are places such as M**2 + M, where a state begins; they are never divided with a remainder lost."""
+"""Operations on whole numbers, which are places such as M**2 + M, where a state begins; they have no fractions."""
 Names = dict[str, Any]
 """{variable: a whole number, a View, or an operand}."""
 

@@ -176,8 +176,10 @@ def thread_scope(plan: KernelPlan) -> ModuleScope:
 
 
 def distant_rows(plan: KernelPlan, rows: Rows) -> set[int]:
-    """The rows that lie in T and not in S: with states between steps there are more rows than a thread has registers for:
-    then only the state and its derivative stay in S."""
+    """The rows that lie in T and not in S.
+
+    With states between steps there are more rows than a thread has registers for. Then only the state and its derivative stay in S.
+    """
     few = plan.watch is None and plan.formulas.states <= MOST_NEAR
     if plan.loops or few or not plan.dense:  # loops: all rows lie in memory anyway
         return set()

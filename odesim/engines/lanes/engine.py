@@ -66,9 +66,9 @@ def _stem(plan: KernelPlan) -> str:
 class LaneEngine:
     """The engine of one System and request: a kernel, with the numbers that all members share.
 
-    origin (1, n): where all of them began, if not where they start from here. For one member that is looked at while it runs: lanes, the
-    memory of the one block, where what was not saved is not blanked; seen, the address of a function of (0, time, state, 0) that is called
-    after every step of a stiff method.
+    origin (1, n): the state from which all of them began, if it is not the one they start from here. Two fields serve one member that is
+    looked at while it runs. lanes: the memory of the one block; times that were not saved are not blanked there. seen: the address of a
+    function of (0, time, state, 0) that is called after every step of a stiff method.
     """
 
     request: EnsembleRequest

@@ -1,5 +1,6 @@
-"""The text by which a lane kernel watches event functions: their values at the ends of the pieces of every step, in all lanes at once.
+"""The text by which a lane kernel watches event functions in all lanes at once.
 
+It takes their values at the ends of the pieces of every step.
 An explicit step takes these samples itself, while its stages are in registers.
 
 Where a value changes its sign, or may have done so in between, that lane alone is searched (odesim.solve.step.search). It is the same for
@@ -50,8 +51,8 @@ def mark_lines(i: int, pieces: int) -> list[str]:
 def watched_lines(plan: KernelPlan, rows: Rows, start: str, state: dict[int, str]) -> list[str]:
     """Lines that sample the functions at the ends of all pieces of a step, and mark the lanes that need a search.
 
-    They read h, new, taken and what the interpolant needs. start: the step's begin; state: its new state, by component. A lane is searched
-    where the values of a component are not all on one side of zero, or hint that it was on the other one in between. NaN is on no side.
+    They read h, new, taken and what the interpolant needs. start: the step's begin; state: its new state, by component. A lane needs a
+    search if the values of a component are not all on one side of zero, or hint at a change of side in between. NaN is on no side.
     """
     watch, w = plan.watch, plan.width
     assert watch is not None

@@ -1,7 +1,7 @@
 """The text of a kernel that integrates W members with one fixed step: all share the times, no lane waits for another.
 
-Up to UNSEEN steps are taken without a look at the numbers: what is not finite stays so. Where one shows, they are taken once more,
-one by one and by the same machine code: a lane is marked at the step that failed, and the others have the bits that they had.
+Up to UNSEEN steps are taken without a look at the numbers, for a number that is not finite stays so. Where one shows, they are taken once
+more, one by one and by the same machine code. A lane is marked at the step that failed, and the others have the bits that they had.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """The text of a kernel that integrates W members of an ensemble in lockstep, each with its own time and step.
 
-A member's numbers stand in lane l of rows of W: S[row*W + l]. A loop over the lanes does one step of all of them; the rest is
-done lane by lane: what is finished is written, the next member takes its place. In strict mode a member has the bits that the
-integrator of one system gives it: the arithmetic here is that of odesim.solve.explicit, in the same order.
+A member's numbers stand in lane l of rows of W: S[row*W + l]. A loop over the lanes does one step of all of them. The rest is done lane
+by lane: a finished member is written, and the next one takes its place. In strict mode a member has the bits that the integrator of one
+system gives it. For that, the arithmetic here is that of odesim.solve.explicit, in the same order.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ STIFF_SOURCES = (
 
 @cache
 def stiff_key() -> str:
-    """8 hex digits of the sources that write stiff steps: for runs whose members may go on with a stiff kernel that is not written yet."""
+    """8 hex digits of the sources that write stiff steps, for runs whose members may later need a stiff kernel."""
     return hashlib.sha256("".join(map(source_of, STIFF_SOURCES)).encode()).hexdigest()[:8]
 
 

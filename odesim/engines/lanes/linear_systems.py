@@ -1,7 +1,7 @@
-"""The text that solves the linear systems of a stiff step, (1 - g J) x = b with g = gamma h, in all lanes, one operation a line.
+"""The text that solves the linear systems (1 - g J) x = b of a stiff step, g = gamma h, in all lanes, one operation a line.
 
-There is no pivoting: the order is that of the structure. What it costs in digits is seen in the residual of a solution, and a step
-whose residual is not small is rejected: with a shorter one the matrix is nearer to 1.
+There is no pivoting: the order is that of the structure. The digits that this costs show in the residual of a solution. A step whose
+residual is not small is rejected; with a shorter step the matrix is nearer to 1.
 """
 
 from dataclasses import dataclass, field

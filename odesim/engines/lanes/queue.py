@@ -1,8 +1,8 @@
 """The text by which components wait in a queue until there is one for each place of a vector, and are then searched together.
 
 That is for events whose samples are enough (odesim.solve.step.straight). Where these show one zero and no dip, the vector finds it with
-the arithmetic of one component alone; where they show neither, or a fall at the end of the step that goes on, there is none. What else
-they show, and what few Newton steps do not reach, is searched alone.
+the arithmetic of one component alone. Where they show neither, or a fall at the end of the step that goes on, there is none. Components
+whose samples show anything else, or whose zeros few Newton steps do not reach, are searched alone.
 """
 
 from odesim.engines.lanes.lines import at

@@ -1,6 +1,6 @@
 """The text of one step of a Rosenbrock method in all lanes, as odesim.solve.rosenbrock has it for one system.
 
-f, J and df/dt of the point that a step starts from stay in rows: a rejected step is tried again from there with another matrix.
+The values f, J and df/dt at the start of a step stay in rows. From there a rejected step is tried again with another matrix.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Dyck sequences of bounded depth: brackets of k types that close in the order in which they opened, last first.
 
-Token 0 starts a sequence. An opening bracket of type t that leads to depth d = 1, ..., D is token 1 + (d - 1) k + t, a closing one that
+Token 0 starts a sequence. An opening bracket of type t that leads to depth d = 1, ..., D is token 1 + (d - 1) k + t. A closing one that
 leads from depth d to d - 1 is token 1 + D k + (d - 1) k + t. At depth 0 a bracket opens, at depth D it closes, between with
 probability 1/2. Targets are the next brackets: t for an opening one, k + t for a closing one.
 """

@@ -1,6 +1,6 @@
 """Predictions of the next state of a Markov chain from the states so far by three strategies, and a model's distance from each.
 
-uniform: 1 / k; unigram: (n_j + 1) / (n + k), from how often each state j came; bigram: (n_ij + 1) / (n_i + k), from how often j came
+uniform: 1 / k. unigram: (n_j + 1) / (n + k), from how often each state j came. bigram: (n_ij + 1) / (n_i + k), from how often j came
 after the present state i. For rows from Dirichlet(1, ..., 1) and a uniform first state bigram is the exact posterior.
 """
 

@@ -1,8 +1,8 @@
 """Documents of topics with masked words: their laws, all sets of topics at once, and batches of documents that are drawn.
 
-A document has no order, so that attention sees how often each token is shown. A row is a query token in a document: keys (d,), the
-logarithm of how often each token is shown there; query; target (d,), the weight of each word that was masked where the query is shown.
-The targets of a batch sum to 1.
+A document has no order, so that attention sees how often each token is shown. A row is a query token in a document.
+keys (d,): the logarithm of how often each token is shown there. query: the token. target (d,): the weight of each word that was masked
+where the query is shown. The targets of a batch sum to 1.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
 
 The root is the class k of D; its A children are 1 with probability q[a, k]. Every other node has N children, each equal to its parent
-with probability (1 + rho) / 2, and the leaves, at depth L, say which tokens are in a sequence. Node i of a depth has the parent i // N.
+with probability (1 + rho) / 2. The leaves, at depth L, decide which tokens are in a sequence. Node i of a depth has the parent i // N.
 Source: tian2023joma, Section 5. Polarities are s = 2 y - 1; the height of a node is L less its depth.
 """
 
@@ -100,7 +100,7 @@ class Tree:
 def co_occurrence(rho: float, rho0: float, depth: int, height: Array) -> Array:
     """P[y_l = 1 | y_m = 1] for leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
 
-    rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper says depth for what is the height, and its rho0 can be
-    read as P[y = 0], with which the formula does not hold; nor does it where the root is the common ancestor.
+    rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper writes depth for the height. Its rho0 can be read as
+    P[y = 0]: with that the formula does not hold. Nor does it where the root is the common ancestor.
     """
     return 1 - (1 - rho ** (2 * np.asarray(height, float))) / (2 * (1 - rho ** (depth - 1) * rho0))

@@ -1,7 +1,7 @@
 """The one-layer model on facts (source, relation, target): its decoder alone, with hand-written gradients.
 
-With one contextual token, the source, attention is 1 whatever its logits are, and its gradient is exactly 0: what is left of the
-one-layer model of tian2023scan is Y, whose row of the source holds the logits of the next token. Source: zhu2024reversal, Section 4.
+With one contextual token, the source, attention is 1 whatever its logits are, and its gradient is exactly 0. So only Y is left of the
+one-layer model of tian2023scan; its row of the source holds the logits of the next token. Source: zhu2024reversal, Section 4.
 """
 
 from collections.abc import Sequence

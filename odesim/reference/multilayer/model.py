@@ -1,7 +1,7 @@
 """Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
 
-A node k of layer s weighs its inputs h by V_s[k] exp(Z_s[k]) and adds xi_s[k]: it is a query of its own, whose logits Z_s are free
-parameters and do not depend on activations, so that the gradient goes down through values alone. Source: tian2023joma, Section 5. From
+A node k of layer s weighs its inputs h by V_s[k] exp(Z_s[k]) and adds xi_s[k]. It is a query of its own: its logits Z_s are free
+parameters and do not depend on activations. So the gradient goes down through values alone. Source: tian2023joma, Section 5. From
 Z = V^2 / 2, which gradient flow keeps (Theorem 1), weights follow hierarchy.multilayer; V, xi, U and Z follow its variant JOINT.
 """
 

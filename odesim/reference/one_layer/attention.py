@@ -16,9 +16,9 @@ from odesim.base.arrays import Array, array_namespace
 class Tables:
     """The classes as arrays in the library and dtype of the parameters.
 
-    tokens (K, W): tokens of a class's contexts, rows of Y; cells (K, W): the same, in the flat Z; psi_of (Q, K): 1 at a class's
-    query; query (K, W): 1 at the query among the tokens; P (K, W); p (K,); targets (K,): columns of Y; copies (C,): of the vocabulary
-    that each column stands for, None for one each.
+    tokens (K, W): tokens of a class's contexts, rows of Y. cells (K, W): the same, in the flat Z. psi_of (Q, K): 1 at a class's query.
+    query (K, W): 1 at the query among the tokens. P (K, W). p (K,). targets (K,): columns of Y. copies (C,): how many tokens of the
+    vocabulary each column stands for, None for one each.
     """
 
     tokens: Array

@@ -3,8 +3,8 @@
 Class n is one next token, column targets[n] of Y, seen with query psi[n] after context tokens drawn from P[n]. The query attends
 the context alone, the attended context is normalised to length one; options change both. Source: tian2023scan, Lemmas 1 and 2.
 
-A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts by how often each token of support[n] (W,) occurs, which
-is all that matters of one. An empty batch is the population of infinite contexts, each class with its weight p[n].
+A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts. Only how often each token of support[n] (W,) occurs matters.
+An empty batch is the population of infinite contexts, each class with its weight p[n].
 """
 
 from collections.abc import Sequence

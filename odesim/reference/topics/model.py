@@ -1,7 +1,7 @@
 """One layer of attention without residual or positions, W_V Z softmax((W_K Z)^T (W_Q Z)), with hand-written gradients.
 
 Source: Li, Li and Risteski 2023, arXiv 2303.04245. Tokens are one-hot, and a document has no order: the logit of key l for query w is
-M[l, w] = sum_a W_K[a, l] W_Q[a, w], its weight exp(M[l, w]) times how often l is shown. The loss of a row, a query in a document, is
+M[l, w] = sum_a W_K[a, l] W_Q[a, w]. Its weight is exp(M[l, w]) times how often l is shown. The loss of a row, a query in a document, is
 squared, sum_x target_x |e_x - output|^2, or the cross-entropy of the softmax of the output.
 """
 

@@ -41,7 +41,7 @@ def driver_text() -> Driver:
 
 
 class DeviceRun:
-    """The driver of a run whose right-hand side is on a device: called with an address as the compiled loop is, which it does not need."""
+    """The driver of a run whose right-hand side is on a device. It is called with an address, as the compiled loop is, and ignores it."""
 
     def __init__(self, state: RunState) -> None:
         cp, rhs = cupy_here(), state.problem.rhs

@@ -15,9 +15,9 @@ Row = Mapping[int, float]
 class Method:
     """An explicit method with s = `last` stages, one more at the new point, and those that only dense output needs.
 
-    A (S, S), c (S,): row `last` of A is b, the weights of the new state, and stage `last` is the derivative there, which is
-    the first stage of the next step; S counts the stages of dense output too. Of a map s = 0: stage 0 is the new state.
-    E (2, last + 1): weights of the error estimate, all zero where there is none; a second row that is not zero belongs to a second
+    A (S, S), c (S,): S counts the stages of dense output too. Row `last` of A is b, the weights of the new state. Stage `last` is the
+    derivative there, and so the first stage of the next step. Of a map s = 0: stage 0 is the new state.
+    E (2, last + 1): weights of the error estimate, all zero where there is none. A second row that is not zero belongs to a second
     estimate, mixed with the first as in DOP853.
     P (S, degree): y(t + theta h) = y + h sum_j sum_p P[j, p] theta^(p+1) k_j, of order dense_order.
     error_order: the power of h in the error norm. gains: (alpha, beta) of the step control.

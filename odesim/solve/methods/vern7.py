@@ -4,8 +4,8 @@ J. H. Verner, Numerically optimal Runge-Kutta pairs with interpolants, Numerical
 7(6) pair of his tables, RKV76.IIa.Efficient.00001675585.081206, people.math.sfu.ca/~jverner.
 
 The tables' interpolant misses the conditions of order 7 by up to 1e-4 in its polynomials, because its first node is rounded to 0.29.
-Stages 11 to 15 and the polynomials here are the same construction with the exact node c_11, at which sum_j a_11,j c_j d_j = 0 for the
-defects d = A c^3 - c^4/4, and the exact a_11,10 to it; they solve all 85 order conditions to 1e-34. The other nodes are the tables'.
+Stages 11 to 15 and the polynomials here are the same construction with the exact node c_11 and the exact a_11,10 to it. There
+sum_j a_11,j c_j d_j = 0 for the defects d = A c^3 - c^4/4. They solve all 85 order conditions to 1e-34. The other nodes are the tables'.
 """
 
 from odesim.solve.methods.explicit import make_method

@@ -1,8 +1,8 @@
 """Keeps linear invariants of a right-hand side in stiff steps: rounding in the Jacobian breaks them, a little more with every step.
 
-Where components are much smaller than they were, what is left of old rounding errors is large beside them. So the state after a step
-is moved to where w.y is what it was at the start, by the least change in units of the components themselves: y_k by a part of itself
-that goes as w_k y_k. Large components take what is to be taken, a component that is 0 stays 0.
+Where components are much smaller than they were, old rounding errors are large beside them. So the state after a step is moved to where
+w.y is equal to its value at the start. The move is the least change in units of the components themselves: y_k changes by a part of itself
+that goes as w_k y_k. So large components take most of the change, and a component that is 0 stays 0.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""The polynomial through a function's values at the ends of all pieces of a step: where it is zero, a search for that function begins.
+"""The polynomial through a function's values at the ends of all pieces of a step; the search for a zero begins at its zero.
 
-Newton's form in s, which counts pieces: p(s) = c[0] + c[1] s + c[2] s (s - 1) + ... For an event that is linear in the state, on an
-interpolant of no higher degree, p is the function itself but for rounding.
+It is in Newton's form in s, which counts pieces: p(s) = c[0] + c[1] s + c[2] s (s - 1) + ...
+For an event that is linear in the state, on an interpolant of no higher degree, p is the function itself but for rounding.
 """
 
 from typing import Any

@@ -1,15 +1,15 @@
 """Zeros of event functions inside an accepted step, on the interpolant: one search for all integrators.
 
 It begins with the functions' values at the ends of the pieces of the step. An integrator brings two functions, of its own numbers `at`
-and a lane l: sample(at, l, k, i) is component i at the end of piece k, k = 0 the start of the step and k = -1 the last sample before it
-(NaN where there is none); probe(at, l, theta, i) computes it at theta of the step, and all others with it, which then are
+and a lane l. sample(at, l, k, i) is component i at the end of piece k. k = 0 is the start of the step and k = -1 the last sample before it
+(NaN where there is none). probe(at, l, theta, i) computes component i at theta of the step, and all others with it. These then are
 sample(at, l, pieces + 1, i).
 
-What counts: a function that has one sign and then the other passes zero. One that touches zero and keeps its sign does not; but one that
-is zero where a step ends counts, for what comes after is not known there. A zero at the start of a step was counted before.
+A function that has one sign and then the other passes zero: that counts. One that touches zero and keeps its sign does not. But one that
+is zero where a step ends counts, for the rest is not known there. A zero at the start of a step was counted before.
 
-facts (2, size): of each component its direction, and its kind: TERMINAL; STRAIGHT where it is the polynomial through its samples, an
-event that is affine in the state; else 0.
+facts (2, size): the direction and the kind of each component. The kind is TERMINAL, or STRAIGHT where the component is the polynomial
+through its samples, as an event that is affine in the state, else 0.
 
 marks: bit i of a whole number is 0 where component i has no place to look at; -1 if that is not known. The last of MARKS + 1 bits is
 that of all further components too.
@@ -50,8 +50,8 @@ def root(
 ) -> float:  # fmt: skip
     """The theta between lo and hi at which component i has crossed zero: Illinois steps, every fourth one a bisection.
 
-    The first two trials are a guess, if it is one (not -1), and what its value and the slope there make of it; a value that is zero
-    but for rounding is bracketed at once. Ends when the bracket is narrower than width.
+    The first trial is the guess, if there is one (not -1), the second a Newton step from its value and the slope there. A value that is
+    zero but for rounding is bracketed at once. Ends when the bracket is narrower than width.
     """
     side, trial, theta, g = np.int64(0), np.int64(0), guessed, 0.0
     while hi - lo > width and g_hi != 0.0 and trial < 200:
@@ -88,7 +88,7 @@ def guess_between(found: Any, line: int, n: int, j: int) -> tuple[float, float]:
 def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool, found: Any, line: int, n: int) -> int:
     """The number of samples, after enough are added to show where component i passes zero.
 
-    A polynomial that comes to the other side of zero by less than it may be off touches zero: the last probe, at TESTED, says how far.
+    A polynomial that comes to the other side of zero by less than its error only touches zero. The last probe, at TESTED, gives that error.
     """
     least, before = 0.0, sample(at, l, np.int64(-1), i)
     if not exact:
@@ -124,9 +124,9 @@ def search(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
     t: float, h: float, new: float, found: Any, first: int, room: int, marks: int,
 ) -> Any:  # fmt: skip
-    """(how many zeros there are in found, the time of the first terminal one or new, its theta or -1) of a step of h from t to new.
+    """Searches a step of h from t to new: the number of zeros in found, the time of the first terminal one or new, its theta or -1.
 
-    Those of this step begin at `first`; of what lies beyond the terminal one some are among them.
+    The zeros of this step begin at `first`; some of those beyond the terminal one are among them.
     """
     line, count, stop, theta_stop, width = 2 * room, first, new, -1.0, 2.2e-16 * (1.0 + abs(new) / h)
     few, fewer, tested = size <= FEW, size <= FEW, False

@@ -26,7 +26,7 @@ STRAIGHT = 2
 def kinds(terminal: Sequence[bool], affine: Sequence[bool]) -> list[int]:
     """The kinds of events, by whether each ends a run and is affine in the state and in time; 0 of those that are neither.
 
-    Where a run ends at one, zeros of the others beside it are searched as its own, on the functions: so none is lost or counted twice.
+    Where a run ends at one event, zeros of the others are searched as its own are, on the functions. So none is lost or counted twice.
     """
     if any(terminal):
         return [TERMINAL if ends else 0 for ends in terminal]
