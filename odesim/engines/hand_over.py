@@ -188,6 +188,6 @@ class Work:
 def allowance(tried: Array, left: Array) -> Array:
     """Explicit steps (k,) whose work a trial of each member may cost. tried, left (k,): steps tried so far, and steps left.
 
-    It is half of all steps, or those tried if that is more, rounded up to a power of two so that many members have the same.
+    It is half of all steps, or those tried if that is more. It is rounded up to a power of two so that many members have the same.
     """
     return np.exp2(np.ceil(np.log2(np.maximum(tried, 0.5 * (tried + left.astype(np.float64))))))

@@ -18,7 +18,7 @@ from odesim.symbolic.expr import time
 from odesim.symbolic.guards import Guard
 
 FEW = 4
-"""So many times of one event pile up if they lie within a MOMENT, or if its function did not leave 0 in between but for rounding."""
+"""So many times of one event pile up, if they lie within a MOMENT or its function left 0 in between by rounding only."""
 REPEATS = 100
 """So many times one event may happen at one time, set off by resets of others."""
 ROUNDINGS = 4

@@ -127,7 +127,7 @@ def draw_band(panels: Sequence[tuple[Axes, Quantity]], positions: Array, color: 
 
 
 def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, style: Mapping[str, Any]) -> None:
-    """Draws a mark for each event on the line of its component or on its row of a map; at a jump, on the value before it."""
+    """Draws a mark for each event on the line of its component or its row of a map; at a jump, before it."""
     scaled = np.log if time_axis.log else np.asarray
     for event in events:
         x = time_axis.positions([event["t"]])

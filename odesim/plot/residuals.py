@@ -80,8 +80,8 @@ def tick_text(tick: float) -> str:
 def outside(axes: Axes, training: Any, theory: Any) -> Any:
     """Whether (T,) a component of theory (T, n) lies outside the range of the seeds of training (R, T, n), drawn in these Axes.
 
-    It must do so by more than SMALL_SHARE. On a logarithmic axis, where nothing below some per cent can be seen, that is a share of the
-    values themselves, else of all that they span.
+    It must do so by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below some per
+    cent can be seen there; else of all that they span.
     """
     low, high = training.min(axis=0), training.max(axis=0)
     if axes.get_yscale() == "log":

@@ -224,7 +224,7 @@ def of_steps(first: float, second: float, order: int) -> float:
     """The error of a run from its differences to runs with 2 and 4 times the step, by Richardson's extrapolation.
 
     An error C h^q makes differences C h^q (2^q - 1) and C h^q (4^q - 1), whose quotient is 2^q + 1. That gives q, limited to at least 1/2
-    and at most the order of the method; it is 1 where the differences have not the same sign. The second difference is used in case the
+    and at most the order of the method. q is 1 where the differences have not the same sign. The second difference is used in case the
     first happens to be small.
     """
     if not np.isfinite(first) or not np.isfinite(second):

@@ -330,7 +330,7 @@ class Lowering:
         return int(b in own or (a not in own and not own <= left and own <= right))
 
     def _vector_product(self, factors: list[Expr], free: tuple[Symbol, ...]) -> list[Expr]:
-        """factors, with all but one in an array where that one is an element of a matrix and the others lack one of its free indices."""
+        """The factors; all but one are moved into an array if that one is a matrix element and they lack one of its free indices."""
         matrices = [f for f in factors if self._is_plain(f) and set(free) <= set(self.free(f))]
         if len(matrices) != 1 or len(factors) < 2:
             return factors

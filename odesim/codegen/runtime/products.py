@@ -22,8 +22,9 @@ ROW = 4 * BLOCK  # columns that are read in one go
 
 @intrinsic
 def call_gemm(typingctx: Any, gemm: Any, first: Any, second: Any, out: Any, layout: Any, add: Any) -> Any:
-    """Calls BLAS's gemm at this address, for matrices stored by columns: out (n, m) = first (n, k) second (k, m), or += where add is not 0.
+    """Calls BLAS's gemm at this address, for matrices stored by columns: out (n, m) = first (n, k) second (k, m).
 
+    It adds to out where add is not 0.
     layout: whether first and second are stored by rows (1); the distances between columns, or rows, of first, second and out; n, m, k.
     """
     real = out.dtype

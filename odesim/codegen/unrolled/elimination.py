@@ -1,8 +1,8 @@
 """The Jacobian of a right-hand side as a sparse linear system in straight-line code, in an elimination order from its structure.
 
-Every operation of the right-hand side is an unknown of its own, d x = sum of slopes * d (what it reads), and those that cost least are
-eliminated first (Markowitz), operations while they have no right-hand side, states with the pivot 1/(gamma h) - d f/d y. What is
-left when the first state would be cheaper is all that depends on the point: a Jacobian of full rank ends as its own entries, sums
+Every operation of the right-hand side is an unknown of its own, d x = sum of slopes * d (what it reads). Those that cost least are
+eliminated first (Markowitz): operations while they have no right-hand side, states with the pivot 1/(gamma h) - d f/d y. The unknowns
+left when the first state would be cheaper are all that depends on the point. So a Jacobian of full rank ends as its own entries. Sums
 over many states stay unknowns, which is Woodbury's formula.
 """
 

@@ -52,7 +52,7 @@ def watched_lines(plan: KernelPlan, rows: Rows, start: str, state: dict[int, str
     """Lines that sample the functions at the ends of all pieces of a step, and mark the lanes that need a search.
 
     They read h, new, taken and what the interpolant needs. start: the step's begin; state: its new state, by component. A lane needs a
-    search if the values of a component are not all on one side of zero, or hint at a change of side in between. NaN is on no side.
+    search if values of a component are not all on one side of zero or hint at a change of side. NaN is on no side.
     """
     watch, w = plan.watch, plan.width
     assert watch is not None

@@ -1,5 +1,6 @@
-"""The text that solves the linear systems (1 - g J) x = b of a stiff step, g = gamma h, in all lanes, one operation a line.
+"""The text that solves the linear systems (1 - g J) x = b of a stiff step in all lanes, one operation a line.
 
+Here g = gamma h.
 There is no pivoting: the order is that of the structure. The digits that this costs show in the residual of a solution. A step whose
 residual is not small is rejected; with a shorter step the matrix is nearer to 1.
 """

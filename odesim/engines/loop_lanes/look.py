@@ -90,9 +90,8 @@ def radius(at: Any, l: int, h: float) -> float:
 def limited(at: Any, l: int) -> float:
     """The Code of lane l, whose member has come to its limit of steps.
 
-    It is HANDED_OVER where stability holds the step and the rest is long. Then the number of steps tried is stored in the place of the
-    accepted steps, and the number that it would still take in the place of the rejected ones. Else it is MAX_STEPS at the most, or RUNNING
-    with twice the limit.
+    It is HANDED_OVER where stability holds the step and the rest is long. Then the place of the accepted steps holds the number of steps
+    tried, and that of the rejected ones how many more it would take. Else it is MAX_STEPS at the most, or RUNNING with twice the limit.
     """
     most, taken, lost, limit = at[MOST], lane_row(at, TAKEN), lane_row(at, REFUSED), lane_row(at, LIMIT)
     if at[PILOT] >= most:

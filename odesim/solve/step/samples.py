@@ -16,7 +16,7 @@ from odesim.solve.step.sizes import POINTS
 
 @helper
 def side_of(found: Any, first: int, j: int) -> float:
-    """The sign of the function between samples j and j + 1: that of the last sample up to j that is not zero, or of the next."""
+    """The sign of the function between samples j and j + 1: that of the last nonzero sample up to j, or of the next."""
     k = j
     while k > 0 and found[first + k] == 0.0:
         k -= 1

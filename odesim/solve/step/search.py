@@ -8,8 +8,8 @@ sample(at, l, pieces + 1, i).
 A function that has one sign and then the other passes zero: that counts. One that touches zero and keeps its sign does not. But one that
 is zero where a step ends counts, for the rest is not known there. A zero at the start of a step was counted before.
 
-facts (2, size): the direction and the kind of each component. The kind is TERMINAL, or STRAIGHT where the component is the polynomial
-through its samples, as an event that is affine in the state, else 0.
+facts (2, size): the direction and the kind of each component. The kind is TERMINAL, STRAIGHT or 0. STRAIGHT: the component is the
+polynomial through its samples, as an event that is affine in the state.
 
 marks: bit i of a whole number is 0 where component i has no place to look at; -1 if that is not known. The last of MARKS + 1 bits is
 that of all further components too.
@@ -124,8 +124,9 @@ def search(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
     t: float, h: float, new: float, found: Any, first: int, room: int, marks: int,
 ) -> Any:  # fmt: skip
-    """Searches a step of h from t to new: the number of zeros in found, the time of the first terminal one or new, its theta or -1.
+    """Searches a step of h from t to new for zeros of all components.
 
+    Returns the number of zeros in found, the time of the first terminal one or new, and its theta or -1.
     The zeros of this step begin at `first`; some of those beyond the terminal one are among them.
     """
     line, count, stop, theta_stop, width = 2 * room, first, new, -1.0, 2.2e-16 * (1.0 + abs(new) / h)

@@ -1,12 +1,14 @@
-"""Numbers of the rule by which a run, or a member, goes on with a stiff method: where stability holds its steps, and the rest is long.
+"""Numbers of the rule by which a run or a member changes to a stiff method: stability holds its steps, and the rest is long.
 
 The spectral radius of the Jacobian comes from power iterations on differences of the right-hand side. Members take the geometric mean of
 the last two growths: where units of components differ, each one alone may be far off.
 """
 
 FEW, MANY = 3, 12
-"""Iterations: a single run takes MANY. A lane takes FEW at first, for one lane alone costs as much as four steps of all lanes, and MANY
-where FEW say that stability holds the step."""
+"""Numbers of power iterations: MANY for a single run; FEW for a lane, and MANY where these show that stability holds the step.
+
+FEW iterations for one lane alone cost as much as four steps of all lanes.
+"""
 HELD = 0.5
 """The step is held by stability where it is, on average, above this fraction of the largest stable one."""
 SHORT = 0.5
