@@ -1,6 +1,7 @@
 """Draws the two drawings of architecture.md: `python docs/drawings.py` writes them beside it."""
 
 from pathlib import Path
+from runpy import run_path
 
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
@@ -8,16 +9,29 @@ from matplotlib.patches import FancyBboxPatch
 from odesim.plot.files import save
 from odesim.plot.style import CATEGORIES, FAINT, INK, NORMAL, SMALL, new_figure, project_style
 
-FLOORS = (
-    {"cli": "the command line"},
-    {"api": "integrate, ensemble, train, compare, resume, rerun, verify"},
-    {"engines": "many members: lanes,\nGPU, one by one", "store": "runs on disk", "plot": "pictures"},
-    {"ensembles": "members as data", "comparison": "theory beside training", "claims": "statements of\nthe papers"},
-    {"inputs": "what people give, checked", "solve": "one run, numbers only"},
-    {"codegen": "programs as text\nand functions", "reference": "the transformer,\ntrained", "models": "Systems of\nthe papers"},
-    {"symbolic": "System, Program, derivatives", "base": "arrays, options, memos, GPU"},
-    {"errors": "the exceptions"},
-)
+FLOORS = run_path(str(Path(__file__).parents[1] / "tests" / "project" / "test_floors.py"))["FLOORS"]
+"""The rooms of each floor, lowest first, each row from left to right: the table by which the tests check imports."""
+TEXTS = {
+    "__main__": "python -m odesim",
+    "cli": "the command line",
+    "api": "integrate, ensemble, train, compare, resume, rerun, verify",
+    "engines": "many members: lanes,\nGPU, one by one",
+    "store": "runs on disk",
+    "plot": "pictures",
+    "ensembles": "members as data",
+    "comparison": "theory beside training",
+    "claims": "statements of the papers",
+    "solve": "one run, numbers only",
+    "inputs": "what people give, checked",
+    "codegen": "programs as text and functions",
+    "reference": "the transformer, trained",
+    "base": "arrays, options, memos, GPU",
+    "symbolic": "System, Program, derivatives",
+    "errors": "the exceptions",
+    "models": "stand-in for models/",
+    "figures": "stand-in for figures/",
+    "notebooks": "stand-in for notebooks/",
+}
 ROOMS = ("api", "inputs", "symbolic", "codegen", "engines", "solve", "store")
 MESSAGES = (  # from, to, what, whether it answers
     ("api", "inputs", "model name, or file", False),
@@ -48,15 +62,15 @@ def box(axes: Axes, x: float, y: float, width: float, height: float, title: str,
 
 
 def draw_floors(path: Path) -> None:
-    """The floors: a row of boxes for each."""
+    """The floors: a row of boxes for each, the lowest at the bottom."""
     with project_style():
-        figure = new_figure(110.0, width=130.0)
+        figure = new_figure(124.0, width=130.0)
         axes = figure.subplots()
-        for k, rooms in enumerate(FLOORS):
-            y, width = len(FLOORS) - 1 - k, 12 / len(rooms)
-            for j, (name, text) in enumerate(rooms.items()):
-                box(axes, j * width + 0.1, y + 0.08, width - 0.2, 0.84, name, text, CATEGORIES[k % 6])
-            axes.text(-0.15, y + 0.5, str(len(FLOORS) - k), ha="right", va="center", size=SMALL, color=FAINT)
+        for y, rooms in enumerate(FLOORS):
+            width, color = 12 / len(rooms), CATEGORIES[(len(FLOORS) - 1 - y) % 6]
+            for j, name in enumerate(rooms):
+                box(axes, j * width + 0.1, y + 0.08, width - 0.2, 0.84, name, TEXTS[name], color)
+            axes.text(-0.15, y + 0.5, str(y + 1), ha="right", va="center", size=SMALL, color=FAINT)
         axes.set(xlim=(-0.6, 12), ylim=(0, len(FLOORS)))
         axes.axis("off")
     save(figure, path)
