@@ -19,6 +19,7 @@ from odesim.errors import SpecError, value_text
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.elements import our_array
 from odesim.symbolic.expr import base_name, free_indices
+from odesim.symbolic.subexpressions import subexpressions
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""
@@ -143,7 +144,7 @@ class ClosedForm:
 
 
 def checked_expression(e: Any, where: str) -> sp.Expr:
-    """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays and conditions."""
+    """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays, conditions and functions."""
     try:
         result = sp.sympify(e, strict=True)
     except Exception:  # sympy calls methods of an unknown object, which may raise anything
@@ -157,6 +158,8 @@ def checked_expression(e: Any, where: str) -> sp.Expr:
         elif isinstance(result, Boolean) and not isinstance(e, bool):
             hint = "; write Piecewise((a, condition), (b, True))"
         raise SpecError(f"{where} must be an expression, not {value_text(e)}{hint}")
+    if subexpressions([result], sp.Lambda):
+        raise SpecError(f"{where} holds a function, {value_text(e)}: write its value, such as f(x)")
     return canonical(result)
 
 

@@ -11,7 +11,7 @@ def subexpressions(expressions: Iterable[Any], *kinds: type) -> set[Any]:
     left: list[Any] = [sp.sympify(e) for e in expressions]
     seen = set(left)
     while left:
-        new = set(left.pop().args) - seen
+        new = {a for a in left.pop().args if isinstance(a, sp.Basic)} - seen
         seen |= new
         left += new
     return {e for e in seen if isinstance(e, kinds)}

@@ -96,6 +96,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "start of text": ({"initial": {v[m]: "1 + m"}}, r"the initial value of v\[m\] must be an expression, not '1 \+ m'"),
     "start of a list": ({"initial": {v[m]: [1, 2]}}, r"must be an expression, not \[1, 2\]"),
     "rate of a condition": ({"equations": {v[m]: v[m] > 1}}, "must be an expression, not"),
+    "rate of a function": ({"equations": {v[m]: v[m] + sp.Lambda(b, b**2)}}, r"v\[m\] holds a function, .*: write its value"),
     "observable of a matrix": ({"observables": {"x": sp.Matrix([1, 2])}}, "observable x must be an expression"),
     "event of text": ({"events": (Event("x", "v"),)}, "event 'x' must be an expression, not 'v'"),
     "name of generated code": ({"params": (*GOOD["params"], Param(symbols("_m"), 1.0, REAL, "x"))}, "'_m' is not a plain name"),
