@@ -33,19 +33,20 @@ def test_every_sampled_law_is_a_test():
     assert [law for law in laws if "[" in law or not is_a_test(law)] == []
 
 
+def collected(*options: str) -> set[str]:
+    """The test functions of which pytest, with these options, runs cases."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "--collect-only", "-q", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {line.partition("[")[0] for line in done.stdout.splitlines()}
+
+
 @pytest.mark.slow
 def test_every_sampled_law_has_cases_by_default():
     """And others that do not run: pytest says which."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "--collect-only", "-q"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    there = {line.partition("[")[0] for line in done.stdout.splitlines()}
-    assert {law for n, law in (line.split(" ", 1) for line in lines_of("samples.txt")) if n[0] != "1"} <= there
+    assert {law for n, law in (line.split(" ", 1) for line in lines_of("samples.txt")) if n[0] != "1"} <= collected()
 
 
 @pytest.mark.slow
 def test_every_law_of_rare_cases_has_slow_ones():
     """Of a law whose slow cases are most often rare some are slow."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "--collect-only", "-q", "-m", "slow"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    there = {line.partition("[")[0] for line in done.stdout.splitlines()}
-    assert {line.split(" ", 1)[1] for line in lines_of("samples.txt") if "/" in line.split(" ", 1)[0]} <= there
+    assert {law for n, law in (line.split(" ", 1) for line in lines_of("samples.txt")) if "/" in n} <= collected("-m", "slow")
