@@ -1,6 +1,6 @@
 """On a GPU: many small systems and one large one, kernel and whole call apart, against the processor, diffrax and torchdiffeq there.
 
-python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,products,peers] [--members 10000000] [--cpu 20000] [--largest 1e8]
+python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,products,transformer,peers] [--members 10000000] [--cpu 20000] [--largest 1e8]
 
 The workloads are those of works.py and wide.py. Kernel: the launches, by events on the device. Whole call: wall time from numpy arrays to
 numpy arrays, nothing compiled in it. Processor: CPU time a member of the same method on one thread, `--cpu` members spread evenly.
@@ -29,6 +29,8 @@ from direct import integrate_all, make_prepared
 from flops import step_operations
 from gpu_peers import PEERS, solver
 from gpu_products import COLUMNS, product_rows
+from gpu_transformer import COLUMNS as STEP_COLUMNS
+from gpu_transformer import transformer_rows
 from ours import ensemble_arguments
 from registers import register_counts
 from wide import END, wide_params, wide_system
@@ -274,7 +276,7 @@ def ensemble_rows(part: str, options: Any, report: Report) -> list[dict[str, Any
 
 def main() -> None:
     """Measures part by part, prints, and writes JSON, where asked, after each."""
-    more = {"parts": "strict,W2,W1,W3,W4j,products,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
+    more = {"parts": "strict,W2,W1,W3,W4j,products,transformer,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
     options = arguments(__doc__, rounds=5, **more).parse_args()
     report, about = Report("gpu"), device_facts()
     print(*(f"{k}: {v}" for k, v in about.items()), sep="\n", flush=True)
@@ -283,6 +285,11 @@ def main() -> None:
             "strict": lambda: ("Strict mode: bits of the GPU beside the processor's", SAME, list(strict_rows(options.members))),
             "W3": lambda: ("One large system, tsit5, 1e-6", WIDE, wide_rows(int(options.largest), options.rounds, report)),
             "products": lambda: ("Products of matrices, Y' = A Y - Y", COLUMNS, list(product_rows(options.members, options.rounds))),
+            "transformer": lambda: (
+                "Loss and gradients of a transformer",
+                STEP_COLUMNS,
+                list(transformer_rows(options.members < MEMBERS, options.rounds)),
+            ),
             "peers": lambda: ("Other libraries on the same GPU", AGAINST, list(peer_rows(options.members, options.rounds))),
         }
         begun = time.perf_counter()

@@ -32,23 +32,26 @@ COLUMNS = (
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when the libraries are imported
 
 
-def torch_loss(p: dict[str, Any], tokens: Any, targets: Any) -> Any:
+SHAPE = (VOCABULARY, WIDTH, LAYERS, HEADS, MLP, BATCH, LENGTH)
+
+
+def torch_loss(p: dict[str, Any], tokens: Any, targets: Any, shape: tuple[int, ...] = SHAPE) -> Any:
     """The same network from torch's own fast functions; p: odesim's parameters of one seed, matrices as torch has them."""
     import torch
 
-    F = torch.nn.functional
+    F, (_, width, layers, heads, _, batch, length) = torch.nn.functional, shape
     x = F.embedding(tokens, p["embedding"]) + p["position"]
-    for i in range(LAYERS):
+    for i in range(layers):
         w = {name.removeprefix(f"layer{i}."): value for name, value in p.items() if name.startswith(f"layer{i}.")}
-        u = F.layer_norm(x, (WIDTH,), w["norm1_gain"], w["norm1_shift"])
+        u = F.layer_norm(x, (width,), w["norm1_gain"], w["norm1_shift"])
         q, k, v = (
-            F.linear(u, w[name], w[f"{name}_bias"]).view(BATCH, LENGTH, HEADS, -1).transpose(1, 2) for name in ("query", "key", "value")
+            F.linear(u, w[name], w[f"{name}_bias"]).view(batch, length, heads, -1).transpose(1, 2) for name in ("query", "key", "value")
         )
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(BATCH, LENGTH, WIDTH)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, length, width)
         x = x + F.linear(mixed, w["projection"], w["projection_bias"])
-        u = F.layer_norm(x, (WIDTH,), w["norm2_gain"], w["norm2_shift"])
+        u = F.layer_norm(x, (width,), w["norm2_gain"], w["norm2_shift"])
         x = x + F.linear(F.gelu(F.linear(u, w["up"], w["up_bias"])), w["down"], w["down_bias"])
-    x = F.layer_norm(x, (WIDTH,), p["norm_gain"], p["norm_shift"])
+    x = F.layer_norm(x, (width,), p["norm_gain"], p["norm_shift"])
     return F.cross_entropy(F.linear(x, p["head"], p["head_bias"]).flatten(0, 1), targets.flatten())
 
 

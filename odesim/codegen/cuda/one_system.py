@@ -13,7 +13,7 @@ import sympy as sp
 
 from odesim.base.parsing import parse
 from odesim.codegen.cuda.phases import ArrayType, Phases
-from odesim.codegen.cuda.product import PRODUCT
+from odesim.codegen.cuda.product import PRODUCT, TENSOR
 from odesim.codegen.cuda.scope import ModuleScope, module_scope
 from odesim.codegen.cuda.source import Driver, cuda_source
 from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
@@ -63,7 +63,7 @@ def wide_text(
     places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
-        TEAM, PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
+        TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
     return ModuleText(source, tuple(slots), numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 

@@ -6,9 +6,14 @@ r0 = tree_sum(part_[0], w)                                the threads of a block
 
 Between two loops all threads wait for each other. However many threads there are, the order of every sum is that of
 odesim.codegen.runtime.reduce. Additions onto gathered places are made by one thread a place, in the kernel's order.
+
+Memory is slow to answer, so that many numbers are asked for at once: the loops of a block are one loop, and a short body is done for four
+elements together, whose results are stored when all of them are known.
 """
 
 import ast
+import itertools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +24,10 @@ from odesim.codegen.cuda.words import INT, REAL, Typed, named
 from odesim.errors import CodegenError
 
 WAIT = "odesim_wait(team);"
+AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
+SHORT = 400  # characters of a body that is written for so many elements; what computes more does not wait for memory
+UNROLL = '_Pragma("unroll")'
+FOLDS = {"block_sum": "sum", "block_dot": "sum", "block_max": "max"}
 SUMS = 64
 """Sums that are one number, in one kernel."""
 Loops = list[tuple[str, ast.expr]]
@@ -48,8 +57,11 @@ class Phases(FunctionText):
         self.late = late
         self.arrays = dict(arrays)
         self.scratch: dict[str, int] = {}  # names of blocks that are only summed: their slots
-        self.maxima: set[int] = set()
+        self.maxima: set[str] = set()
         self.sums = 0
+        self.bases: dict[str, str] = {}  # views of arrays: where they begin
+        self.element = ""  # the index of the loop over a block that is being written
+        self.stored: dict[tuple[str, str], Typed] = {}  # (where an array begins, element): what that loop stores there
 
     def lines(self) -> list[str]:
         """The declarations and phases of the body."""
@@ -63,12 +75,22 @@ class Phases(FunctionText):
         return self._value(parse(text, mode="eval").body).text
 
     def _phases(self) -> list[str]:
-        return [line for node in self.node.body for line in self._phase(node)]
+        lines: list[str] = []
+        body = list(self.node.body)
+        while body:
+            numbers = list(itertools.takewhile(_is_number, body))
+            if numbers:
+                lines += self._numbers(numbers)
+                body = body[len(numbers) :]
+                after = next((node for node in body if not _is_scalar(node)), None)
+                if isinstance(after, ast.For) and not _calls(after, *FOLDS):
+                    lines.pop()  # all threads have read the sums when they come to the wait after that loop, which writes none
+            else:
+                lines += self._phase(body.pop(0))
+        return lines[:-1] if lines and lines[-1] == WAIT else lines  # the order is done when each block is
 
     def _phase(self, node: Any) -> list[str]:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=("tree_sum" | "tree_max") as tree), args=args)):
-                return self._number(name, tree, args)
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array), slice=ast.Constant(value=x))], value=value) if x is ...:
                 total = " * ".join(f"({n})" for n in self.arrays[array].shape)
                 return [*_shared(total, [f"{named(array)}[e_] = {self._value(value).text};"]), WAIT]
@@ -91,15 +113,23 @@ class Phases(FunctionText):
                 return [*_shared(self._value(count).text, [call]), WAIT]
         return self._statement(node)
 
-    def _number(self, name: str, tree: str, args: list[ast.expr]) -> list[str]:
-        """A sum over all blocks whose result is one number."""
-        place, self.sums = self.sums, self.sums + 1
-        if place >= SUMS:
-            raise CodegenError(f"the right-hand side has more than {SUMS} sums that are one number")
-        count = self._value(args[1]).text
-        self._learn(name, REAL)
-        part = f"part_ + {_slot(args[0])} * {count}"
-        return [f"odesim_{tree}(team, {part}, {count}, 1);", f"{named(name)} = ({part})[0];", WAIT]
+    def _numbers(self, nodes: list[Any]) -> list[str]:
+        """Sums over all blocks, each one number: those of neighbouring slots together, a row each."""
+        out: list[str] = []
+        for _, group in itertools.groupby(
+            enumerate(nodes), lambda p: (p[1].value.func.id, ast.dump(p[1].value.args[1]), _slot(p[1].value.args[0]) - p[0])
+        ):
+            sums = [node for _, node in group]
+            call = sums[0].value
+            count, first = self._value(call.args[1]).text, _slot(call.args[0])
+            self.sums += len(sums)
+            if self.sums > SUMS:
+                raise CodegenError(f"the right-hand side has more than {SUMS} sums that are one number")
+            out.append(f"odesim_{call.func.id}(team, part_ + {first} * {count}, {count}, {len(sums)});")
+            for k, node in enumerate(sums):
+                self._learn(node.targets[0].id, REAL)
+                out.append(f"{named(node.targets[0].id)} = (part_ + {first + k} * {count})[0];")
+        return [*out, WAIT]
 
     # -- loops
 
@@ -132,25 +162,50 @@ class Phases(FunctionText):
                 direct = {i.id for i in index if isinstance(i, ast.Name)}
                 shared = [loop for loop in loops if loop[0] in direct]
         inside = [(named(i), self._value(n).text) for i, n in loops if (i, n) not in shared]
+        total = self._total(shared)
+        if not inside and len(body) == 1 and isinstance(body[0], ast.Assign) and isinstance(body[0].targets[0], ast.Subscript):
+            several = self._several(shared, before, body[0])
+            if several:
+                return [*several, WAIT]
         lines = [f"for ({i} = 0; {i} < {n}; {i} += 1) {{" for i, n in inside]
         lines += [*self._block(before), *self._block(body), *("}" for _ in inside)]
-        total = self._total(shared)
         return [*_shared(total, [*self._indices(shared), *lines]), WAIT]
+
+    def _several(self, loops: Loops, before: list[ast.stmt], node: ast.Assign) -> list[str]:
+        """A short assignment to each element, for several elements at once; nothing for a longer one."""
+        first = [*self._indices(loops), *self._block(before)]
+        value, place = self._value(node.value), self._value(node.targets[0])
+        if len(value.text) > SHORT or "vmath_" in "".join([*first, value.text]):
+            return []
+        lines = ["long long e_ = i_e_ + u_ * team.threads;", *first, f"place_[u_] = &{place.text};", f"value_[u_] = {value.text};"]
+        entry = place.type
+        return [
+            "{",
+            f"    const long long n_e_ = {self._total(loops)};",
+            "    long long i_e_ = team.thread;",
+            f"    for (; i_e_ + {AT_ONCE - 1} * team.threads < n_e_; i_e_ += {AT_ONCE} * team.threads) {{",
+            f"        {entry} value_[{AT_ONCE}], *place_[{AT_ONCE}];",
+            f"        {UNROLL} for (int u_ = 0; u_ < {AT_ONCE}; ++u_) {{",
+            *(f"            {line}" for line in lines),
+            "        }",
+            f"        {UNROLL} for (int u_ = 0; u_ < {AT_ONCE}; ++u_) *place_[u_] = value_[u_];",
+            "    }",
+            "    for (; i_e_ < n_e_; i_e_ += team.threads) {",
+            "        long long e_ = i_e_;",
+            *(f"        {line}" for line in [*first, f"{place.text} = {value.text};"]),
+            "    }",
+            "}",
+        ]
 
     def _rows(self, loops: Loops, before: list[ast.stmt], blocked: Any, after: list[ast.stmt]) -> list[str]:
         """The blocks of all rows, one warp each; then the sums of the rows."""
         assert isinstance(blocked.iter, ast.Call)
         length, rows = self._value(blocked.iter.args[1]).text, self._total(loops)
         self._learn("lo_", INT)
-        folds = {
-            _slot(call.args[0]): call.func.id for call in _calls(blocked, "block_sum", "block_max", "block_dot") if _is_work(call.args[0])
-        }  # type: ignore[attr-defined]
-        self.maxima = {slot for slot, name in folds.items() if name == "block_max"}
-        lines = [f"double acc{k}_ = {'-ODESIM_INF' if k in self.maxima else '0.0'}, u{k}_ = 0.0, w{k}_ = 0.0;" for k in sorted(folds)]
-        lines += ["const long long row_ = e_ / width_, b_ = e_ % width_;", "e_ = row_;", *self._indices(loops), "lo_ = b_ * 1024;"]
-        lines += [*self._block(before), *(line for s in blocked.body for line in self._in_block(s))]
+        where = ["const long long row_ = e_ / width_, b_ = e_ % width_;", "e_ = row_;", *self._indices(loops), "lo_ = b_ * 1024;"]
+        lines = [*where, *self._block(before), *self._blocked(blocked.body)]
         head = f"const long long height_ = {rows}, width_ = ({length} + 1023) / 1024;"
-        loop = ["for (long long i_ = team.warp; i_ < height_ * width_; i_ += team.warps) {", "    long long e_ = i_;"]
+        loop = ["for (long long g_ = team.warp; g_ < height_ * width_; g_ += team.warps) {", "    long long e_ = g_;"]
         out = ["{", f"    {head}", *(f"    {line}" for line in [*loop, *(f"    {line}" for line in lines), "}"]), f"    {WAIT}"]
         for s in after:
             assert isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and isinstance(s.value.func, ast.Name)
@@ -161,31 +216,127 @@ class Phases(FunctionText):
             ]
         return [*out, "}"]
 
-    def _in_block(self, s: Any) -> list[str]:
-        match s:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name(id="work_")) as work):
-                self.scratch[name] = _slot(work)
-                return []
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id="part_"), slice=ast.Tuple(elts=[ast.Constant() as place, _]))]):
-                return [f"odesim_keep(team, part_ + ({place.value!r} * height_ + row_) * width_ + b_, {self._folded(s.value)});"]
-            case ast.For(target=ast.Name(id=i), iter=ast.Call(args=[extent])):
-                self._learn(i, INT)
-                v = named(i)
-                return [f"for ({v} = team.lane; {v} < {self._value(extent).text}; {v} += 32) {{", *self._inner(s.body), "}"]
-            case ast.Expr(value=ast.Call(func=ast.Name(id="combine_block"), args=[x, k, places, coef, ns, _, _, out])):
-                stages = ", ".join(self._value(a).text for a in (x, k, places, coef, ns))
-                element = f"odesim_combined<{self.late}>({stages}, n_, lo_ + i_)"
-                return [f"for (long long i_ = team.lane; i_ < hi_ - lo_; i_ += 32) {self._value(out).text}[i_] = {element};"]
-        return self._statement(s)
+    def _blocked(self, body: list[Any]) -> list[str]:
+        """The loops over the elements of a block as one loop, and the sums of the block.
 
-    def _folded(self, value: Any) -> str:
-        """block_sum, block_max or block_dot of one block; lane 0 has the result."""
-        assert isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-        op, count = value.func.id.removeprefix("block_"), self._value(value.args[-1]).text
-        if _is_work(value.args[0]):
-            slot = _slot(value.args[0])
-            return f"odesim_fold_{op}(acc{slot}_, u{slot}_, w{slot}_, {count})"
-        return f"odesim_block_{op}(team, {', '.join(self._value(a).text for a in value.args[:-1])}, {count})"
+        for k: a[k] = f(k); for k: b[k] = g(a[k]); part_[0] = block_sum(b)  ->  for k: a_ = f(k), b_ = g(a_), sum += b_; a[k] = a_; b[k] = b_
+
+        Each loop reads of what another has stored the element of its own index alone: other elements may be another warp's.
+        """
+        loops, folds, lines = list[Any](), list[tuple[str, str, list[Any]]](), list[str]()
+        for s in body:
+            match s:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name(id="work_")) as work):
+                    self.scratch[name] = _slot(work)
+                case ast.Assign(
+                    targets=[ast.Subscript(value=ast.Name(id="part_"), slice=ast.Tuple(elts=[ast.Constant() as place, _]))],
+                    value=ast.Call(func=ast.Name(id=what), args=args),
+                ):
+                    folds.append((repr(place.value), what, args))
+                case ast.For() | ast.Expr(value=ast.Call(func=ast.Name(id="combine_block"))):
+                    loops.append(s)
+                case _:
+                    lines += self._statement(s)
+        key = {place: f"s{_slot(args[0])}" if _is_work(args[0]) else f"p{place}" for place, _, args in folds}
+        self.maxima = {key[place] for place, op, _ in folds if FOLDS[op] == "max"}
+        for k in dict.fromkeys(key.values()):
+            lines.append(f"double acc{k}_ = {'-ODESIM_INF' if k in self.maxima else '0.0'}, u{k}_ = 0.0, w{k}_ = 0.0;")
+        one = self._element(loops, folds, key, 1)
+        lines.append("long long i_ = team.lane;")
+        if sum(map(len, one)) < SHORT * 3:
+            lines += [f"for (; i_ + {32 * (AT_ONCE - 1)} < hi_ - lo_; i_ += {32 * AT_ONCE}) {{"]
+            lines += [*(f"    {line}" for line in self._element(loops, folds, key, AT_ONCE)), "}"]
+        lines += ["for (; i_ < hi_ - lo_; i_ += 32) {", *(f"    {line}" for line in one), "}"]
+        for place, op, _ in folds:
+            fold = f"odesim_fold_{FOLDS[op]}(acc{key[place]}_, u{key[place]}_, w{key[place]}_, hi_ - lo_)"
+            lines.append(f"odesim_keep(team, part_ + ({place} * height_ + row_) * width_ + b_, {fold});")
+        return lines
+
+    def _element(self, loops: list[Any], folds: list[Any], key: dict[str, str], count: int) -> list[str]:
+        """The body of a block's loop for `count` elements, i_ the first of them."""
+        self.stored, first, compute, store = {}, list[str](), list[str](), list[str]()
+        each = [f"{UNROLL} for (int u_ = 0; u_ < {count}; ++u_) {{"]
+
+        def keep(base: str, entry: str, guard: str = "") -> str:
+            """The name of what is stored at the index into the array that begins there."""
+            name = f"v{len(self.stored)}_"
+            first.append(f"{entry} {name}[{count}];")
+            store.append(f"{guard}{base}[j_] = {name}[u_];")
+            self.stored[base, "j_"] = Typed(entry, f"{name}[u_]")
+            return name
+
+        for s in loops:
+            match s:
+                case ast.Expr(value=ast.Call(args=[x, k, places, coef, ns, _, _, out])):
+                    target = self._value(out)
+                    stages = ", ".join(self._value(a).text for a in (x, k, places, coef, ns))
+                    # no later loop reads the state, and the integrator asks for it where it names a place
+                    name = keep(self._base(target.text), target.type.entry, "if (z0_) " if self.late else "")
+                    first.append(f"odesim_combine<{self.late}, {count}>({stages}, n_, lo_ + i_, 32, {name});")
+                case ast.For(target=ast.Name(id=i), body=body):
+                    self.types[i] = INT
+                    compute.append(f"{named(i)} = j_;")
+                    self.element = named(i)
+                    for inner in body:
+                        match inner:
+                            case ast.Expr(value=ast.Call(func=ast.Name(id="store"), args=[_, _, ast.Name(id=array), _, value])):
+                                found = self._value(value)
+                                if array in self.scratch:
+                                    k = f"s{self.scratch[array]}"
+                                    first.append(f"double f{k}_[{count}];")
+                                    compute.append(f"f{k}_[u_] = {found.text};")
+                                    store.append(self._summand(k, f"f{k}_[u_]"))
+                                else:
+                                    name = keep(self._base(named(array)), self.arrays[array].entry)
+                                    compute.append(f"{name}[u_] = {found.text};")
+                            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=array))], value=value):
+                                found = self._value(value)
+                                name = keep(self._base(named(array)), self.arrays[array].entry)
+                                compute.append(f"{name}[u_] = {found.text};")
+                            case _:
+                                compute += self._statement(inner)
+                    self.element = ""
+        for place, op, args in folds:
+            k = key[place]
+            if _is_work(args[0]):
+                continue
+            parts = [self._read(self._value(a)) for a in (args[:2] if op == "block_dot" else args[:1])]
+            first.append(f"double f{k}_[{count}];")
+            compute.append(f"f{k}_[u_] = {' * '.join(p.text for p in parts)};")
+            store.append(self._summand(k, f"f{k}_[u_]"))
+        roots = {self._root(base) for base, _ in self.stored}
+        if any(self._root(word) in roots for line in compute for word in re.findall(r"[A-Za-z_]\w*", line)):
+            raise CodegenError(f"no C++ form of a block that reads other elements of what it stores: {ast.unparse(loops[-1])[:60]}")
+        self.stored = {}
+        index = "const long long j_ = i_ + 32 * u_;"
+        return [
+            *first,
+            *each,
+            f"    {index}",
+            *(f"    {c}" for c in compute),
+            "}",
+            *each,
+            f"    {index}",
+            *(f"    {c}" for c in store),
+            "}",
+        ]
+
+    def _base(self, text: str) -> str:
+        """Where the array of this C++ text begins, however it is called."""
+        while text in self.bases:
+            text = self.bases[text]
+        return text
+
+    def _root(self, text: str) -> str:
+        """The array in which the view of this C++ text lies."""
+        while (base := self._base(text)) != text:
+            text = base.lstrip("(").partition(" ")[0]
+        return text
+
+    def _read(self, array: Typed) -> Typed:
+        """The element of a block at the index of its loop, which a loop before may just have computed."""
+        held = self.stored.get((self._base(array.text), "j_"))
+        return held or Typed(array.type.entry, f"{array.text}[j_]")
 
     def _products(self, node: Any) -> list[str]:
         """A matrix product, perhaps in loops: all threads work on one after the other, and each adds to elements of its own."""
@@ -222,9 +373,8 @@ class Phases(FunctionText):
 
     def _indices(self, loops: Loops) -> list[str]:
         """Code that computes the loops' indices from e_, which it changes."""
-        return [
-            line for i, n in reversed(loops) for line in (f"{named(i)} = e_ % ({self._value(n).text});", f"e_ /= ({self._value(n).text});")
-        ]
+        inner = [f"{named(i)} = odesim_split(e_, {self._value(n).text});" for i, n in reversed(loops[1:])]
+        return [*inner, f"{named(loops[0][0])} = e_;"] if loops else []
 
     # -- what arrays add to the language
 
@@ -236,21 +386,19 @@ class Phases(FunctionText):
                 view = self._view(what, args)
                 self.arrays[name] = view.type
                 self._learn(name, f"{view.type.entry}*")
+                self.bases[named(name)] = view.text
                 return [f"{named(name)} = {view.text};"]
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if other in self.arrays:
                 self.arrays[name] = self.arrays[other]
                 self._learn(name, f"{self.arrays[other].entry}*")
+                self.bases[named(name)] = named(other)
                 return [f"{named(name)} = {named(other)};"]
-            case ast.Expr(value=ast.Call(func=ast.Name(id="store"), args=[_, _, ast.Name(id=array), i, value])):
-                if array in self.scratch:
-                    return [self._summand(self.scratch[array], self._value(i).text, self._value(value).text)]
-                return [f"{named(array)}[{self._value(i).text}] = {self._value(value).text};"]
         return super()._statement(node)
 
-    def _summand(self, slot: int, i: str, value: str) -> str:
-        """Code that keeps a lane's summands of the first 64, which are added in sequence if there are no more."""
-        added = f"odesim_larger(acc{slot}_, f_)" if slot in self.maxima else f"acc{slot}_ + f_"
-        return f"{{ const double f_ = {value}; if ({i} < 32) u{slot}_ = f_; else if ({i} < 64) w{slot}_ = f_; acc{slot}_ = {added}; }}"
+    def _summand(self, key: str, value: str) -> str:
+        """Code that adds a summand to a lane's sum, and keeps those of the first 64 elements, which count in sequence if there are no more."""
+        added = f"odesim_larger(acc{key}_, {value})" if key in self.maxima else f"acc{key}_ + {value}"
+        return f"if (j_ < 32) u{key}_ = {value}; else if (j_ < 64) w{key}_ = {value};  acc{key}_ = {added};"
 
     def _view(self, what: str, args: list[ast.expr]) -> Typed:
         base = self._value(args[0])
@@ -273,12 +421,16 @@ class Phases(FunctionText):
                 for part, n in zip(parts[1:], held.shape[1:], strict=False):
                     place = f"({place}) * ({n}) + {self._value(part).text}"
                 rest = held.shape[len(parts) :]
+                if self.element and place == self.element and not rest:
+                    return self._read(Typed(held, named(name)))
                 if rest:  # a row
                     return Typed(ArrayType(held.entry, rest), f"({named(name)} + {' * '.join(f'({n})' for n in (place, *rest))})")
                 return Typed(held.entry, f"{named(name)}[{place}]")
             case ast.Call(func=ast.Name(id=("load" | "reload")), args=[*_, array, i]):
-                found = self._value(array)
-                return Typed(found.type.entry, f"{found.text}[{self._value(i).text}]")
+                found, index = self._value(array), self._value(i).text
+                if self.element and index == self.element:
+                    return self._read(found)
+                return Typed(found.type.entry, f"{found.text}[{index}]")
             case ast.Call(func=ast.Name(id=("block" | "row_block" | "part_of") as what), args=args):
                 return self._view(what, args)
         return super()._value(node)
@@ -288,6 +440,19 @@ def _shared(total: str, lines: list[str]) -> list[str]:
     """Code that runs for e_ = 0, 1, ..., divided among the threads; it may change e_."""
     head = f"for (long long n_e_ = {total}, i_e_ = team.thread; i_e_ < n_e_; i_e_ += team.threads) {{"
     return [head, "    long long e_ = i_e_;", *(f"    {line}" for line in lines), "}"]
+
+
+def _is_scalar(node: Any) -> bool:
+    """Whether a statement is name = a number that each thread computes."""
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name | ast.Tuple) and not _is_number(node)
+
+
+def _is_number(node: Any) -> bool:
+    """Whether a statement is name = tree_sum(...) or tree_max(...)."""
+    match node:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call(func=ast.Name(id="tree_sum" | "tree_max"))):
+            return True
+    return False
 
 
 def _calls(node: ast.AST, *names: str) -> list[Any]:

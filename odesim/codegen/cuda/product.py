@@ -1,12 +1,114 @@
-"""Matrix products on a GPU: tiles in shared memory, with the sum of each element in order.
+"""Matrix products on a GPU, which a kernel that leads itself must do itself: cuBLAS is called from the host.
 
-cuBLAS cannot be called from a kernel that leads itself, and its sums have no order that a processor could follow. The products here have
-the bits of odesim.codegen.runtime.products.product in strict mode, tiled or not.
+In strict mode and in float32 each sum is added in order, and has the bits of odesim.codegen.runtime.products.product. Otherwise float64 goes
+to the matrix units (m16n8k8, from sm_80 on): tiles of two sizes, copied to shared memory two steps ahead. Where the numbers of a
+fragment lie is NVIDIA's (PTX ISA, matrix fragments for mma with .f64). A row of a tile is 4 numbers longer than the tile, so that the 16
+numbers that half a warp reads at once lie in 16 banks.
 """
+
+TENSOR = "#define ODESIM_TENSOR"
+"""The line before PRODUCT for products by matrix units, where the device has them."""
 
 PRODUCT = r"""
 #ifndef ODESIM_SHARED
 #define ODESIM_SHARED(R, name, n) __shared__ R name[n]
+#endif
+
+#if defined(ODESIM_TENSOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define ODESIM_STAGE 1088  // numbers of both tiles for 8 steps of a sum: 2 * 8 (64 + 4)
+
+// c (16, 8) += a (16, 8) b (8, 8), by a warp: lane 4 g + q has a[g, q], a[g + 8, q], a[g, q + 4], a[g + 8, q + 4], b[q, g], b[q + 4, g] and
+// c[g, 2 q], c[g, 2 q + 1], c[g + 8, 2 q], c[g + 8, 2 q + 1]
+__device__ __forceinline__ void odesim_multiply(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    _Pragma("unroll") for (int k = 0; k < 2; ++k)
+        _Pragma("unroll") for (int r = 0; r < 2; ++r)
+            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                         : "+d"(c[2 * r]), "+d"(c[2 * r + 1]) : "d"(a[2 * k + r]), "d"(b[k]));
+#endif
+}
+// a number to shared memory, 0 where there is none; it is there after the wait for its group
+__device__ __forceinline__ void odesim_fetch(double* to, const double* from, bool there) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 8 : 0) : "memory");
+}
+// 8 steps of n rows of a matrix, element (i, k) at a[i * down + k * along], from row top and step done on: neighbours in memory to neighbours
+template <int N> __device__ __forceinline__ void odesim_fetch_tile(double* to, const double* a, long long down, long long along,
+                                                                   long long top, long long rows, long long done, long long depth) {
+    _Pragma("unroll") for (int p = 0; p < N / 32; ++p) {
+        const int e = threadIdx.x + 256 * p, k = along == 1 ? (e & 3) + e / (4 * N) * 4 : e / N, i = along == 1 ? (e >> 2) % N : e % N;
+        const bool there = top + i < rows && done + k < depth;
+        odesim_fetch(to + k * (N + 4) + i, there ? a + (top + i) * down + (done + k) * along : a, there);
+    }
+}
+// tiles of 16 M U rows and 8 N V columns: U x V warps, each with M x N products of fragments
+template <int M, int N, int U, int V>
+__device__ __noinline__ void odesim_tensor(odesim_team& team, double* buffer, double* out, const double* a, const double* b, long long over,
+                                           long long next, long long down, long long along, long long below, long long beside,
+                                           long long rows, long long depth, long long columns, long long add) {
+    constexpr int high = 16 * M * U, wide = 8 * N * V;
+    const int lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3, row = threadIdx.x / 32 / V * 16 * M, column = threadIdx.x / 32 % V * 8 * N;
+    const long long across = (columns + wide - 1) / wide, tiles = (rows + high - 1) / high * across, steps = (depth + 7) / 8;
+    for (long long place = team.block; place < tiles; place += team.blocks) {
+        const long long top = place / across * high, first = place % across * wide;
+        double c[M][N][4] = {};
+        auto element = [&](int m, int n, int e, long long& at) {
+            const long long i = top + row + 16 * m + g + 8 * (e / 2), j = first + column + 8 * n + 2 * q + e % 2;
+            at = i * over + j * next;
+            return i < rows && j < columns;
+        };
+        auto fetch = [&](long long step) {
+            double* left = buffer + step % 3 * ODESIM_STAGE;
+            odesim_fetch_tile<high>(left, a, down, along, top, rows, 8 * step, step < steps ? depth : 0);
+            odesim_fetch_tile<wide>(left + 8 * (high + 4), b, beside, below, first, columns, 8 * step, step < steps ? depth : 0);
+            asm volatile("cp.async.commit_group;" ::: "memory");
+        };
+        long long at;
+        if (add)
+            _Pragma("unroll") for (int m = 0; m < M; ++m)
+                _Pragma("unroll") for (int n = 0; n < N; ++n)
+                    _Pragma("unroll") for (int e = 0; e < 4; ++e) if (element(m, n, e, at)) c[m][n][e] = out[at];
+        _Pragma("unroll 1") for (long long step = -2; step < steps; ++step) {
+            if (step >= 0) {
+                asm volatile("cp.async.wait_group 1;" ::: "memory");
+                __syncthreads();  // this step's numbers are there for all, and those of the step before are used
+            }
+            fetch(step + 2);
+            if (step < 0) continue;
+            const double *left = buffer + step % 3 * ODESIM_STAGE + q * (high + 4) + row + g;
+            const double *right = buffer + step % 3 * ODESIM_STAGE + 8 * (high + 4) + q * (wide + 4) + column + g;
+            double u[M][4], v[N][2];
+            _Pragma("unroll") for (int m = 0; m < M; ++m)
+                _Pragma("unroll") for (int e = 0; e < 4; ++e) u[m][e] = left[e / 2 * 4 * (high + 4) + 16 * m + 8 * (e % 2)];
+            _Pragma("unroll") for (int n = 0; n < N; ++n)
+                _Pragma("unroll") for (int e = 0; e < 2; ++e) v[n][e] = right[e * 4 * (wide + 4) + 8 * n];
+            _Pragma("unroll") for (int m = 0; m < M; ++m)
+                _Pragma("unroll") for (int n = 0; n < N; ++n) odesim_multiply(c[m][n], u[m], v[n]);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();
+        _Pragma("unroll") for (int m = 0; m < M; ++m)
+            _Pragma("unroll") for (int n = 0; n < N; ++n)
+                _Pragma("unroll") for (int e = 0; e < 4; ++e) if (element(m, n, e, at)) out[at] = c[m][n][e];
+    }
+}
+// whether the matrix units did it: a tile for each block of threads where that is possible
+__device__ __noinline__ bool odesim_by_tensor(odesim_team& team, double* out, const double* a, const double* b, long long over, long long next,
+                                              long long down, long long along, long long below, long long beside, long long rows,
+                                              long long depth, long long columns, long long add) {
+    ODESIM_SHARED(double, buffer, 3 * ODESIM_STAGE);
+    if (blockDim.x != 256 || rows < 16 || columns < 8 || depth < 8) return false;
+    const long long tiles = ((rows + 63) / 64) * ((columns + 63) / 64);
+    if (2 * tiles >= team.blocks)
+        odesim_tensor<1, 4, 4, 2>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
+    else
+        odesim_tensor<1, 1, 2, 4>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
+    return true;
+}
+template <class R> struct odesim_entry { static constexpr bool wide = false; };
+template <> struct odesim_entry<double> { static constexpr bool wide = true; };
 #endif
 
 // out (rows, columns) = a (rows, depth) b (depth, columns), or out += a b where add is not 0; (i, k) of a at i * down + k * along,
@@ -16,6 +118,18 @@ template <class R> __device__ __noinline__ void odesim_product(odesim_team& team
                                                                long long next, long long down, long long along, long long below,
                                                                long long beside, long long rows, long long depth, long long columns,
                                                                long long add) {
+#if defined(ODESIM_TENSOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (odesim_entry<R>::wide) {
+        if (odesim_by_tensor(team, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add)) return;
+        for (long long e = team.thread; e < rows * columns; e += team.threads) {
+            const long long i = e / columns, j = e % columns;
+            R sum = add ? out[i * over + j * next] : 0;
+            for (long long k = 0; k < depth; ++k) sum = sum + a[i * down + k * along] * b[k * below + j * beside];
+            out[i * over + j * next] = sum;
+        }
+        return;
+    } else {
+#endif
     ODESIM_SHARED(R, left, 16 * 65);
     ODESIM_SHARED(R, right, 16 * 65);
     const int across = blockDim.x >= 256 ? 16 : 8, tile = 4 * across, thread = threadIdx.x, threads = blockDim.x;
@@ -65,5 +179,8 @@ template <class R> __device__ __noinline__ void odesim_product(odesim_team& team
                 if (y < across && i < rows && j < columns) out[i * over + j * next] = sum[r][c];
             }
     }
+#if defined(ODESIM_TENSOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    }
+#endif
 }
 """.strip("\n")

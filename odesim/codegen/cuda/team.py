@@ -23,6 +23,14 @@ __device__ __noinline__ void odesim_wait(odesim_team& team) {  // until all bloc
     __syncthreads();
 }
 
+// e % n, and e becomes e / n; a division of 64 bits takes a hundred instructions, one of 32 a quarter of that
+__device__ __forceinline__ long long odesim_split(long long& e, long long n) {
+    if ((unsigned long long)(e | n) >> 32) { const long long rest = e % n; e /= n; return rest; }
+    const unsigned whole = (unsigned)e / (unsigned)n, rest = (unsigned)e - whole * (unsigned)n;
+    e = whole;
+    return rest;
+}
+
 __device__ __forceinline__ double odesim_larger(double a, double b) { return (b > a) || (b != b) ? b : a; }
 __device__ __forceinline__ void odesim_keep(odesim_team& team, double* p, double x) { if (team.lane == 0) *p = x; }
 
@@ -65,20 +73,22 @@ template <class R> __device__ __forceinline__ double odesim_block_dot(odesim_tea
 }
 
 // p[0] of each row of n numbers: the upper half onto the lower, again and again; a block of threads a row
+// (one number is its own sum, for which nobody waits)
 __device__ __noinline__ void odesim_tree_sum(odesim_team& team, double* p, long long n, long long rows) {
-    if (n > 1)
-        for (long long row = team.block; row < rows; row += team.blocks) {
-            double* a = p + row * n;
-            for (long long w = n; w > 1;) {
-                const long long h = (w + 1) / 2;
-                for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = a[k] + a[k + h];
-                __syncthreads();
-                w = h;
-            }
+    if (n <= 1) return;
+    for (long long row = team.block; row < rows; row += team.blocks) {
+        double* a = p + row * n;
+        for (long long w = n; w > 1;) {
+            const long long h = (w + 1) / 2;
+            for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = a[k] + a[k + h];
+            __syncthreads();
+            w = h;
         }
+    }
     odesim_wait(team);
 }
 __device__ __noinline__ void odesim_tree_max(odesim_team& team, double* p, long long n, long long rows) {
+    if (n <= 1) return;
     for (long long row = team.block; row < rows; row += team.blocks) {
         double* a = p + row * n;
         for (long long w = n; w > 1;) {
@@ -92,23 +102,40 @@ __device__ __noinline__ void odesim_tree_max(odesim_team& team, double* p, long 
     odesim_wait(team);
 }
 
-// x[i] (0 without x) + sum_j coef[j] k[rows[j], i], one term after another; rounded to R after every four terms, or two where two are left.
-// LATE: the last so many terms, which are added without a rounding between them
-template <int LATE, class R> __device__ __forceinline__ R odesim_combined(const R* x, const R* k, const long long* rows, const double* coef,
-                                                                          long long ns, long long n, long long i) {
+// sums[u] = x[i] (0 without x) + sum_j coef[j] k[rows[j], i] at i = first + u * step, one term after another; rounded to R after every four
+// terms, or two where two are left. LATE: the last so many terms, which are added without a rounding between them. Several elements at
+// once, so that memory is asked for many numbers before the first is needed.
+template <int LATE, int U, class R> __device__ __forceinline__ void odesim_combine(const R* x, const R* k, const long long* rows,
+                                                                                  const double* coef, long long ns, long long n,
+                                                                                  long long first, long long step, R* out) {
     long long early = ns, terms = 0;
     if (LATE > 0 && sizeof(R) < 8) {
         early = -LATE;
         for (long long j = 0; j < ns; ++j) early += coef[j] != 0.0;
     }
-    double sum = x ? x[i] : (R)0;
-    for (long long j = 0; j < ns; ++j)
-        if (coef[j] != 0.0) {
-            sum = sum + coef[j] * k[rows[j] * n + i];
-            terms += 1;
-            if (terms <= early && (terms % 4 == 0 || terms == early)) sum = (R)sum;
+    double sums[U];
+    R now[U], next[U];
+    long long j = -1, after = 0;
+    _Pragma("unroll") for (int u = 0; u < U; ++u) sums[u] = x ? x[first + u * step] : (R)0;
+    _Pragma("unroll 1") while (true) {  // the numbers of the next term are on their way while one is added
+        while (after < ns && coef[after] == 0.0) ++after;
+        if (after < ns) {
+            const R* slopes = k + rows[after] * n + first;
+            _Pragma("unroll") for (int u = 0; u < U; ++u) next[u] = slopes[u * step];
         }
-    return (R)sum;
+        if (j >= 0) {
+            const double c = coef[j];
+            terms += 1;
+            _Pragma("unroll") for (int u = 0; u < U; ++u) {
+                sums[u] = sums[u] + c * now[u];
+                if (terms <= early && (terms % 4 == 0 || terms == early)) sums[u] = (R)sums[u];
+            }
+        }
+        if (after >= ns) break;
+        _Pragma("unroll") for (int u = 0; u < U; ++u) now[u] = next[u];
+        j = after++;
+    }
+    _Pragma("unroll") for (int u = 0; u < U; ++u) out[u] = (R)sums[u];
 }
 
 // values now (n,) against their senses, as odesim.solve.explicit.laws.judge has it
@@ -129,22 +156,46 @@ template <class R> __device__ void odesim_judge_all(odesim_team& team, long long
 // y (n,) = x + sum_j coef[j] k_j
 template <class R> __device__ void odesim_fill_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
                                                    long long ns, long long n, R* y) {
-    for (long long i = team.thread; i < n; i += team.threads) y[i] = odesim_combined<0>(x, k, rows, coef, ns, n, i);
+    R found[4];
+    long long i = team.thread;
+    for (; i + 3 * team.threads < n; i += 4 * team.threads) {
+        odesim_combine<0, 4>(x, k, rows, coef, ns, n, i, team.threads, found);
+        _Pragma("unroll") for (int u = 0; u < 4; ++u) y[i + u * team.threads] = found[u];
+    }
+    for (; i < n; i += team.threads) {
+        odesim_combine<0, 1>(x, k, rows, coef, ns, n, i, 0, found);
+        y[i] = found[0];
+    }
 }
 
-// sums[32]: the sum of squares of that in units of the tolerance between a and b (n,); not finite where an entry of b is not
+// the square of e in units of the tolerance between p and q; not finite where q is not
+__device__ __forceinline__ double odesim_square(double e, double p, double q, double atol, double rtol) {
+    const double quotient = e / (atol + rtol * (p > q ? p : q));
+    return quotient * quotient + (q - q);
+}
+
+// sums[32]: the sum of squares of that in units of the tolerance between a and b (n,)
 template <class R> __device__ void odesim_squares_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
                                                       long long ns, long long n, const R* a, const R* b, double atol, double rtol,
                                                       double* sums) {
     const long long blocks = (n + 1023) / 1024;
     for (long long block = team.warp; block < blocks; block += team.warps) {
         const long long low = 1024 * block, size = n - low < 1024 ? n - low : 1024;
-        double sum = 0.0, x0 = 0.0, x1 = 0.0;
-        for (long long l = team.lane; l < size; l += 32) {
-            const long long i = low + l;
-            const double e = odesim_combined<0>(x, k, rows, coef, ns, n, i), p = fabs((double)a[i]), q = fabs((double)b[i]);
-            const double quotient = e / (atol + rtol * (p > q ? p : q)), square = quotient * quotient + (q - q);
-            if (l < 32) x0 = square; else if (l < 64) x1 = square;
+        double sum = 0.0, x0 = 0.0, x1 = 0.0, p[4], q[4];
+        R e[4];
+        long long l = team.lane;
+        for (; l + 96 < size; l += 128) {
+            _Pragma("unroll") for (int u = 0; u < 4; ++u) {
+                p[u] = fabs((double)a[low + l + 32 * u]);
+                q[u] = fabs((double)b[low + l + 32 * u]);
+            }
+            odesim_combine<0, 4>(x, k, rows, coef, ns, n, low + l, 32, e);
+            _Pragma("unroll") for (int u = 0; u < 4; ++u) sum = sum + odesim_square(e[u], p[u], q[u], atol, rtol);
+        }
+        for (; l < size; l += 32) {
+            odesim_combine<0, 1>(x, k, rows, coef, ns, n, low + l, 0, e);
+            const double square = odesim_square(e[0], fabs((double)a[low + l]), fabs((double)b[low + l]), atol, rtol);
+            if (l < 32) x0 = square; else if (l < 64) x1 = square;  // which count where there are no more
             sum = sum + square;
         }
         odesim_keep(team, sums + 32 + block, odesim_fold_sum(sum, x0, x1, size));
@@ -242,7 +293,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, lon
         if (what == 6)
             odesim_judge_all(team, a[@LAW_SIZE@], (const long long*)a[@LAW_SENSE@], (const @R@*)a[@LAW_NOW@], (double*)a[@LAW_BEST@],
                              (double*)a[@LAW_WORST@], (double*)a[@LAW_TIME@], __longlong_as_double(m[1]), m[2]);
-        odesim_wait(team);
+        __syncthreads();
         if (threadIdx.x == 0) {
             __threadfence();
             odesim_add(mail + 1);

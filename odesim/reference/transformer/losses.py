@@ -1,6 +1,7 @@
 """Losses of the transformer with gradients, as weighted means over rows of outputs."""
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.reference.transformer.layers import device
 from odesim.reference.transformer.layers.slabs import slabs
 
 
@@ -27,6 +28,9 @@ def cross_entropy(logits: Array, targets: Array, share: Array) -> tuple[Array, A
     R, C = logits.shape[0], logits.shape[-1]
     z = logits.reshape(-1, C)  # (R * B * P, C), a view
     target, part_of = xp.maximum(targets.reshape(-1), 0), share.reshape(-1)
+    if device.is_fused(z):
+        row = device.cross_entropy(z, target, part_of)
+        return (row * part_of).reshape(R, -1).sum(axis=1), z.reshape(logits.shape)
     row = xp.empty(len(z), z.dtype)
     for part in slabs(z, len(z)):
         piece, at = z[part], target[part]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.reference.transformer.layers import device
 from odesim.reference.transformer.layers.slabs import slabs
 
 Activation = Callable[[Array], tuple[Array, Array]]  # x -> (y, slope), all of one shape; x is not changed
@@ -66,6 +67,8 @@ def _tail(a: Array, bell: Array) -> Array:
 
 def gelu(x: Array) -> tuple[Array, Array]:
     """GELU x Phi(x) and its derivative Phi(x) + x phi(x), without the tanh approximation (Hendrycks, Gimpel 2016)."""
+    if device.is_fused(x):
+        return device.gelu(x)
     xp = array_namespace(x)
     y, slope = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     flat, flat_y, flat_slope = x.reshape(-1), y.reshape(-1), slope.reshape(-1)

@@ -3,6 +3,7 @@
 import math
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.reference.transformer.layers import device
 
 
 def split_heads(x: Array, B: int, H: int) -> Array:
@@ -37,14 +38,18 @@ def attention(q: Array, k: Array, v: Array, *, B: int, H: int, bias: Array | Non
     """
     xp = array_namespace(q)
     a = split_heads(q, B, H) @ split_heads(k, B, H).swapaxes(3, 4)  # (R, B, H, T, T)
-    a *= 1.0 / math.sqrt(q.shape[2] // H)
-    if bias is not None:
-        a += bias
-    top = a.max(axis=4, keepdims=True)  # (R, B, H, T, 1)
-    a -= xp.where(top > -math.inf, top, 0.0)
-    xp.exp(a, out=a)
-    total = a.sum(axis=4, keepdims=True)
-    a *= 1.0 / xp.where(total > 0.0, total, 1.0)
+    scale = 1.0 / math.sqrt(q.shape[2] // H)
+    if device.is_fused(a):
+        device.softmax(a, bias, scale)
+    else:
+        a *= scale
+        if bias is not None:
+            a += bias
+        top = a.max(axis=4, keepdims=True)  # (R, B, H, T, 1)
+        a -= xp.where(top > -math.inf, top, 0.0)
+        xp.exp(a, out=a)
+        total = a.sum(axis=4, keepdims=True)
+        a *= 1.0 / xp.where(total > 0.0, total, 1.0)
     out = xp.empty(v.shape, v.dtype)  # (R, B * T, d)
     xp.matmul(a, split_heads(v, B, H), out=split_heads(out, B, H))
     return out, a
@@ -58,9 +63,13 @@ def attention_back(dy: Array, q: Array, k: Array, v: Array, a: Array) -> tuple[A
     dq, dk, dv = (xp.empty(q.shape, q.dtype) for _ in range(3))
     xp.matmul(a.swapaxes(3, 4), dys, out=split_heads(dv, B, H))
     ds = dys @ vs.swapaxes(3, 4)  # (R, B, H, T, T): first by the weights, then by the logits
-    ds -= (ds * a).sum(axis=4, keepdims=True)
-    ds *= a
-    ds *= 1.0 / math.sqrt(q.shape[2] // H)
+    scale = 1.0 / math.sqrt(q.shape[2] // H)
+    if device.is_fused(ds):
+        device.softmax_back(ds, a, scale)
+    else:
+        ds -= (ds * a).sum(axis=4, keepdims=True)
+        ds *= a
+        ds *= scale
     xp.matmul(ds, ks, out=split_heads(dq, B, H))
     xp.matmul(ds.swapaxes(3, 4), qs, out=split_heads(dk, B, H))
     return dq, dk, dv

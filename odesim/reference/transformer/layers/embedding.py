@@ -3,6 +3,7 @@
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.reference.transformer.layers import device
 
 
 def _flat(tokens: Array, V: int) -> Array:
@@ -21,6 +22,9 @@ def embed(tokens: Array, table: Array) -> Array:
 
 def embed_back(dy: Array, tokens: Array, V: int) -> Array:
     """The gradient (R, V, d) of the table: sums of dy (R, N, d) over the entries of each token, in order."""
+    if device.is_fused(dy):
+        R, N, d = dy.shape
+        return device.embed_back(dy.reshape(R * N, d), _flat(tokens, V), R * V).reshape(R, V, d)
     return (_by_rows if array_namespace(dy) is np else _by_product)(dy, tokens, V)
 
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.reference.transformer.layers import device
 
 EPS = 1e-5  # torch's default
 
@@ -16,6 +17,9 @@ class NormTape(NamedTuple):
 
 def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, NormTape]:
     """Normalised rows y (R, N, d) of x (R, N, d) with gain and shift (R, d), and the tape for the backward pass."""
+    if device.is_fused(x):
+        y, rows, scale = device.layer_norm(x, gain, shift, EPS)
+        return y, NormTape(rows, scale)
     xp = array_namespace(x)
     rows = x - x.mean(axis=-1, keepdims=True)  # (R, N, d)
     y = rows * rows
@@ -29,6 +33,8 @@ def layer_norm(x: Array, gain: Array, shift: Array) -> tuple[Array, NormTape]:
 def layer_norm_back(dy: Array, saved: NormTape, gain: Array) -> tuple[Array, Array, Array]:
     """The gradients dx (R, N, d), dgain (R, d) and dshift (R, d), from dy (R, N, d)."""
     rows, scale = saved
+    if device.is_fused(dy):
+        return device.layer_norm_back(dy, rows, scale, gain)
     product = dy * rows  # (R, N, d)
     dgain, dshift = product.sum(axis=1), dy.sum(axis=1)  # (R, d) each
     dx = dy * gain[:, None]  # (R, N, d): from here on, the gradient by the rows

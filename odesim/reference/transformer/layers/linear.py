@@ -1,6 +1,7 @@
 """A linear map of rows and its gradient."""
 
 from odesim.base.arrays import Array
+from odesim.reference.transformer.layers import device
 
 
 def linear(x: Array, w: Array, b: Array | None = None) -> Array:
@@ -20,5 +21,7 @@ def linear_back(dy: Array, x: Array, w: Array) -> tuple[Array, Array]:
 
 def sum_rows(dy: Array) -> Array:
     """The sum (R, k) of the rows of dy (R, N, k)."""
+    if device.is_fused(dy):
+        return device.sum_rows(dy)[0]
     total: Array = dy.sum(axis=1)
     return total
