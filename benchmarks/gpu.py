@@ -1,6 +1,7 @@
 """On a GPU: many small systems and one large one, kernel and whole call apart, against the processor, diffrax and torchdiffeq there.
 
-python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,products,transformer,peers] [--members 10000000] [--cpu 20000] [--largest 1e8]
+python benchmarks/gpu.py [--rounds 5] [--parts strict,W2,W1,W3,W4j,products,transformer,peers] [--members 10000000] [--cpu 20000]
+    [--largest 1e8]
 
 The workloads are those of works.py and wide.py. Kernel: the launches, by events on the device. Whole call: wall time from numpy arrays to
 numpy arrays, nothing compiled in it. Processor: CPU time a member of the same method on one thread, `--cpu` members spread evenly.

@@ -3,9 +3,9 @@
 # are):
 #   bash benchmarks/gpu_session.sh FOLDER [PYTHON]      then      python benchmarks/report.py FOLDER
 # First all parts with few members, side by side, to see that everything runs and to compile it; then one after another, alone, to measure,
-# for at most 5 minutes in all; then pytest -m gpu. FOLDER gets facts.log, NAME.json and NAME.log of each part, few_NAME.log of the first
+# then pytest -m gpu. FOLDER gets facts.log, NAME.json and NAME.log of each part, few_NAME.log of the first
 # round, tests.log, and summary.txt with all tables. A part that fails or takes too long is named, and the others still run.
-# QUICK=1: the first round and the tests alone. PARTS: some of the parts. SECONDS_IN_ALL: 525.
+# QUICK=1: the first round and the tests alone. PARTS: some of the parts. ROUNDS: 5. TESTS: arguments of pytest. SECONDS_IN_ALL: 525.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:?usage: gpu_session.sh FOLDER [PYTHON]}
@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1 ODESIM_CACHE_DIR="${ODESIM_CACHE_DIR:-$scratch/cache}"
 export CUPY_CACHE_DIR="$scratch/cupy"
 last=${SECONDS_IN_ALL:-525}
-parts=${PARTS:-strict W2 W1 W3 W4j products transformer peers}
+parts=${PARTS:-strict W2 W1 W3 products transformer peers W4j}
 
 part() { # part NAME SECONDS COMMAND...: its output to NAME.log, for so long, or as long as is left
     local name=$1 most=$2 left=$((last - SECONDS)) begun=$SECONDS code=0
@@ -39,7 +39,7 @@ tests() { # tests SECONDS WORKERS: what the shim holds on a processor, on the de
     # the settings of the project are for its own environment: its plugins, and warnings as errors
     # shellcheck disable=SC2086
     part tests "$1" "$python" -m pytest -o addopts= -o filterwarnings=default --import-mode=importlib -p no:cacheprovider \
-        $workers -q --tb=short -rfE --durations=10 -m gpu tests/cuda
+        $workers -q --tb=short -rfE --durations=10 -m gpu ${TESTS:-tests/cuda}
     tail -n 15 "$out/tests.log" 2>/dev/null
 }
 
@@ -50,8 +50,8 @@ done
 if [ "${QUICK:-}" ]; then tests 300 $(($(nproc) / 2)); fi
 wait
 if [ -z "${QUICK:-}" ]; then
-    for name in $parts; do part "$name" 120 "$python" "$here/gpu.py" --parts "$name" --json "$out/$name.json"; done
-    [ "${PARTS:-}" ] || tests 300 "$(nproc)"
+    for name in $parts; do part "$name" 120 "$python" "$here/gpu.py" --parts "$name" --rounds "${ROUNDS:-5}" --json "$out/$name.json"; done
+    tests 300 "$(nproc)"
 fi
 {
     cat "$out/facts.log"

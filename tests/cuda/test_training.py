@@ -190,10 +190,15 @@ def test_cuda_is_what_cudo_meant(use: Callable[..., Any], monkeypatch: pytest.Mo
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", MORE)
 def test_cuda_device_has_numpy_s_numbers(case: str, dtype: str) -> None:
-    """Ten steps from one start: sums of some hundred terms in another order, so far from half the digits of the largest entry."""
+    """Ten steps from one start: sums of some hundred terms in another order, so far from half the digits of the largest entry.
+
+    Where the terms cancel, float32 has fewer: then it is as near to float64 as numpy's, but for a factor of ten.
+    """
     here, there = trained(case, steps=10, dtype=dtype), trained(case, steps=10, dtype=dtype, **BACKEND)
+    exact = trained(case, steps=10).final if dtype == "float32" else here.final
     for name, value in here.final.items():
-        np.testing.assert_allclose(there.final[name], value, rtol=0, atol=HALF[dtype] * np.abs(value).max(), err_msg=name)
+        near = max(HALF[dtype] * np.abs(value).max(), 10 * np.abs(value - exact[name]).max())
+        np.testing.assert_allclose(there.final[name], exact[name], rtol=0, atol=near, err_msg=name)
 
 
 @pytest.mark.gpu

@@ -55,9 +55,11 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     cupy.argsort = on_device(lambda a: np.argsort(a, kind="stable"))
     cupy.searchsorted = on_device(np.searchsorted)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    device._module.cache_clear()
+    for known in (device._module, device._kernel):
+        known.cache_clear()
     yield cupy
-    device._module.cache_clear()
+    for known in (device._module, device._kernel):
+        known.cache_clear()
 
 
 def there(cupy: Any, named: dict[str, Array]) -> dict[str, Any]:

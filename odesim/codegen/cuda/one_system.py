@@ -63,7 +63,8 @@ def wide_text(
     places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
-        TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(), *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
+        TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(),
+        *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
     return ModuleText(source, tuple(slots), numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 

@@ -219,7 +219,8 @@ class Phases(FunctionText):
     def _blocked(self, body: list[Any]) -> list[str]:
         """The loops over the elements of a block as one loop, and the sums of the block.
 
-        for k: a[k] = f(k); for k: b[k] = g(a[k]); part_[0] = block_sum(b)  ->  for k: a_ = f(k), b_ = g(a_), sum += b_; a[k] = a_; b[k] = b_
+        for k: a[k] = f(k); for k: b[k] = g(a[k]); part_[0] = block_sum(b)
+        ->  for k: a_ = f(k); b_ = g(a_); sum += b_; a[k] = a_; b[k] = b_
 
         Each loop reads of what another has stored the element of its own index alone: other elements may be another warp's.
         """
@@ -396,7 +397,7 @@ class Phases(FunctionText):
         return super()._statement(node)
 
     def _summand(self, key: str, value: str) -> str:
-        """Code that adds a summand to a lane's sum, and keeps those of the first 64 elements, which count in sequence if there are no more."""
+        """Code that adds a summand to a lane's sum, and keeps those of the first 64 elements: without more they count in sequence."""
         added = f"odesim_larger(acc{key}_, {value})" if key in self.maxima else f"acc{key}_ + {value}"
         return f"if (j_ < 32) u{key}_ = {value}; else if (j_ < 64) w{key}_ = {value};  acc{key}_ = {added};"
 

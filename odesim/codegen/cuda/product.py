@@ -1,9 +1,9 @@
 """Matrix products on a GPU, which a kernel that leads itself must do itself: cuBLAS is called from the host.
 
-In strict mode and in float32 each sum is added in order, and has the bits of odesim.codegen.runtime.products.product. Otherwise float64 goes
-to the matrix units (m16n8k8, from sm_80 on): tiles of two sizes, copied to shared memory two steps ahead. Where the numbers of a
+In strict mode and in float32 each sum is added in order, and has the bits of odesim.codegen.runtime.products.product. Otherwise float64
+goes to the matrix units (m16n8k8, from sm_80 on): tiles of two sizes, copied to shared memory two steps ahead. Where the numbers of a
 fragment lie is NVIDIA's (PTX ISA, matrix fragments for mma with .f64). A row of a tile is 4 numbers longer than the tile, so that the 16
-numbers that half a warp reads at once lie in 16 banks.
+numbers that half a warp reads at once lie in 16 banks. A thread has 128 registers, of which the sums of a large tile take half.
 """
 
 TENSOR = "#define ODESIM_TENSOR"
@@ -15,7 +15,7 @@ PRODUCT = r"""
 #endif
 
 #if defined(ODESIM_TENSOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define ODESIM_STAGE 1088  // numbers of both tiles for 8 steps of a sum: 2 * 8 (64 + 4)
+#define ODESIM_STAGE 1600  // numbers of both tiles for 8 steps of a sum: 8 (128 + 4 + 64 + 4)
 
 // c (16, 8) += a (16, 8) b (8, 8), by a warp: lane 4 g + q has a[g, q], a[g + 8, q], a[g, q + 4], a[g + 8, q + 4], b[q, g], b[q + 4, g] and
 // c[g, 2 q], c[g, 2 q + 1], c[g + 8, 2 q], c[g + 8, 2 q + 1]
@@ -30,79 +30,104 @@ __device__ __forceinline__ void odesim_multiply(double (&c)[4], const double (&a
                          : "+d"(c[2 * r]), "+d"(c[2 * r + 1]) : "d"(a[2 * k + r]), "d"(b[k]));
 #endif
 }
-// a number to shared memory, 0 where there is none; it is there after the wait for its group
-__device__ __forceinline__ void odesim_fetch(double* to, const double* from, bool there) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 8 : 0) : "memory");
-}
-// 8 steps of n rows of a matrix, element (i, k) at a[i * down + k * along], from row top and step done on: neighbours in memory to neighbours
-template <int N> __device__ __forceinline__ void odesim_fetch_tile(double* to, const double* a, long long down, long long along,
-                                                                   long long top, long long rows, long long done, long long depth) {
-    _Pragma("unroll") for (int p = 0; p < N / 32; ++p) {
-        const int e = threadIdx.x + 256 * p, k = along == 1 ? (e & 3) + e / (4 * N) * 4 : e / N, i = along == 1 ? (e >> 2) % N : e % N;
-        const bool there = top + i < rows && done + k < depth;
-        odesim_fetch(to + k * (N + 4) + i, there ? a + (top + i) * down + (done + k) * along : a, there);
+// What a thread copies of N rows of a matrix to shared memory, 8 steps at a time: element (i, k) at a[i * down + k * along], from row top
+// on. Neighbours in memory go to neighbouring threads. Copy p is hop (p & 1) + 4 steps (p / 2) from the first; one that is not there is 0
+template <int N> struct odesim_source {
+    static constexpr int copies = N / 32;
+    const double* from;
+    int hop, next;  // in a
+    int to, over, left;  // in shared memory; steps that are left for the first copies
+    bool first, second;
+    __device__ __forceinline__ odesim_source(const double* a, long long down, long long along, long long top, long long rows,
+                                             long long depth) {
+        const bool whole = along == 1;
+        const int thread = threadIdx.x, i = whole ? (thread >> 2) % N : thread % N;
+        const int k = whole ? (thread & 3) + thread / (4 * N) * 4 : thread / N;
+        const int beside = N == 128 && whole ? 64 : 0;
+        const int ahead = beside ? 0 : N == 128 ? 2 : 4;  // steps of a hop
+        from = a + (top + i) * down + k * along;
+        hop = (int)(beside * down + ahead * along);
+        next = (int)(4 * along);
+        to = k * (N + 4) + i;
+        over = beside + ahead * (N + 4);
+        left = (int)depth - k;
+        first = top + i < rows;
+        second = top + i + beside < rows;
     }
-}
+    __device__ __forceinline__ void fetch(double* stage) {
+        _Pragma("unroll") for (int p = 0; p < copies; ++p) {
+            const bool there = (p & 1 ? second : first) && (p & 1 ? over / (N + 4) : 0) + p / 2 * 4 < left;
+            const unsigned target = (unsigned)__cvta_generic_to_shared(stage + to + (p & 1) * over + p / 2 * 4 * (N + 4));
+            const double* source = there ? from + (p & 1) * hop + p / 2 * next : from;
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(target), "l"(source), "r"(there ? 8 : 0)
+                         : "memory");
+        }
+        from += 2 * next;
+        left -= 8;
+    }
+};
 // tiles of 16 M U rows and 8 N V columns: U x V warps, each with M x N products of fragments
 template <int M, int N, int U, int V>
 __device__ __noinline__ void odesim_tensor(odesim_team& team, double* buffer, double* out, const double* a, const double* b, long long over,
                                            long long next, long long down, long long along, long long below, long long beside,
                                            long long rows, long long depth, long long columns, long long add) {
     constexpr int high = 16 * M * U, wide = 8 * N * V;
-    const int lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3, row = threadIdx.x / 32 / V * 16 * M, column = threadIdx.x / 32 % V * 8 * N;
-    const long long across = (columns + wide - 1) / wide, tiles = (rows + high - 1) / high * across, steps = (depth + 7) / 8;
-    for (long long place = team.block; place < tiles; place += team.blocks) {
-        const long long top = place / across * high, first = place % across * wide;
+    const int lane = threadIdx.x & 31, g = lane >> 2, q = lane & 3;
+    const int row = threadIdx.x / 32 / V * 16 * M, column = threadIdx.x / 32 % V * 8 * N;
+    const int across = (int)((columns + wide - 1) / wide), tiles = (int)((rows + high - 1) / high) * across, steps = (int)((depth + 7) / 8);
+    for (int place = (int)team.block; place < tiles; place += (int)team.blocks) {
+        const long long top = (long long)(place / across) * high, first = (long long)(place % across) * wide;
         double c[M][N][4] = {};
-        auto element = [&](int m, int n, int e, long long& at) {
-            const long long i = top + row + 16 * m + g + 8 * (e / 2), j = first + column + 8 * n + 2 * q + e % 2;
-            at = i * over + j * next;
-            return i < rows && j < columns;
-        };
-        auto fetch = [&](long long step) {
-            double* left = buffer + step % 3 * ODESIM_STAGE;
-            odesim_fetch_tile<high>(left, a, down, along, top, rows, 8 * step, step < steps ? depth : 0);
-            odesim_fetch_tile<wide>(left + 8 * (high + 4), b, beside, below, first, columns, 8 * step, step < steps ? depth : 0);
-            asm volatile("cp.async.commit_group;" ::: "memory");
-        };
-        long long at;
+        const long long i = top + row + g, j = first + column + 2 * q;
+        double* target = out + i * over + j * next;
         if (add)
             _Pragma("unroll") for (int m = 0; m < M; ++m)
                 _Pragma("unroll") for (int n = 0; n < N; ++n)
-                    _Pragma("unroll") for (int e = 0; e < 4; ++e) if (element(m, n, e, at)) c[m][n][e] = out[at];
-        _Pragma("unroll 1") for (long long step = -2; step < steps; ++step) {
+                    _Pragma("unroll") for (int e = 0; e < 4; ++e)
+                        if (i + 16 * m + e / 2 * 8 < rows && j + 8 * n + e % 2 < columns)
+                            c[m][n][e] = target[(16 * m + e / 2 * 8) * over + (8 * n + e % 2) * next];
+        odesim_source<high> left(a, down, along, top, rows, depth);
+        odesim_source<wide> right(b, beside, below, first, columns, depth);
+        int stage = 0, ahead = 0;  // of three: what is read, and what is written two steps ahead
+        _Pragma("unroll 1") for (int step = -2; step < steps; ++step) {
             if (step >= 0) {
                 asm volatile("cp.async.wait_group 1;" ::: "memory");
                 __syncthreads();  // this step's numbers are there for all, and those of the step before are used
             }
-            fetch(step + 2);
+            left.fetch(buffer + ahead * ODESIM_STAGE);
+            right.fetch(buffer + ahead * ODESIM_STAGE + 8 * (high + 4));
+            asm volatile("cp.async.commit_group;" ::: "memory");
+            ahead = ahead == 2 ? 0 : ahead + 1;
             if (step < 0) continue;
-            const double *left = buffer + step % 3 * ODESIM_STAGE + q * (high + 4) + row + g;
-            const double *right = buffer + step % 3 * ODESIM_STAGE + 8 * (high + 4) + q * (wide + 4) + column + g;
-            double u[M][4], v[N][2];
+            const double *p = buffer + stage * ODESIM_STAGE + q * (high + 4) + row + g;
+            const double *r = buffer + stage * ODESIM_STAGE + 8 * (high + 4) + q * (wide + 4) + column + g;
+            stage = stage == 2 ? 0 : stage + 1;
+            double u[M][4];
             _Pragma("unroll") for (int m = 0; m < M; ++m)
-                _Pragma("unroll") for (int e = 0; e < 4; ++e) u[m][e] = left[e / 2 * 4 * (high + 4) + 16 * m + 8 * (e % 2)];
-            _Pragma("unroll") for (int n = 0; n < N; ++n)
-                _Pragma("unroll") for (int e = 0; e < 2; ++e) v[n][e] = right[e * 4 * (wide + 4) + 8 * n];
-            _Pragma("unroll") for (int m = 0; m < M; ++m)
-                _Pragma("unroll") for (int n = 0; n < N; ++n) odesim_multiply(c[m][n], u[m], v[n]);
+                _Pragma("unroll") for (int e = 0; e < 4; ++e) u[m][e] = p[e / 2 * 4 * (high + 4) + 16 * m + 8 * (e % 2)];
+            _Pragma("unroll") for (int n = 0; n < N; ++n) {
+                const double v[2] = {r[8 * n], r[4 * (wide + 4) + 8 * n]};
+                _Pragma("unroll") for (int m = 0; m < M; ++m) odesim_multiply(c[m][n], u[m], v);
+            }
         }
         asm volatile("cp.async.wait_all;" ::: "memory");
         __syncthreads();
         _Pragma("unroll") for (int m = 0; m < M; ++m)
             _Pragma("unroll") for (int n = 0; n < N; ++n)
-                _Pragma("unroll") for (int e = 0; e < 4; ++e) if (element(m, n, e, at)) out[at] = c[m][n][e];
+                _Pragma("unroll") for (int e = 0; e < 4; ++e)
+                    if (i + 16 * m + e / 2 * 8 < rows && j + 8 * n + e % 2 < columns)
+                        target[(16 * m + e / 2 * 8) * over + (8 * n + e % 2) * next] = c[m][n][e];
     }
 }
-// whether the matrix units did it: a tile for each block of threads where that is possible
-__device__ __noinline__ bool odesim_by_tensor(odesim_team& team, double* out, const double* a, const double* b, long long over, long long next,
-                                              long long down, long long along, long long below, long long beside, long long rows,
-                                              long long depth, long long columns, long long add) {
+// whether the matrix units did it: large tiles where nearly every multiprocessor has one, else small ones
+__device__ __noinline__ bool odesim_by_tensor(odesim_team& team, double* out, const double* a, const double* b, long long over,
+                                              long long next, long long down, long long along, long long below, long long beside,
+                                              long long rows, long long depth, long long columns, long long add) {
     ODESIM_SHARED(double, buffer, 3 * ODESIM_STAGE);
-    if (blockDim.x != 256 || rows < 16 || columns < 8 || depth < 8) return false;
-    const long long tiles = ((rows + 63) / 64) * ((columns + 63) / 64);
-    if (2 * tiles >= team.blocks)
-        odesim_tensor<1, 4, 4, 2>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
+    const long long farthest = 64 * (down > along ? down : along) | 64 * (below > beside ? below : beside) | rows | columns | depth;
+    if (blockDim.x != 256 || rows < 16 || columns < 8 || depth < 8 || farthest >> 31) return false;
+    if (((rows + 127) / 128) * ((columns + 63) / 64) * 5 >= team.blocks * 2)
+        odesim_tensor<2, 4, 4, 2>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
     else
         odesim_tensor<1, 1, 2, 4>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
     return true;

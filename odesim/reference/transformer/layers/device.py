@@ -181,9 +181,14 @@ def _module(dtype: str) -> Any:
     return cupy_here().RawModule(code=HEADS[dtype] + TEXT, options=("--std=c++17",))
 
 
+@cache
+def _kernel(name: str, dtype: str) -> Any:
+    return _module(dtype).get_function(name)
+
+
 def _run(name: str, like: Array, blocks: tuple[int, ...], threads: int, *given: Any) -> None:
     if all(blocks):
-        _module(like.dtype.name).get_function(name)(blocks, (threads,), given)
+        _kernel(name, like.dtype.name)(blocks, (threads,), given)
 
 
 def _rows(name: str, like: Array, rows: int, *given: Any) -> None:
