@@ -275,6 +275,15 @@ def ensemble_rows(part: str, options: Any, report: Report) -> list[dict[str, Any
     return rows
 
 
+def shown(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, each printed when it is there: a part that is stopped leaves these in its log."""
+    found = []
+    for row in rows:
+        print(row, flush=True)
+        found.append(row)
+    return found
+
+
 def main() -> None:
     """Measures part by part, prints, and writes JSON, where asked, after each."""
     more = {"parts": "strict,W2,W1,W3,W4j,products,transformer,peers", "members": 100 * MEMBERS, "cpu": 20_000, "largest": 1e8}
@@ -283,15 +292,15 @@ def main() -> None:
     print(*(f"{k}: {v}" for k, v in about.items()), sep="\n", flush=True)
     for part in options.parts.split(","):
         table: dict[str, Callable[[], tuple[str, Any, Any]]] = {
-            "strict": lambda: ("Strict mode: bits of the GPU beside the processor's", SAME, list(strict_rows(options.members))),
+            "strict": lambda: ("Strict mode: bits of the GPU beside the processor's", SAME, shown(strict_rows(options.members))),
             "W3": lambda: ("One large system, tsit5, 1e-6", WIDE, wide_rows(int(options.largest), options.rounds, report)),
-            "products": lambda: ("Products of matrices, Y' = A Y - Y", COLUMNS, list(product_rows(options.members, options.rounds))),
+            "products": lambda: ("Products of matrices, Y' = A Y - Y", COLUMNS, shown(product_rows(options.members, options.rounds))),
             "transformer": lambda: (
                 "Loss and gradients of a transformer",
                 STEP_COLUMNS,
-                list(transformer_rows(options.members < MEMBERS, options.rounds)),
+                shown(transformer_rows(options.members < MEMBERS, options.rounds)),
             ),
-            "peers": lambda: ("Other libraries on the same GPU", AGAINST, list(peer_rows(options.members, options.rounds))),
+            "peers": lambda: ("Other libraries on the same GPU", AGAINST, shown(peer_rows(options.members, options.rounds))),
         }
         begun = time.perf_counter()
         title, columns, rows = table[part]() if part in table else (part, ENSEMBLE, ensemble_rows(part, options, report))

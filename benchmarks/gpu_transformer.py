@@ -58,7 +58,6 @@ def transformer_rows(few: bool, rounds: int) -> Iterator[dict[str, Any]]:
                     raise SystemExit(f"different results: losses {float(loss[0])} and {loss_peer}, gradients {row['apart']:.1e} apart")
                 row["torch"] = 1e3 * wall_seconds(peer, rounds) / CALLS
                 row["ratio"] = row["odesim"] / row["torch"]
-            print(row, flush=True)  # a part that is stopped leaves these in its log
             yield row
             free_all()
 
