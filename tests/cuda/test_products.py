@@ -48,10 +48,10 @@ def compare(sizes: tuple[int, ...], dtype: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    "sizes", [(16, 8, 8, 1), (31, 66, 130, 1), (65, 64, 9, 1), (300, 200, 70, 1), (1310, 790, 61, 1), (1030, 1024, 7, 1)]
+    "sizes", [(16, 8, 8, 1), (31, 66, 130, 1), (65, 64, 9, 1), (300, 200, 70, 1), (2600, 790, 61, 1), (1030, 1024, 7, 1)]
 )
 def test_products_by_matrix_units(sizes: tuple[int, ...], on_device: Shim) -> None:
-    """Outside strict mode: one fragment, parts of tiles, tiles of both sizes, too short a sum: numba's numbers to rounding."""
+    """Outside strict mode: one fragment, parts of tiles, tiles of all sizes, too short a sum: numba's numbers to rounding."""
     on_device(False)
     options: dict[str, Any] = {"sizes": dict(zip("NMKQ", sizes, strict=True)), "params": {"B": "normal(0,0.1)"}, "span": (0.0, 0.1)}
     options |= {"method": "rk4", "step": 0.02, "seed": 3}

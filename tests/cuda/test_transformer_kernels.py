@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, on_host
 from odesim.reference.transformer.layers import device
 from tests.support.cuda_host import build
 from tests.support.cupy_arrays import OnDevice, make_arrays, on_device
@@ -76,10 +76,10 @@ def test_kernels_have_numpy_s_numbers(case: str, extras: str, dtype: str, fused:
     loss, gradients = model.loss_and_gradients(params, batch)
     loss_there, gradients_there = model.loss_and_gradients(there(fused, params), batch)
     near = 1e-12 if dtype == "float64" else 2e-5
-    np.testing.assert_allclose(loss_there.get(), loss, rtol=near)
+    np.testing.assert_allclose(on_host(loss_there), loss, rtol=near)
     largest = max(float(np.abs(g).max()) for g in gradients.values())
     for name, g in gradients.items():
-        np.testing.assert_allclose(gradients_there[name].get(), g, rtol=0, atol=near * largest, err_msg=name)
+        np.testing.assert_allclose(on_host(gradients_there[name]), g, rtol=0, atol=near * largest, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -90,27 +90,27 @@ def test_kernels_sum_long_rows(dtype: str, fused: Any) -> None:
     x, dy = (rng.normal(size=(2, 301, 70)).astype(dtype) for _ in range(2))
     a, b = fused.asarray(x), fused.asarray(dy)
     for made, right in zip(device.sum_rows(a, b), (x.sum(axis=1), (x * dy).sum(axis=1)), strict=True):
-        np.testing.assert_allclose(made.get(), right, rtol=0, atol=near * 301)
+        np.testing.assert_allclose(on_host(made), right, rtol=0, atol=near * 301)
     z, target = rng.normal(size=(3, 1000)).astype(dtype) * 5, np.array([999, 0, 31])
     share, logits = np.full(3, 0.5, dtype), fused.asarray(z)
     loss = device.cross_entropy(logits, fused.asarray(target), fused.asarray(share))
     chance = np.exp(z - np.log(np.exp(z).sum(axis=1))[:, None])
-    np.testing.assert_allclose(loss.get(), -np.log(chance[range(3), target]), rtol=near)
+    np.testing.assert_allclose(on_host(loss), -np.log(chance[range(3), target]), rtol=near)
     chance[range(3), target] -= 1
-    np.testing.assert_allclose(logits.get(), chance / 2, atol=near)
+    np.testing.assert_allclose(on_host(logits), chance / 2, atol=near)
     rows = rng.integers(0, 4, 500) * 2
     table = np.zeros((9, 70), dtype)
     np.add.at(table, rows, x.reshape(-1, 70)[:500])
     np.testing.assert_allclose(
-        device.embed_back(fused.asarray(x.reshape(-1, 70)[:500]), fused.asarray(rows), 9).get(), table, atol=near * 100
+        on_host(device.embed_back(fused.asarray(x.reshape(-1, 70)[:500]), fused.asarray(rows), 9)), table, atol=near * 100
     )
 
 
 def test_kernels_take_what_is_not_finite(fused: Any) -> None:
     """NaN stays NaN; at infinity GELU is x or 0, and its slope 1 or 0."""
     y, slope = device.gelu(fused.asarray(np.array([np.inf, -np.inf, np.nan, -40.0])))
-    np.testing.assert_array_equal(slope.get(), [1, 0, np.nan, 0])
-    assert y.get()[0] == np.inf and np.isnan(y.get()[2])
+    np.testing.assert_array_equal(on_host(slope), [1, 0, np.nan, 0])
+    assert on_host(y)[0] == np.inf and np.isnan(on_host(y)[2])
     a = fused.asarray(np.array([[0.0, np.nan], [-np.inf, -np.inf], [0.0, 0.0]]).reshape(1, 1, 1, 3, 2))
     device.softmax(a, None, 1.0)
-    np.testing.assert_array_equal(a.get().reshape(3, 2), [[np.nan, np.nan], [0, 0], [0.5, 0.5]])
+    np.testing.assert_array_equal(on_host(a).reshape(3, 2), [[np.nan, np.nan], [0, 0], [0.5, 0.5]])

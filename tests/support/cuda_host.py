@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import re
 import subprocess
 import threading
@@ -38,7 +39,7 @@ def build(text: str, strict: bool) -> ctypes.CDLL:
     if not library.exists():
         place = folder / f"kernel_{key}.cu"
         place.write_text(source)
-        unfinished = library.with_suffix(".tmp")
+        unfinished = library.with_suffix(f".{os.getpid()}.tmp")  # another process may build the same
         subprocess.run(["g++", "-x", "c++", *options, "-I", str(HEADER.parent), "-o", str(unfinished), str(place)], check=True)
         unfinished.rename(library)
     return ctypes.CDLL(str(library))

@@ -248,9 +248,9 @@ class Phases(FunctionText):
             lines += [f"for (; i_ + {32 * (AT_ONCE - 1)} < hi_ - lo_; i_ += {32 * AT_ONCE}) {{"]
             lines += [*(f"    {line}" for line in self._element(loops, folds, key, AT_ONCE)), "}"]
         lines += ["for (; i_ < hi_ - lo_; i_ += 32) {", *(f"    {line}" for line in one), "}"]
-        for place, op, _ in folds:
-            fold = f"odesim_fold_{FOLDS[op]}(acc{key[place]}_, u{key[place]}_, w{key[place]}_, hi_ - lo_)"
-            lines.append(f"odesim_keep(team, part_ + ({place} * height_ + row_) * width_ + b_, {fold});")
+        for slot, op, _ in folds:
+            fold = f"odesim_fold_{FOLDS[op]}(acc{key[slot]}_, u{key[slot]}_, w{key[slot]}_, hi_ - lo_)"
+            lines.append(f"odesim_keep(team, part_ + ({slot} * height_ + row_) * width_ + b_, {fold});")
         return lines
 
     def _element(self, loops: list[Any], folds: list[Any], key: dict[str, str], count: int) -> list[str]:
@@ -283,10 +283,10 @@ class Phases(FunctionText):
                             case ast.Expr(value=ast.Call(func=ast.Name(id="store"), args=[_, _, ast.Name(id=array), _, value])):
                                 found = self._value(value)
                                 if array in self.scratch:
-                                    k = f"s{self.scratch[array]}"
-                                    first.append(f"double f{k}_[{count}];")
-                                    compute.append(f"f{k}_[u_] = {found.text};")
-                                    store.append(self._summand(k, f"f{k}_[u_]"))
+                                    key_of = f"s{self.scratch[array]}"
+                                    first.append(f"double f{key_of}_[{count}];")
+                                    compute.append(f"f{key_of}_[u_] = {found.text};")
+                                    store.append(self._summand(key_of, f"f{key_of}_[u_]"))
                                 else:
                                     name = keep(self._base(named(array)), self.arrays[array].entry)
                                     compute.append(f"{name}[u_] = {found.text};")
@@ -298,13 +298,13 @@ class Phases(FunctionText):
                                 compute += self._statement(inner)
                     self.element = ""
         for place, op, args in folds:
-            k = key[place]
             if _is_work(args[0]):
                 continue
+            key_of = key[place]
             parts = [self._read(self._value(a)) for a in (args[:2] if op == "block_dot" else args[:1])]
-            first.append(f"double f{k}_[{count}];")
-            compute.append(f"f{k}_[u_] = {' * '.join(p.text for p in parts)};")
-            store.append(self._summand(k, f"f{k}_[u_]"))
+            first.append(f"double f{key_of}_[{count}];")
+            compute.append(f"f{key_of}_[u_] = {' * '.join(p.text for p in parts)};")
+            store.append(self._summand(key_of, f"f{key_of}_[u_]"))
         roots = {self._root(base) for base, _ in self.stored}
         if any(self._root(word) in roots for line in compute for word in re.findall(r"[A-Za-z_]\w*", line)):
             raise CodegenError(f"no C++ form of a block that reads other elements of what it stores: {ast.unparse(loops[-1])[:60]}")
@@ -422,16 +422,14 @@ class Phases(FunctionText):
                 for part, n in zip(parts[1:], held.shape[1:], strict=False):
                     place = f"({place}) * ({n}) + {self._value(part).text}"
                 rest = held.shape[len(parts) :]
-                if self.element and place == self.element and not rest:
+                if place == self.element and not rest:
                     return self._read(Typed(held, named(name)))
                 if rest:  # a row
                     return Typed(ArrayType(held.entry, rest), f"({named(name)} + {' * '.join(f'({n})' for n in (place, *rest))})")
                 return Typed(held.entry, f"{named(name)}[{place}]")
             case ast.Call(func=ast.Name(id=("load" | "reload")), args=[*_, array, i]):
-                found, index = self._value(array), self._value(i).text
-                if self.element and index == self.element:
-                    return self._read(found)
-                return Typed(found.type.entry, f"{found.text}[{index}]")
+                found, at = self._value(array), self._value(i).text
+                return self._read(found) if at == self.element else Typed(found.type.entry, f"{found.text}[{at}]")
             case ast.Call(func=ast.Name(id=("block" | "row_block" | "part_of") as what), args=args):
                 return self._view(what, args)
         return super()._value(node)

@@ -1,7 +1,7 @@
 """Matrix products on a GPU, which a kernel that leads itself must do itself: cuBLAS is called from the host.
 
 In strict mode and in float32 each sum is added in order, and has the bits of odesim.codegen.runtime.products.product. Otherwise float64
-goes to the matrix units (m16n8k8, from sm_80 on): tiles of two sizes, copied to shared memory two steps ahead. Where the numbers of a
+goes to the matrix units (m16n8k8, from sm_80 on): tiles of three sizes, copied to shared memory two steps ahead. Where the numbers of a
 fragment lie is NVIDIA's (PTX ISA, matrix fragments for mma with .f64). A row of a tile is 4 numbers longer than the tile, so that the 16
 numbers that half a warp reads at once lie in 16 banks. A thread has 128 registers, of which the sums of a large tile take half.
 """
@@ -119,15 +119,19 @@ __device__ __noinline__ void odesim_tensor(odesim_team& team, double* buffer, do
                         target[(16 * m + e / 2 * 8) * over + (8 * n + e % 2) * next] = c[m][n][e];
     }
 }
-// whether the matrix units did it: large tiles where nearly every multiprocessor has one, else small ones
+// whether the matrix units did it: large tiles where each block of threads has one, else smaller ones (n = 1024 on an H200: .15 ms by tiles
+// of 64 x 64, .23 by 128 tiles of 128 x 64; n = 2048: .91 and .84)
 __device__ __noinline__ bool odesim_by_tensor(odesim_team& team, double* out, const double* a, const double* b, long long over,
                                               long long next, long long down, long long along, long long below, long long beside,
                                               long long rows, long long depth, long long columns, long long add) {
     ODESIM_SHARED(double, buffer, 3 * ODESIM_STAGE);
     const long long farthest = 64 * (down > along ? down : along) | 64 * (below > beside ? below : beside) | rows | columns | depth;
     if (blockDim.x != 256 || rows < 16 || columns < 8 || depth < 8 || farthest >> 31) return false;
-    if (((rows + 127) / 128) * ((columns + 63) / 64) * 5 >= team.blocks * 2)
+    const long long high = (rows + 63) / 64, wide = (columns + 63) / 64;
+    if ((rows + 127) / 128 * wide >= team.blocks)
         odesim_tensor<2, 4, 4, 2>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
+    else if (2 * high * wide >= team.blocks)
+        odesim_tensor<1, 4, 4, 2>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
     else
         odesim_tensor<1, 1, 2, 4>(team, buffer, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
     return true;
