@@ -34,7 +34,7 @@ BLOCK, ENTRIES = 512, 1 << 18
 _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> Formula:
     """An expression as a function of whole arrays."""
     extents = dict(axes)
@@ -45,7 +45,7 @@ def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, A
 def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
     """The values of expr for N members with their own rows {name: (N, ...)}: (N, *shape), or (1, *shape) if it reads nothing of them."""
     f = formula(expr, tuple(axes), tuple(axes.items()))
-    mine = {name: own[name] for name in own_names_read(f, frozenset(own))}
+    mine = {name: own[name] for name in own_names_read(f, frozenset(own))} if own else {}
     with np.errstate(all="ignore"):
         return member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
 

@@ -1,7 +1,12 @@
-"""Events that a run stops at: which happen at a time, what they set, and what that sets off."""
+"""Events that a run stops at: which happen at a time, what they set, and what that sets off.
 
-import math
-from collections import deque
+The side of a function is its sign, and 0 where it is 0 but for rounding, also of the time: the resets act on the state a moment later too,
+and tell by how much that changes a function. At one time the events whose functions have come to 0 are
+collected first. Then each acts, and once more for each time that a reset of another event takes its function from one side to the other,
+or to 0. At last a function that is 0 gets the side to which the run takes it. It is held there for a moment.
+"""
+
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,19 +14,23 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
-from odesim.engines.saltation import StateSetter
+from odesim.engines.saltation import ROUNDINGS, StateSetter
 from odesim.engines.switching import Switching
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
-from odesim.solve.switched import MOMENT, TOGETHER
-from odesim.symbolic.expr import time
+from odesim.solve.switched import MOMENT, moment
+from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.guards import Guard
+from odesim.symbolic.program import names_read
 
 FEW = 4
-"""So many times of one event pile up, if they lie within a MOMENT or its function left 0 in between by rounding only."""
+"""So many times of one event pile up, if each is no more than a MOMENT after the one before, or its function has only moved by rounding."""
+FAR = 16
+"""So many times less than its rounding may be a function moves by rounding at least."""
 REPEATS = 100
 """So many times one event may happen at one time, set off by resets of others."""
-ROUNDINGS = 4
+AHEAD = 1e-9
+"""Part of the span after which a function that rests at 0 is looked at again."""
 NEVER, TINY = -1e38, 1e-30
 """A time before every run, and what stands for 0 with a sign."""
 
@@ -33,50 +42,116 @@ class Resetting:
         self._switching, self._conditions = switching, switching.conditions
         self._events = StateSetter(switching)
         self._watched = self._events.watched
-        self.begin()
+        self._on_states = [e for e, w in enumerate(self._watched) if w.times is None]
+        reads = {e: names_read(self._watched[e].event.expr) for e in self._on_states}
+        sets = [{base_name(key) for key in w.event.resets} for w in self._watched]
+        self._moves = [[e for e in self._on_states if reads[e] & names] for names in sets]
+        c = self._conditions
+        edges = np.concatenate([[c.t0], switching.stops, [c.t1]])
+        beyond = 0.5 * edges[-1] + 0.5 * min(edges[-1] + (c.t1 - c.t0) * NEXT, switching.next_time)
+        self._middles = np.append(0.5 * edges[:-1] + 0.5 * edges[1:], beyond)  # an event at the end of the span happens, none after it
+        self._forget()
 
-    def begin(self) -> None:
+    def _forget(self) -> None:
         """Forgets an earlier run."""
-        self._last: dict[Which, float] = {}
-        self._past: dict[Which, deque[float]] = {}
-        self._still: dict[Which, int] = {}
+        self._last: dict[Which, tuple[float, int]] = {}
         self._ahead: dict[int, tuple[int, Array]] = {}
+        self._rates = {e: np.zeros(1) for e in self._on_states}
+        self._zeros = {e: np.zeros(1) for e in self._on_states}  # what a function was when it was last taken for 0
+        self._sides: dict[int, Array] = {}
         self._acts: list[Which] = []
-        edges = np.concatenate([[self._conditions.t0], self._switching.stops, [self._conditions.t1]])
-        after = min(edges[-1] + (self._conditions.t1 - self._conditions.t0) * NEXT, self._switching.next_time)
-        beyond = 0.5 * edges[-1] + 0.5 * after  # an event at the end of the span happens, none after it
-        self._middles = np.append(0.5 * edges[:-1] + 0.5 * edges[1:], beyond)
+        self._times: Counter[Which] = Counter()
         for w in self._watched:
             if w.side:
                 self._switching.modes[w.side][...] = 1.0
                 self._switching.modes[w.until][...] = NEVER
 
-    def act(self, t: float, y: Array, found: Sequence[Which], part: int, end: float) -> Acted | None:
+    def begin(self, t: float, y: Array, end: float) -> Acted | None:
+        """Begins a run: see odesim.solve.resets.Resets."""
+        self._forget()
+        self._since = t
+        roots, rates = [], self._events.rates(t, y)
+        self._late = t, y
+        for e in self._on_states:
+            self._rates[e] = self._rate(e, t, y, rates)
+        for e, w in enumerate(self._watched):
+            if w.event.at_start:
+                g, off = self._function(e, t, y)
+                near, way = np.abs(g) <= off, w.event.direction
+                there = np.where(near, self._heading(e, t, y, self._events.rate(e, t, y, rates)), g) * way > 0 if way else near
+                roots += [(e, i) for i in np.flatnonzero(there).tolist()]
+        acted = self.act(roots, t, y, end)
+        return acted if roots else None
+
+    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> list[Which]:
+        """The events that happen at t: see odesim.solve.resets.Resets."""
+        roots = {*filter(self._stops, found), *self._timed(part)}
+        self._late = t + self._moment(t), y + (self._moment(t) * self._switching.slope(t, y)).astype(y.dtype)
+        rates = self._events.rates(t, y)
+        for e in self._on_states:
+            w = self._watched[e]
+            if not w.side:
+                continue
+            g, off = self._function(e, t, y)
+            rate = self._rates[e] = self._rate(e, t, y, rates)
+            side, until = (self._switching.modes[name].ravel() for name in w.parameters)
+            near = (np.abs(g) <= off + self._moment(t) * np.abs(rate)) & (np.abs(rate) * (t - self._since) > off)
+            there = near & (rate * w.event.direction >= 0) & ~((until >= t) & (side * rate > 0))
+            roots |= {(e, i) for i in np.flatnonzero(there).tolist()}
+        if not any(map(self._stops, roots)):
+            return []
+        self._sides = {}
+        for e, i in roots:
+            if e in self._rates and self._watched[e].side:
+                self._side(e, t, y)[i] = 0.0  # however far from 0 the search has found it
+        return sorted(roots)
+
+    def _stops(self, which: Which) -> bool:
+        """Whether an event ends a segment."""
+        return self._watched[which[0]].stops or self.ends(which)
+
+    def _moment(self, t: float) -> float:
+        return moment(t, self._conditions.t0, self._conditions.t1)
+
+    def _function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
+        """An event's function, and how far rounding may move it."""
+        g, off = self._events.function(e, t, y)
+        return g, off + self._zeros[e] if e in self._zeros else off
+
+    def _rate(self, e: int, t: float, y: Array, rates: Mapping[str, Array]) -> Array:
+        """d/dt of an event's function, (components,); 0 for the end of a set."""
+        return self._events.rate(e, t, y, rates) if self._watched[e].side else np.zeros(1)
+
+    def _heading(self, e: int, t: float, y: Array, rate: Array) -> Array:
+        """The sign with which a function leaves 0, (components,): that of its rate, or of its rate a little later where that is 0."""
+        if rate.all():
+            return np.sign(rate)
+        ahead = AHEAD * (self._conditions.t1 - self._conditions.t0)
+        then = t + ahead, (y + ahead * self._switching.slope(t, y)).astype(y.dtype)
+        return np.sign(np.where(rate == 0, self._events.rate(e, *then, self._events.rates(*then)), rate))
+
+    def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
         """Applies the events that happen at t: see odesim.solve.resets.Resets."""
-        roots = sorted(
-            {which for which in found if self._events.event(which).resets or self._events.event(which).terminal} | self._timed(part)
-        )
-        if not roots:
-            return None
-        roots = sorted({*roots, *self._together(t, y, set(found) | set(roots))})
-        done: dict[Which, float] = {}
-        self._acts = []
+        self._acts, self._times = [], Counter()
         for root in roots:
-            if root not in done:
-                y, why = self._chain(root, roots, done, t, y, end)
-                if why is not None:
-                    return Acted(y, tuple(self._acts), *why)
-        for which, noise in done.items():
-            excursion = self._settle(which, noise, t, y) * (t - self._last.get(which, -math.inf))
-            self._last[which] = t
-            self._still[which] = self._still.get(which, 0) + 1 if excursion <= noise else 0
-            times = self._past.setdefault(which, deque(maxlen=FEW))
-            times.append(t)
-            brief = len(times) == FEW and t - times[0] <= MOMENT * max(abs(t), t - self._conditions.t0)
-            if self._events.event(which).resets and (brief or self._still[which] >= FEW):
+            y, why = self._chain(root, t, y, end)
+            if why is not None:
+                return Acted(y, tuple(self._acts), *why)
+        self._settle(t, y)
+        for which in filter(lambda which: self._events.event(which).resets, self._times):
+            last, times = self._last.get(which, (-np.inf, 0))
+            times = times + 1 if t - last <= self._shortest(which, t, y) else 1
+            self._last[which] = t, times
+            if times == FEW:
                 return Acted(y, tuple(self._acts), Status.SLIDING, self.piles_up(t, which))
-        self._switching.refresh([name for w in self._watched for name in w.parameters])
         return Acted(y, tuple(self._acts))
+
+    def _shortest(self, which: Which, t: float, y: Array) -> float:
+        """The time after which an event may happen again: until then its function moves by no more than rounding."""
+        (e, i), least = which, MOMENT * max(abs(t), t - self._conditions.t0)
+        if e not in self._rates or self._rates[e][i] == 0:
+            return least
+        return max(least, float(self._events.function(e, t, y)[1][i] / np.abs(self._rates[e][i])) / FAR)
 
     def piles_up(self, t: float, which: Which) -> str:
         """The sentence that an event happens ever faster."""
@@ -89,56 +164,57 @@ class Resetting:
         """Whether an event ends the run."""
         return bool(self._events.event(which).terminal)
 
-    def _chain(
-        self, root: Which, roots: Sequence[Which], done: dict[Which, float], t: float, y: Array, end: float
-    ) -> tuple[Array, tuple[Status, str] | None]:
-        """Applies an event's resets and the events they trigger; returns the state, and why the run must stop, or None.
-
-        done: {event: the size below which its function counts as 0}; the events that happen are added to it.
-        """
+    def _chain(self, root: Which, t: float, y: Array, end: float) -> tuple[Array, tuple[Status, str] | None]:
+        """Applies an event's resets and the events they set off; returns the state, and why the run must stop, or None."""
         slopes = self._events.time_slopes(root, t, y) if self._events.event(root).resets else {}
         if slopes is None:
             what = f"the event {self._events.name(root)} only touches 0 at t = {t:.9g}, where there are no sensitivities"
             return y, (Status.NON_FINITE, f"{what}; integrate without them, or end the span before it")
         y = self._events.moved(y, t, slopes, 1.0)
-        wave = [root]
+        wave = deque([root])
         while wave:
-            which = wave.pop(0)
-            if which in done and self._acts.count(which) >= REPEATS:
+            which = wave.popleft()
+            self._times[which] += 1
+            if self._times[which] > REPEATS:
                 what = f"the event {self._events.name(which)} sets itself off by its resets at t = {t:.9g}"
                 return y, (Status.SLIDING, f"{what}, more than {REPEATS} times; end the span before it, or let a terminal event end it")
-            done[which] = self._noise(which, t, y, which == root and which not in done)
             self._acts.append(which)
             if not self._events.event(which).resets:
                 continue
-            before = self._events.functions(t, y)
+            before = {e: self._side(e, t, y) for e in self._moves[which[0]]}
             y, obstacle = self._events.set_states(which, t, y, slopes)
             if obstacle:
                 return y, obstacle
-            passed = self._passed(before, self._events.functions(t, y), done)
-            wave += [other for other in passed if other != which and (other in done or other not in roots)]
+            self._late = self._late[0], self._events.set_states(which, *self._late, {})[0]
+            for e, side in before.items():
+                del self._sides[e]
+                passed = passes(side, self._side(e, t, y), self._watched[e].event.direction)
+                wave += [(e, i) for i in np.flatnonzero(passed).tolist() if (e, i) != which]
         y, why = self._switching.begin(t, y, end)
         return (y, (Status.SLIDING, why)) if why else (self._events.moved(y, t, slopes, -1.0), None)
 
-    def _passed(self, before: Sequence[Array], after: Sequence[Array], done: Mapping[Which, float]) -> list[Which]:
-        """The events whose functions a reset took across 0; those that were 0 here only once they had left it."""
-        found = []
-        for e, (w, a, b) in enumerate(zip(self._watched, before, after, strict=True)):
-            for i in np.flatnonzero(passes(a, b, w.event.direction)).tolist():
-                if abs(a[i]) > done.get((e, i), 0.0):
-                    found.append((e, i))
-        return found
+    def _side(self, e: int, t: float, y: Array) -> Array:
+        """The sign of an event's function, and 0 where it is 0 but for rounding: (components,)."""
+        if e not in self._sides:
+            g, off = self._uncertain(e, t, y)
+            self._sides[e] = np.sign(g) if isinstance(self._watched[e].event, Guard) else np.where(np.abs(g) <= off, 0.0, np.sign(g))
+        return self._sides[e]
+
+    def _uncertain(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
+        """An event's function, and how far rounding may move it, that of the time included."""
+        g, off = self._function(e, t, y)
+        return g, off + np.nan_to_num(np.abs(self._events.value(e, *self._late) - g))
 
     def _timed(self, part: int) -> set[Which]:
         """The events on the time alone at the end of this part of the span; none within one (-1)."""
         found = set()
         for e, w in enumerate(self._watched):
             if w.times is not None and part >= 0:
-                there = passes(self._side(e, part), self._side(e, part + 1), w.event.direction)
+                there = passes(self._between(e, part), self._between(e, part + 1), w.event.direction)
                 found |= {(e, i) for i in np.flatnonzero(there).tolist()}
         return found
 
-    def _side(self, e: int, k: int) -> Array:
+    def _between(self, e: int, k: int) -> Array:
         """The function of an event on the time alone in part k of the span (components,), computed for many parts at once."""
         first, rows = self._ahead.get(e, (0, np.empty((0, 0))))
         if not first <= k < first + len(rows):
@@ -149,44 +225,29 @@ class Resetting:
             first, _ = self._ahead[e] = k, rows
         return rows[k - first]
 
-    def _together(self, t: float, y: Array, known: set[Which]) -> set[Which]:
-        """Further events whose functions have passed 0 at t, by no more than rounding of the time."""
-        found, moment = set(), TOGETHER * max(abs(t), t - self._conditions.t0)
-        for e, w in enumerate(self._watched):
-            if w.times is not None or isinstance(w.event, Guard):
-                continue
-            g = self._events.function(w, t, y)
-            rate = self._events.rate(w, t, y)
-            way = w.event.direction
-            there = (np.abs(g) <= moment * np.abs(rate)) & (g * rate >= 0) & (rate * way > 0 if way else rate != 0)
-            new = {(e, i) for i in np.flatnonzero(there).tolist()} - known
-            found |= {which for which in new if self._last.get(which, -np.inf) < t - moment}
-        return found
+    def _settle(self, t: float, y: Array) -> None:
+        """Holds functions that are 0 but for rounding on the side of 0 to which the run takes them.
 
-    def _noise(self, which: Which, t: float, y: Array, is_root: bool) -> float:
-        """The size to which rounding may bring an event's function where it is 0."""
-        e, i = which
-        w = self._watched[e]
-        if w.times is not None:
-            return 0.0
-        shaken = (y * (1 + ROUNDINGS * float(np.finfo(y.dtype).eps) * np.cos(1.0 + 2.4 * np.arange(len(y))))).astype(y.dtype)
-        g, other = (self._events.function(w, t, at)[i] for at in (y, shaken))
-        return float(np.nan_to_num(abs(other - g) + (ROUNDINGS * abs(g) if is_root else 0.0)))
-
-    def _settle(self, which: Which, noise: float, t: float, y: Array) -> float:
-        """Puts a function that is 0 but for rounding on the side of 0 to which the run takes it.
-
-        Returns |its rate|; inf for one that rests, or is not 0.
+        Where an event's resets stop its function at 0 and the run takes it on as before, it stays on the side from which it came: it
+        happens again.
         """
-        e, i = which
-        w, modes = self._watched[e], self._switching.modes
-        if not w.side or w.times is not None:
-            return math.inf
-        near = abs(self._events.function(w, t, y)[i]) <= noise
-        rate = float(np.nan_to_num(self._events.rate(w, t, y)[i])) if near else math.inf
-        modes[w.side].ravel()[i] = TINY * np.sign(rate)
-        modes[w.until].ravel()[i] = just_after(t, modes[w.until].dtype) if near else NEVER
-        return abs(rate) or math.inf
+        self._since, modes, rates = t, self._switching.modes, self._events.rates(t, y)
+        for e in self._on_states:
+            w, before = self._watched[e], self._rates[e]
+            if not w.side:
+                continue
+            g, off = self._uncertain(e, t, y)
+            rate = self._events.rate(e, t, y, rates)
+            near = np.abs(g) <= off + self._moment(t) * np.abs(rate)
+            side, until = (modes[name].ravel() for name in w.parameters)
+            until[...] = np.where(near, just_after(t + self._moment(t), until.dtype), NEVER)
+            if near.any():
+                self._zeros[e] = np.where(near, np.abs(g), self._zeros[e])
+                still = np.abs(rate) <= ROUNDINGS * float(np.finfo(y.dtype).eps) * np.abs(before)
+                way = self._heading(e, t, y, np.where(still, 0.0, rate))
+                acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)
+                side[...] = TINY * np.where(still & acted & (way * before > 0), -way, way)
+        self._switching.refresh([name for w in self._watched for name in w.parameters])
 
 
 def passes(a: Array, b: Array, direction: int) -> Array:

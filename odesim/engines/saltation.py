@@ -4,7 +4,7 @@ A reset y+ = r(y-, t, p) at the time tau of g(t, y, p) = 0 carries S = dy/dp to 
 with tau' = dtau/dp = -(g_y S- + g_p) / (g_y f- + g_t). (Hiskens & Pai 2000, Trajectory sensitivity analysis of hybrid systems.)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from odesim.solve.resets import Which
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.guards import SLACK, Guard
 from odesim.symbolic.parts import Event, key_indices
-from odesim.symbolic.resets import MOVED, Watched, event_rate, free_of, jumps, reads_any, slope
+from odesim.symbolic.resets import MOVED, event_rate, free_of, jumps, reads_any, slope
+
+ROUNDINGS = 64
+"""How many roundings of each state and of the time an event's function may have behind it."""
 
 
 class StateSetter:
@@ -30,6 +33,7 @@ class StateSetter:
         self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
         self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
         self.pairs = switching.pairs
+        self._seen: tuple[float, Array, list[tuple[float, Array]]] = (np.nan, np.empty(0), [])
         self._check()
 
     def _check(self) -> None:
@@ -51,22 +55,35 @@ class StateSetter:
         shape = self.shapes[e]
         return self.event(which).name + (f"[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else "")
 
-    def function(self, w: Watched, t: float, y: Array) -> Array:
+    def value(self, e: int, t: float, y: Array) -> Array:
         """The function of an event, (components,)."""
+        w = self.watched[e]
         return self._value(w.event.expr, w.axes, t, y).ravel()
 
-    def functions(self, t: float, y: Array) -> list[Array]:
-        """The functions of all events, each (components,)."""
-        return [self.function(w, t, y) for w in self.watched]
+    def function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
+        """The function of an event and how far rounding of the time and the state may move it, each (components,)."""
+        g = self.value(e, t, y)
+        return g, np.nan_to_num(sum(np.abs(self.value(e, *at) - g) for at in self._rounded(t, y)))
 
-    def rate(self, w: Watched, t: float, y: Array) -> Array:
+    def _rounded(self, t: float, y: Array) -> Sequence[tuple[float, Array]]:
+        """The time and the state with other roundings, in two ways between which none is lost."""
+        if not (self._seen[0] == t and self._seen[1] is y):
+            tiny, turns = ROUNDINGS * float(np.finfo(y.dtype).eps), 1.0 + 2.4 * np.arange(len(y) + 1)
+            factors = [1 + tiny * turn(turns) for turn in (np.cos, np.sin)]
+            self._seen = t, y, [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
+        return self._seen[2]
+
+    def rates(self, t: float, y: Array) -> dict[str, Array]:
+        """What rate() reads: the derivatives of all states."""
+        rates = self._switching.rate(t, y)
+        return {f"rate_{name}": rates[name] for name in self._switching.states}
+
+    def rate(self, e: int, t: float, y: Array, rates: Mapping[str, Array]) -> Array:
         """d/dt of an event's function along the run, (components,)."""
-        known, rates = self._conditions.expressions, self._switching.rate(t, y)
-        twins = {name: f"rate_{name}" for name in self._switching.states}
+        w, known = self.watched[e], self._conditions.expressions
         if ("event", w.event.name) not in known:
-            known["event", w.event.name] = event_rate(self._system, w, twins)
-        more = {twin: rates[name] for name, twin in twins.items()}
-        return self._value(known["event", w.event.name], w.axes, t, y, **more).ravel()
+            known["event", w.event.name] = event_rate(self._system, w, {name: f"rate_{name}" for name in self._switching.states})
+        return np.nan_to_num(self._value(known["event", w.event.name], w.axes, t, y, **rates).ravel())
 
     def set_states(self, which: Which, t: float, y: Array, slopes: Mapping[str, Array]) -> tuple[Array, tuple[Status, str] | None]:
         """The state (n,) after the resets of one event; and why the run cannot go on from there, or None."""
@@ -135,7 +152,7 @@ class StateSetter:
             found[p] = -self._component(self._value(expr, {**w.axes, **along}, t, y), which)
         if not any(np.any(s) for s in found.values()):
             return found
-        rate = self.rate(w, t, y)[which[1]]
+        rate = self.rate(e, t, y, self.rates(t, y))[which[1]]
         return {p: s / rate for p, s in found.items()} if rate != 0 else None
 
     def moved(self, y: Array, t: float, slopes: Mapping[str, Array], sign: float) -> Array:

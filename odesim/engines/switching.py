@@ -9,7 +9,7 @@ from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.conditions import BLOCK, ENTRIES, Conditions, settled, values
+from odesim.engines.conditions import BLOCK, ENTRIES, Conditions, formula, settled
 from odesim.inputs.sizes import make_extent
 from odesim.solve.switched import HELP
 from odesim.symbolic.expr import time
@@ -18,6 +18,9 @@ from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Switch, hold_
 from odesim.symbolic.system import System
 from odesim.symbolic.times import edges
 
+TIME = str(time)
+POINTS = 4
+"""So many times with their states are remembered as what expressions read there."""
 _HELD: Memo[HeldSystem] = Memo()
 
 
@@ -48,6 +51,7 @@ class Switching:
         self._watched = [(s, way) for s in held.on_states for _, way in switch_events(s)]
         self._right: Any = None
         self._ahead: tuple[int, dict[str, Array]] = (0, {})
+        self._points: list[tuple[float, Array, dict[str, Any]]] = []
 
     def attach(self, right: Any) -> None:
         """Sets the right-hand side that reads the modes: right(t, y, out), and refresh(names) if it has a copy of them."""
@@ -60,6 +64,7 @@ class Switching:
         self.refresh()
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
+        self._points = []
         for name, mode in self._at(end).items():
             self.modes[name][...] = mode
         for s in self.conditions.held.on_states:
@@ -214,11 +219,15 @@ class Switching:
             self._ahead = first, rows = k, c.between(0.5 * edges[:-1] + 0.5 * edges[1:], {})
         return {name: values[k - first] for name, values in rows.items()}
 
-    def rate(self, t: float, y: Array) -> dict[str, Array]:
-        """The derivatives of all states, {name: shape}."""
+    def slope(self, t: float, y: Array) -> Array:
+        """The derivative (n,) at (t, y)."""
         out = np.empty_like(y)
         self._right(t, np.ascontiguousarray(y), out)
-        return self.layout.split(out.astype(np.float64))
+        return out
+
+    def rate(self, t: float, y: Array) -> dict[str, Array]:
+        """The derivatives of all states, {name: shape}."""
+        return self.layout.split(self.slope(t, y).astype(np.float64))
 
     def _drift(self, s: Switch, t: float, y: Array) -> Array:
         """d/dt of a switch's expression along the run, (components,)."""
@@ -245,9 +254,19 @@ class Switching:
 
     def value(self, expr: Expr, axes: Mapping[Symbol, Any], t: float, y: Array, **more: Array) -> Array:
         """An expression for all values of the indices of axes."""
-        c = self.conditions
-        given = {**c.shared, **self.modes, **self.layout.split(y.astype(np.float64)), **more, str(time): t}
-        return values(expr, axes, c.sizes, given, {})[0]
+        f, numbers = formula(expr, tuple(axes), tuple(axes.items())), self._numbers(t, y)
+        read = {name: numbers[name] for name in f.function.inputs if name in numbers}
+        with np.errstate(all="ignore"):
+            return f(self.conditions.sizes, {**read, **more})
+
+    def _numbers(self, t: float, y: Array) -> dict[str, Any]:
+        """All that an expression may read at (t, y); of the last few such points it is remembered."""
+        for then, state, numbers in self._points:
+            if then == t and state is y:
+                return numbers
+        numbers = {**self.conditions.shared, **self.modes, **self.layout.split(y.astype(np.float64)), TIME: t}
+        self._points = [(t, y, numbers), *self._points[: POINTS - 1]]
+        return numbers
 
     def refresh(self, names: Iterable[str] | None = None) -> None:
         """Brings new modes to the right-hand side."""

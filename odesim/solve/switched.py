@@ -6,7 +6,7 @@ end a segment exactly. The change of a condition on states is searched as an eve
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,9 +31,17 @@ TOGETHER = 1e-12
 OFTEN, MOMENT = 16, 1e-11
 """Changes of one condition within this part of the time passed that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
+SPACINGS = 4
+"""No moment is shorter than so many roundings of the span."""
+EPS = float(np.finfo(float).eps)
 RunOne = Callable[..., Raw]
 """integrate_problem."""
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
+
+
+def moment(t: float, t0: float, t1: float) -> float:
+    """Two times that are no further apart, around t in a span from t0 to t1, are one."""
+    return max(TOGETHER * max(abs(t), t - t0), SPACINGS * EPS * (t1 - t0))
 
 
 def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
@@ -95,22 +103,26 @@ class Segments:
         return array_namespace(rows[0]).concatenate(rows) if rows else self.last.y[:0]
 
     def _advance(self) -> tuple[Status, str]:
-        k = 0
-        if self.problem.resets is not None:
-            self.problem.resets.begin()
+        k, resets = 0, self.problem.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
+        acted = resets.begin(self.t, self.y, self.ends[0]) if resets is not None and not why else None
+        if acted is not None and (ended_here := self._after(acted, [], self.last)):
+            return ended_here
         while not why:
             begun = self.t
             raw = self._segment(self.ends[k])
             ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
-            resets = self.problem.resets
             if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own]) and resets is None):
                 if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset:
                     return Status.SLIDING, resets.piles_up(self.t, self.reset)
                 return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
+            if self._near(self.ends[k]):
+                self._hop(self.ends[k])
             part = k if self.t >= self.ends[k] else -1
+            found = self._found(raw)
+            roots = resets.collect(self.t, self.y, found, part) if resets is not None else ()
             if self.t >= self.problem.t1:
-                return self._reset(raw, part, self.problem.t1) or (Status.OK, "")
+                return self._reset(roots, found, raw, self.problem.t1) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -127,21 +139,25 @@ class Segments:
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
             if resets is None or crossed or part >= 0:
                 self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
-            if not why and (ended_here := self._reset(raw, part, self.ends[k])):
+            if not why and (ended_here := self._reset(roots, found, raw, self.ends[k])):
                 return ended_here
         return Status.SLIDING, why
 
-    def _reset(self, raw: Raw, part: int, end: float) -> tuple[Status, str] | None:
-        """Sets the states that events at the end of a segment set; how the run ends, if it does."""
-        self.reset = None
-        if self.problem.resets is None:
-            return None
-        recent = self.t - TOGETHER * max(abs(self.t), self.t - self.problem.t0)
+    def _found(self, raw: Raw) -> list[Which]:
+        """The events that a segment found where it ended."""
+        recent = self.t - self._moment()
         own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
-        found = [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
-        acted = self.problem.resets.act(self.t, self.y, found, part, end)
-        if acted is None:
+        return [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
+
+    def _reset(self, roots: Sequence[Which], found: list[Which], raw: Raw, end: float) -> tuple[Status, str] | None:
+        """Sets the states that events at the end of a segment set; how the run ends, if it does. found: those that it has recorded."""
+        self.reset = None
+        if self.problem.resets is None or not roots:
             return None
+        return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw)
+
+    def _after(self, acted: Acted, found: list[Which], raw: Raw) -> tuple[Status, str] | None:
+        """Goes on from what events have set; how the run ends, if it does."""
         for e, i in acted.events:
             event = self.problem.events[e]
             if (e, i) in found:
@@ -152,10 +168,11 @@ class Segments:
             self.reset = (e, i) if event.resets else self.reset
         if self.reset:
             self.y = self.origin = acted.y
-            near = np.flatnonzero(self.save[: self.saved] >= recent)
-            rows = self.rows[-1]
-            for k in range(min(len(near), len(rows))):
-                rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
+            near = int(np.count_nonzero(self.save[: self.saved] >= self.t - self._moment()))
+            for rows in self.rows[:-3:-1]:  # a hop may lie between
+                for k in range(min(near, len(rows))):
+                    rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
+                near -= min(near, len(rows))
         if acted.status is not None:
             return acted.status, acted.why
         return self._ended(raw, acted)
@@ -193,8 +210,30 @@ class Segments:
     def _left(self, raw: Raw) -> int:
         return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
 
+    def _moment(self) -> float:
+        return moment(self.t, self.problem.t0, self.problem.t1)
+
+    def _near(self, end: float) -> bool:
+        """Whether no more than a moment is left to this time."""
+        return 0.0 < end - self.t <= self._moment()
+
+    def _hop(self, end: float) -> Raw:
+        """Goes on to a time so near that a straight line leads there."""
+        slope = np.empty_like(self.y)
+        self.problem.rhs(self.t, np.ascontiguousarray(self.y), slope)
+        self.y = self.y + ((end - self.t) * slope).astype(self.y.dtype)
+        later = int(np.searchsorted(self.save, end, side="right"))
+        rows = self.last.y[:0]
+        xp = array_namespace(rows)
+        self.rows.append(xp.tile(xp.asarray(self.y), (later - self.saved, 1)))
+        self.t, self.saved = end, later
+        none = {name: Events(np.empty(0)) for name in self.last.events}
+        return replace(self.last, events=none, status=Status.OK, t_last=end, y_last=self.y)
+
     def _segment(self, end: float) -> Raw:
         """Integrates to `end`, or to whatever stops the run before it."""
+        if self._near(end) and self.rows:
+            return self._hop(end)
         later = np.searchsorted(self.save, end, side="right")
         laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
         part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, resets=None, laws=laws, origin=self.origin)

@@ -126,6 +126,7 @@ class Event:
     terminal: bool = False
     doc: str = ""
     resets: Mapping[Key, Any] = field(default_factory=dict)
+    at_start: bool = False
 
 
 @readable

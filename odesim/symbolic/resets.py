@@ -1,8 +1,8 @@
 """Events that stop a run: those that set states, and those on the time alone that happen more than once.
 
-An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding. Until that very time it counts as `side`, of
-the sign to which the run takes it. An event on the time alone stops a run at times that follow from the parameters. Its function is held
-at 1: no step looks for its zeros, and no step that is longer than its period misses them.
+An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding. For a moment it then counts as `side`, of the
+sign to which the run takes it, also where the event does not stop the run. An event on the time alone stops a run at times that follow
+from the parameters. Its function is held at 1: no step looks for its zeros, and no step that is longer than its period misses them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +19,7 @@ from odesim.symbolic.crossings import without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, time
+from odesim.symbolic.guards import Guard
 from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
 from odesim.symbolic.program import names_read
 from odesim.symbolic.sensitivity import fresh_indices, shape_of, used_names
@@ -32,10 +33,10 @@ MOVED = "reset_moved"
 
 @dataclass(frozen=True)
 class Watched:
-    """An event of a System whose runs stop at events: its indices with their extents, and, where runs stop at it, its parameters.
+    """An event of a System whose runs stop at events: its indices with their extents, and its parameters.
 
-    side, until: their names, empty where no run stops at it; their arrays have shape extents, or (1,). times: of an event on the time
-    alone.
+    side, until: their names, empty for the end of a set; their arrays have shape extents, or (1,). stops: whether runs stop at it. times:
+    of an event on the time alone.
     """
 
     event: Event
@@ -43,6 +44,7 @@ class Watched:
     extents: tuple[Any, ...]
     side: str = ""
     until: str = ""
+    stops: bool = False
     times: tuple[AnyTimes, ...] | None = None
 
     @property
@@ -64,20 +66,20 @@ class Watched:
 def watched_events(system: System) -> tuple[Watched, ...]:
     """All events of a System, in their order; empty where no run stops at any."""
     known = [known_times(system, event) for event in system.events]
-    if not any(event.resets or times for event, times in zip(system.events, known, strict=True)):
+    if not any(event.resets or event.at_start or times for event, times in zip(system.events, known, strict=True)):
         return ()
     taken, found = used_names(system), []
     for event, times in zip(system.events, known, strict=True):
         indices = free_in_order(event.expr, system.axes)
         extents = tuple(system.axes[i] for i in indices)
-        if not event.resets and times is None:
+        if isinstance(event, Guard):
             found.append(Watched(event, indices, extents))
             continue
         names = next(
             pair for pair in ((f"side_{n}", f"until_{n}") for n in count()) if taken.isdisjoint({*pair, *(f"d_{p}" for p in pair)})
         )
         taken |= set(names)
-        found.append(Watched(event, indices, extents, *names, times))
+        found.append(Watched(event, indices, extents, *names, bool(event.resets or event.at_start) or times is not None, times))
     return tuple(found)
 
 
@@ -109,7 +111,7 @@ def stopped_system(system: System, watched: Iterable[Watched]) -> System:
         for name in w.parameters:
             symbol = IndexedBase(name, shape=w.extents or (1,))
             params.append(Param(symbol, 0.0, sp.Interval(-sp.oo, sp.oo), f"of the event {w.event.name}"))
-            events[n] = replace(w.event, expr=w.stopping, terminal=True)
+            events[n] = replace(w.event, expr=w.stopping, terminal=w.event.terminal or w.stops)
     return replace(system, params=tuple(params), events=tuple(events))
 
 
