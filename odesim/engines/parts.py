@@ -17,7 +17,9 @@ def part_obstacle(request: EnsembleRequest) -> str:
     if not request.switches:
         return ""
     if request.held is not None and request.held.watched:
-        return "events that set states" if any(w.event.resets for w in request.held.watched) else "events on time alone"
+        events = [w.event for w in request.held.watched]
+        at_start = "events at the start" if any(e.at_start for e in events) else "events on time alone"
+        return "events that set states" if any(e.resets for e in events) else at_start
     if request.held is not None and request.held.on_states:
         return "conditions on states that jump"
     if request.options.step is not None:

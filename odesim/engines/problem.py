@@ -47,8 +47,10 @@ _CUDA: Memo["CudaRHS"] = Memo()
 def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
     """The Problem of a System with numbers. laws: watch the invariants; stays: saved states remain on the GPU that computes them."""
     system = compiled.system
-    if any(event.resets and not event.terminal for event in system.events):
-        raise SolveError(f"{system.name} has events that set states, which this integration does not do: take odesim.integrate")
+    if any((event.resets or event.at_start) and not event.terminal for event in system.events):
+        raise SolveError(
+            f"{system.name} has events that set states, or happen at the start, which this integration does not do: take odesim.integrate"
+        )
     shapes = compiled.event_shapes(numbers.sizes)
     events = event_specs(system, shapes)
     rhs = right_side(compiled, numbers, stays=stays)

@@ -144,12 +144,12 @@ class StateSetter:
         return rows[i if rank else 0]
 
     def time_slopes(self, which: Which, t: float, y: Array) -> dict[str, Array] | None:
-        """{parameter: derivative of the event's time}; None where it has none."""
+        """{parameter: derivative of the event's time}, 0 at the start of a run; None where it has none."""
         e, _ = which
         w, found = self.watched[e], {}
         for p in self.pairs:
             expr, along = self._slope((e, p), w.event.expr, p, moved=False)
-            found[p] = -self._component(self._value(expr, {**w.axes, **along}, t, y), which)
+            found[p] = -self._component(self._value(expr, {**w.axes, **along}, t, y), which) * (t > self._conditions.t0)
         if not any(np.any(s) for s in found.values()):
             return found
         rate = self.rate(e, t, y, self.rates(t, y))[which[1]]

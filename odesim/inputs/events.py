@@ -15,7 +15,12 @@ from odesim.symbolic.parts import Event
 from odesim.symbolic.system import System
 
 FORM = "write NAME: EXPRESSION, as in 'far: v[0] - 2; terminal; direction up'"
-WORDS: dict[str, dict[str, Any]] = {"terminal": {"terminal": True}, "direction up": {"direction": 1}, "direction down": {"direction": -1}}
+WORDS: dict[str, dict[str, Any]] = {
+    "terminal": {"terminal": True},
+    "direction up": {"direction": 1},
+    "direction down": {"direction": -1},
+    "at start": {"at_start": True},
+}
 MOST = 100
 ADDED, DOCS = "added_events", "event_docs"
 """Attributes of a run: the texts of its own events, and what each event means."""

@@ -49,6 +49,8 @@ def check_laws(s: Definition, scope: Scope) -> None:
             _check_choice(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
             if not isinstance(event.terminal, bool):
                 raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {value_text(event.terminal)}")
+            if not isinstance(event.at_start, bool):
+                raise SpecError(f"{s.name}: event {event.name!r}: at_start is True or False, not {value_text(event.at_start)}")
             if not isinstance(event.doc, str):
                 raise SpecError(f"{s.name}: event {event.name!r}: doc says in words what the event means, not {value_text(event.doc)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")

@@ -19,3 +19,6 @@ def check_map(s: Definition) -> None:
         if event.resets:
             with error_part("events", number):
                 raise SpecError(f"{s.name}: event {event.name!r} sets states: in a Map write that into the updates, with Piecewise")
+        if event.at_start:
+            with error_part("events", number):
+                raise SpecError(f"{s.name}: event {event.name!r} happens at the start: in a Map write that into the initial values")

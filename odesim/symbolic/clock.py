@@ -41,6 +41,8 @@ def rescaled_clock_system(system: System) -> System:
     for event in system.events:
         if event.resets:
             raise SpecError(f"{system.name}: event {event.name!r} resets states, which the rescaled clock cannot do: take the ordinary one")
+        if event.at_start:
+            raise SpecError(f"{system.name}: event {event.name!r} happens at the start, which needs the ordinary clock")
         if happens_often(event, known_times(system, event)):
             raise SpecError(
                 f"{system.name}: event {event.name!r} happens at several known times, and the rescaled clock could step over some: take "

@@ -55,6 +55,7 @@ def describe(system: Definition) -> dict[str, Any]:
                 "expression": formulas.text(v.expr),
                 "direction": v.direction,
                 "terminal": v.terminal,
+                "at_start": v.at_start,
                 "doc": v.doc,
                 "resets": {formulas.print_text(key): formulas.text(e) for key, e in v.resets.items()},
             }

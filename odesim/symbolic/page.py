@@ -132,7 +132,8 @@ def event_rows(event: Event, formulas: Formulas) -> Iterator[Row]:
 def event_words(event: Event) -> str:
     """How an event passes 0, whether it sets states and ends the run, and what it means."""
     ends = " and ends the run" if event.terminal else ""
-    way = f"{WAYS[event.direction]}{', where states are set' if event.resets else ''}{ends}"
+    start = ", or is past it at the start" if event.at_start else ""
+    way = f"{WAYS[event.direction]}{start}{', where states are set' if event.resets else ''}{ends}"
     return "; ".join(filter(None, (way, event.doc)))
 
 

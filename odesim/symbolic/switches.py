@@ -26,6 +26,7 @@ from odesim.symbolic.program import names_read
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.resets import Watched, stopped_system, watched_events
 from odesim.symbolic.sensitivity import fresh_indices, used_names
+from odesim.symbolic.signed import signed
 from odesim.symbolic.system import System
 from odesim.symbolic.times import KNOWN, AnyTimes, UnknownTimesError
 
@@ -81,7 +82,8 @@ class Kink:
 class HeldSystem:
     """A System whose jumping conditions are held by parameters.
 
-    original: without held conditions. system: with them; the events of switches on states come last, one or two per switch.
+    original: without held conditions; its events pass 0 where they jumped across it. system: with them; the events of switches on states
+    come last, one or two per switch.
     watched: the events of the original, where runs stop at some.
     """
 
@@ -114,6 +116,9 @@ def hold_conditions(system: System) -> HeldSystem:
     """
     if system.discrete:  # an update computes every condition as it is written
         return HeldSystem(system, system, (), ())
+    events = tuple(replace(event, expr=signed(event.expr, system.states)) for event in system.events)
+    if any(event.expr is not other.expr for event, other in zip(events, system.events, strict=True)):
+        system = replace(system, events=events)
     held = _hold_conditions(system)
     watched = watched_events(system)
     if not watched:

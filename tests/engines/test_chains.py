@@ -77,7 +77,7 @@ def random_rules(random: Random) -> list[Rule]:
     for k in range(random.randint(3, 5)):
         g, period = function()
         resets = {**reset(), "w": {"w": Fraction(1, 2), "1": Fraction(k + 1)}} if random.random() < 0.9 else {}
-        rules.append(Rule(f"e{k}", g, random.choice([0, 0, 1, -1]), resets, random.random() < 0.05, period, False))
+        rules.append(Rule(f"e{k}", g, random.choice([0, 0, 1, -1]), resets, random.random() < 0.05, period, random.random() < 0.1))
     return rules
 
 

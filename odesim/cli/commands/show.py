@@ -138,7 +138,8 @@ def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def event_text(event: dict[str, Any]) -> str:
     """The expression of an event, the direction in which it passes 0, whether it ends the run, and what it sets states to."""
-    way = f"passes 0{DIRECTIONS[event['direction']]}{' and ends the run' if event['terminal'] else ''}"
+    start = ", also at the start," if event["at_start"] else ""
+    way = f"passes 0{DIRECTIONS[event['direction']]}{start}{' and ends the run' if event['terminal'] else ''}"
     doc = [wrap_paragraph(event["doc"], "      ")] if event["doc"] else []
     resets = [wrap_formula(f"    {key} <- {e}") for key, e in event["resets"].items()]
     return "\n".join([wrap_formula(f"{event['name']}: {event['expression']} {way}"), *resets, *doc])
