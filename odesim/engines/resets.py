@@ -6,6 +6,7 @@ collected first. Then each acts, and once more for each time that a reset of ano
 or to 0. At last a function that is 0 gets the side to which the run takes it. It is held there for a moment.
 """
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from odesim.engines.saltation import ROUNDINGS, StateSetter
 from odesim.engines.switching import Switching
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
-from odesim.solve.switched import MOMENT, moment
+from odesim.solve.switched import MOMENT, TOGETHER, length_of
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.program import names_read
@@ -65,6 +66,7 @@ class Resetting:
             if w.side:
                 self._switching.modes[w.side][...] = 1.0
                 self._switching.modes[w.until][...] = NEVER
+                self._switching.modes[w.zero][...] = 0.0
 
     def begin(self, t: float, y: Array, end: float) -> Acted | None:
         """Begins a run: see odesim.solve.resets.Resets."""
@@ -94,7 +96,7 @@ class Resetting:
                 continue
             g, off = self._function(e, t, y)
             rate = self._rates[e] = self._rate(e, t, y, rates)
-            side, until = (self._switching.modes[name].ravel() for name in w.parameters)
+            side, until, _ = (self._switching.modes[name].ravel() for name in w.parameters)
             near = (np.abs(g) <= off + self._moment(t) * np.abs(rate)) & (np.abs(rate) * (t - self._since) > off)
             there = near & (rate * w.event.direction >= 0) & ~((until >= t) & (side * rate > 0))
             roots |= {(e, i) for i in np.flatnonzero(there).tolist()}
@@ -110,8 +112,10 @@ class Resetting:
         """Whether an event ends a segment."""
         return self._watched[which[0]].stops or self.ends(which)
 
-    def _moment(self, t: float) -> float:
-        return moment(t, self._conditions.t0, self._conditions.t1)
+    def _moment(self, t: float, short: tuple[float, int] = TOGETHER) -> float:
+        """The length of a moment at t, at the start too."""
+        c = self._conditions
+        return max(length_of(short, t, c.t0), short[1] * math.ulp(0.25 * (c.t1 - c.t0)))
 
     def _function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
         """An event's function, and how far rounding may move it."""
@@ -140,7 +144,8 @@ class Resetting:
         self._settle(t, y)
         for which in filter(lambda which: self._events.event(which).resets, self._times):
             last, times = self._last.get(which, (-np.inf, 0))
-            times = times + 1 if t - last <= self._shortest(which, t, y) else 1
+            known = self._watched[which[0]].times is not None  # as many as there are: they cannot pile up
+            times = times + 1 if t - last <= self._shortest(which, t, y) and not known else 1
             self._last[which] = t, times
             if times == FEW:
                 return Acted(y, tuple(self._acts), Status.SLIDING, self.piles_up(t, which))
@@ -148,7 +153,7 @@ class Resetting:
 
     def _shortest(self, which: Which, t: float, y: Array) -> float:
         """The time after which an event may happen again: until then its function moves by no more than rounding."""
-        (e, i), least = which, MOMENT * max(abs(t), t - self._conditions.t0)
+        (e, i), least = which, self._moment(t, MOMENT)
         if e not in self._rates or self._rates[e][i] == 0:
             return least
         return max(least, float(self._events.function(e, t, y)[1][i] / np.abs(self._rates[e][i])) / FAR)
@@ -228,6 +233,8 @@ class Resetting:
     def _settle(self, t: float, y: Array) -> None:
         """Holds functions that are 0 but for rounding on the side of 0 to which the run takes them.
 
+        One that is on the other side by so much that the run does not lead from there in a moment counts from where it is.
+
         Where an event's resets stop its function at 0 and the run takes it on as before, it stays on the side from which it came: it
         happens again.
         """
@@ -239,7 +246,8 @@ class Resetting:
             g, off = self._uncertain(e, t, y)
             rate = self._events.rate(e, t, y, rates)
             near = np.abs(g) <= off + self._moment(t) * np.abs(rate)
-            side, until = (modes[name].ravel() for name in w.parameters)
+            side, until, zero = (modes[name].ravel() for name in w.parameters)
+            zero[...] = 0.0
             until[...] = np.where(near, just_after(t + self._moment(t), until.dtype), NEVER)
             if near.any():
                 self._zeros[e] = np.where(near, np.abs(g), self._zeros[e])
@@ -247,6 +255,7 @@ class Resetting:
                 way = self._heading(e, t, y, np.where(still, 0.0, rate))
                 acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)
                 side[...] = TINY * np.where(still & acted & (way * before > 0), -way, way)
+                zero[...] = np.where(near & (g * side < 0) & (np.abs(g) > self._moment(t) * np.abs(rate)), g, 0.0)
         self._switching.refresh([name for w in self._watched for name in w.parameters])
 
 

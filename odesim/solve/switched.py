@@ -26,22 +26,14 @@ from odesim.solve.report import fewer_steps, largest, left
 from odesim.solve.resets import Acted, Which
 from odesim.solve.rosenbrock import ROSENBROCK
 
-TOGETHER = 1e-12
-"""Two events within this part of the time passed are at one time, and so is a saved time."""
-OFTEN, MOMENT = 16, 1e-11
-"""Changes of one condition within this part of the time passed that count as ever faster ones."""
+TOGETHER = 1e-12, 4
+"""Two events within this moment are at one time, and so is a saved time."""
+OFTEN, MOMENT = 16, (1e-11, 1024)
+"""Changes of one condition within this moment that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
-SPACINGS = 4
-"""No moment is shorter than so many roundings of the span."""
-EPS = float(np.finfo(float).eps)
 RunOne = Callable[..., Raw]
 """integrate_problem."""
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
-
-
-def moment(t: float, t0: float, t1: float) -> float:
-    """Two times that are no further apart, around t in a span from t0 to t1, are one."""
-    return max(TOGETHER * max(abs(t), t - t0), SPACINGS * EPS * (t1 - t0))
 
 
 def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
@@ -106,7 +98,7 @@ class Segments:
         k, resets = 0, self.problem.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
         acted = resets.begin(self.t, self.y, self.ends[0]) if resets is not None and not why else None
-        if acted is not None and (ended_here := self._after(acted, [], self.last)):
+        if acted is not None and (ended_here := self._after(acted, [], self.last, True)):
             return ended_here
         while not why:
             begun = self.t
@@ -145,7 +137,7 @@ class Segments:
 
     def _found(self, raw: Raw) -> list[Which]:
         """The events that a segment found where it ended."""
-        recent = self.t - self._moment()
+        recent = self.t - length_of(TOGETHER, self.t, self.problem.t0)
         own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
         return [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
 
@@ -154,10 +146,11 @@ class Segments:
         self.reset = None
         if self.problem.resets is None or not roots:
             return None
-        return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw)
+        known = self.t in (end, *self.ends)
+        return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw, known)
 
-    def _after(self, acted: Acted, found: list[Which], raw: Raw) -> tuple[Status, str] | None:
-        """Goes on from what events have set; how the run ends, if it does."""
+    def _after(self, acted: Acted, found: list[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
+        """Goes on from what events have set; how the run ends, if it does. known: whether their time was known beforehand."""
         for e, i in acted.events:
             event = self.problem.events[e]
             if (e, i) in found:
@@ -168,7 +161,8 @@ class Segments:
             self.reset = (e, i) if event.resets else self.reset
         if self.reset:
             self.y = self.origin = acted.y
-            near = int(np.count_nonzero(self.save[: self.saved] >= self.t - self._moment()))
+            here = self.t - length_of(TOGETHER, self.t, self.t if known else self.problem.t0)  # a known time is off by rounding only
+            near = int(np.count_nonzero(self.save[: self.saved] >= here))
             for rows in self.rows[:-3:-1]:  # a hop may lie between
                 for k in range(min(near, len(rows))):
                     rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
@@ -196,13 +190,13 @@ class Segments:
         for which in crossed:
             times = self._changes.setdefault(which, deque(maxlen=OFTEN))
             times.append(self.t)
-            if len(times) == OFTEN and self.t - times[0] <= MOMENT * max(abs(self.t), self.t - self.problem.t0):
+            if len(times) == OFTEN and self.t - times[0] <= length_of(MOMENT, self.t, self.problem.t0):
                 return True
         return False
 
     def _brief(self, begun: float) -> bool:
         """Whether nothing but a moment has passed since this time."""
-        return self.t - begun <= MOMENT * max(abs(self.t), self.t - self.problem.t0)
+        return self.t - begun <= length_of(MOMENT, self.t, self.problem.t0)
 
     def _tried(self) -> int:
         return int(self.stats["steps"] + self.stats["rejected"])
@@ -210,12 +204,9 @@ class Segments:
     def _left(self, raw: Raw) -> int:
         return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
 
-    def _moment(self) -> float:
-        return moment(self.t, self.problem.t0, self.problem.t1)
-
     def _near(self, end: float) -> bool:
         """Whether no more than a moment is left to this time."""
-        return 0.0 < end - self.t <= self._moment()
+        return 0.0 < end - self.t <= length_of(TOGETHER, self.t, self.problem.t0)
 
     def _hop(self, end: float) -> Raw:
         """Goes on to a time so near that a straight line leads there."""
@@ -273,6 +264,11 @@ class Segments:
             return None
         start, span, tell = self.t, self.problem.t1 - self.problem.t0, self.progress
         return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
+
+
+def length_of(short: tuple[float, int], t: float, t0: float) -> float:
+    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t."""
+    return short[0] * (t - t0) + short[1] * math.ulp(t)
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:

@@ -115,9 +115,15 @@ class Event:
     missed, and one that only touches zero does not count.
 
     resets: state -> expression: the states are set to these there, and the run goes on. v[i] with an index of expr is the component that
-    passed; other indices run over their axes. Every expression sees the states before the reset. Events at one time act one after
-    another, in the order of the System's list and of their components. A reset that takes another event's function across 0, or to it,
-    sets that event off too, at the same time. An event's own function counts again once it has left 0.
+    passed; other indices run over their axes. Every expression sees the states before the reset.
+
+    The events that happen at one time are collected before any of them sets a state. They act one after another, in the order of the
+    System's list and of their components. A reset that takes another event's function across 0, or to it, sets that event off, at the
+    same time and before later ones of the list. So an event acts once each time its function changes sides. Its own resets do not set it
+    off, and a function that is at 0 counts again once it has left 0.
+
+    at_start: the event also happens where a run starts, if its function is past 0 there in its direction, or is 0 and goes on that way;
+    without direction, if it is 0.
     """
 
     name: str

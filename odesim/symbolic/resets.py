@@ -1,8 +1,9 @@
 """Events that stop a run: those that set states, and those on the time alone that happen more than once.
 
 An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding. For a moment it then counts as `side`, of the
-sign to which the run takes it, also where the event does not stop the run. An event on the time alone stops a run at times that follow
-from the parameters. Its function is held at 1: no step looks for its zeros, and no step that is longer than its period misses them.
+sign to which the run takes it, also where the event does not stop the run. If g is on the other side, it passes `zero`. An event on the
+time alone stops a run at times that follow from the parameters. Its function is held at 1: no step looks for its zeros, and no step that
+is longer than its period misses them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,8 +36,8 @@ MOVED = "reset_moved"
 class Watched:
     """An event of a System whose runs stop at events: its indices with their extents, and its parameters.
 
-    side, until: their names, empty for the end of a set; their arrays have shape extents, or (1,). stops: whether runs stop at it. times:
-    of an event on the time alone.
+    side, until, zero: their names, empty for the end of a set; their arrays have shape extents, or (1,). stops: whether runs stop at it.
+    times: of an event on the time alone.
     """
 
     event: Event
@@ -44,13 +45,14 @@ class Watched:
     extents: tuple[Any, ...]
     side: str = ""
     until: str = ""
+    zero: str = ""
     stops: bool = False
     times: tuple[AnyTimes, ...] | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of its parameters."""
-        return (self.side, self.until) if self.side else ()
+        return (self.side, self.until, self.zero) if self.side else ()
 
     @property
     def axes(self) -> dict[Symbol, Any]:
@@ -59,8 +61,8 @@ class Watched:
     @property
     def stopping(self) -> Expr:
         """The function whose zeros end a segment of a run."""
-        side, until = (IndexedBase(name, shape=self.extents or (1,))[self.indices or (0,)] for name in self.parameters)
-        return side if self.times is not None else sp.Piecewise((side, time <= until), (self.event.expr, True), evaluate=False)
+        side, until, zero = (IndexedBase(name, shape=self.extents or (1,))[self.indices or (0,)] for name in self.parameters)
+        return side if self.times is not None else sp.Piecewise((side, time <= until), (self.event.expr - zero, True), evaluate=False)
 
 
 def watched_events(system: System) -> tuple[Watched, ...]:
@@ -75,9 +77,8 @@ def watched_events(system: System) -> tuple[Watched, ...]:
         if isinstance(event, Guard):
             found.append(Watched(event, indices, extents))
             continue
-        names = next(
-            pair for pair in ((f"side_{n}", f"until_{n}") for n in count()) if taken.isdisjoint({*pair, *(f"d_{p}" for p in pair)})
-        )
+        every = ((f"side_{n}", f"until_{n}", f"zero_{n}") for n in count())
+        names = next(three for three in every if taken.isdisjoint({*three, *(f"d_{p}" for p in three)}))
         taken |= set(names)
         found.append(Watched(event, indices, extents, *names, bool(event.resets or event.at_start) or times is not None, times))
     return tuple(found)

@@ -10,8 +10,10 @@ import pytest
 import sympy as sp
 
 import odesim
-from odesim.symbolic import Event, Source, System
+from odesim.engines.switching import Switching
+from odesim.symbolic import Event, Param, Source, System
 from odesim.symbolic import time as t
+from tests.support.balls import BALLS
 from tests.support.exact_events import Affine, CloseError, Outcome, Rule, simulate
 
 NAMES = ("x", "z", "r", "s", "w")
@@ -101,7 +103,6 @@ def model(rules: list[Rule]) -> System:
         params=(),
         initial={STATES[name]: sp.Rational(v.numerator, v.denominator) for name, v in START.items()},
         events=tuple(events),
-        span=(0.0, float(END)),
     )
 
 
@@ -129,7 +130,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 def difference(rules: list[Rule], exact: Outcome, **options: Any) -> str:
     """How the run of a list of events differs from the exact one; "" if it does not."""
-    run = odesim.integrate(model(rules), **options)
+    run = odesim.integrate(model(rules), **{"span": (0.0, float(END)), **options})
     if run.status != exact.status:
         return f"{run.status}, right {exact.status}: {run.message}"
     for rule in rules:
@@ -146,5 +147,119 @@ def difference(rules: list[Rule], exact: Outcome, **options: Any) -> str:
 @pytest.mark.parametrize("run", RUNS)
 def test_chains(run: str) -> None:
     """Which events happen, when, how often and in which order: w has it. Everything is linear: 1e-9 is far above rounding."""
-    for rules, exact in itertools.islice(chains(len(run)), 40):
+    for rules, exact in itertools.islice(chains(len(run)), 20):
         assert not difference(rules, exact, **RUNS[run]), rules
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.slow
+def test_many_chains(run: str) -> None:
+    """As test_chains, with other lists."""
+    for rules, exact in itertools.islice(chains(100 + len(run)), 300):
+        assert not difference(rules, exact, **RUNS[run]), rules
+
+
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param({"strict": True, "method": "rodas5p"}, marks=pytest.mark.slow)], ids=["auto", "strict"]
+)
+def test_compiled(options: Any) -> None:
+    """The same of a compiled right-hand side."""
+    rules, exact = next(chains(7))
+    assert not difference(rules, exact, **options), rules
+
+
+def test_every_order_of_the_list() -> None:
+    """Five events that meet at one time, in 120 orders."""
+    level = Fraction(7, 10)
+    one = Fraction(1)
+    rules = [
+        Rule("e0", {"t": one, "1": -level}, 0, {"r": {"1": Fraction(2)}, "w": {"w": one / 2, "1": one}}),
+        Rule("e1", {"t": one, "r": -one, "1": -level}, 0, {"w": {"w": one / 2, "1": 2 * one}}),
+        Rule("e2", {"t": one, "1": -level}, 1, {"r": {"1": Fraction(-3)}, "w": {"w": one / 2, "1": 3 * one}}),
+        Rule("e3", {"x": one, "r": -one, "1": -level}, -1, {"x": {"t": one}, "w": {"w": one / 2, "1": 4 * one}}),
+        Rule("e4", {"z": one, "1": -level}, 0, {"s": {"s": -one}, "w": {"w": one / 2, "1": 5 * one}}),
+    ]
+    for k, order in enumerate(itertools.permutations(rules)):
+        if k % 5 == 0:
+            exact = simulate(SLOPES, START, order, END)
+            assert not difference(list(order), exact, **RUNS["tsit5"]), order
+
+
+def test_members() -> None:
+    """Members of an ensemble are runs, ties included: an event on a state beside one on the time alone, for each level."""
+    x, r, n, c = (sp.Symbol(name, real=True) for name in "xrnc")
+    events = (Event("reach", x - r - c, resets={n: n + 1}), Event("shift", t - c, resets={r: 5}), Event("seen", x - c))
+    own = System(
+        name="own",
+        source=Source("own", "test"),
+        axes={},
+        equations={x: 1, r: 0, n: 0},
+        params=(Param(c, 1.0, sp.Interval(-sp.oo, sp.oo), ""),),
+        initial={x: 0, r: 0, n: 0},
+        events=events,
+        span=(0.0, 4.5),
+    )
+    levels = [0.5, 0.7, 1.0, 1.5, 3.0, 4.1]
+    run = odesim.ensemble(own, params={"c": levels})
+    for name in ("reach", "shift", "seen"):
+        assert run[f"{name}_count"].values.tolist() == [1] * 6, name
+    assert run.n.values[:, -1].tolist() == [1] * 6
+
+
+def test_components() -> None:
+    """Balls at one height, the last of which is stopped with the first: each bounces once a time, and is counted once."""
+    run = odesim.integrate(BALLS, params={"h": 1.0}, sizes={"N": 7}, span=(0, 1.0), backend="numpy")
+    assert [e["index"] for e in run.events["bounce"]] == [(k,) for k in range(7)] and run.final["n"] == 7
+
+
+@pytest.mark.parametrize("period", [Fraction(1, 100), Fraction(1, 3), Fraction(7, 30)])
+def test_clocks(period: Fraction) -> None:
+    """A clock that sets itself ticks as often as its period fits into the span, the last time at its end; another counts with it."""
+    one = Fraction(1)
+    rules = [
+        Rule("e0", {"t": one, "r": -one, "1": -period}, 0, {"r": {"t": one}}),
+        Rule("e1", {"t": one, "r": -one, "1": -period}, 0, {"s": {"s": one, "1": one}}),
+    ]
+    for order in (rules, rules[::-1]):
+        assert not difference(order, simulate(SLOPES, START, order, 14 * period, most=99), span=(0.0, float(14 * period)), **RUNS["tsit5"])
+
+
+@pytest.mark.parametrize("apart", [1e-15, 1e-13, 1e-6])
+@pytest.mark.parametrize("at", [1.0, 1e3])
+def test_close_times_at_rest(apart: float, at: float) -> None:
+    """Two doses as close as doubles are told apart, and the end of the span as close behind them."""
+    n = sp.Symbol("n", real=True)
+    later = at + apart * at
+    events = (Event("a", t - at, resets={n: n + 1}), Event("b", t - sp.Float(later, 17), resets={n: n + 1}))
+    for end in (later, later + apart * at, 2 * at):
+        own = System(name="own", source=Source("own", "test"), axes={}, equations={n: 0}, params=(), initial={n: 0}, events=events)
+        run = odesim.integrate(own, span=(0, end), backend="numpy", method="tsit5")
+        assert (run.status, run.final["n"]) == ("ok", 2)
+
+
+def test_events_that_share_a_time_cost_no_more_than_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations of functions, rates and resets: four times as many events, at most five times as many."""
+    counts = []
+    value = Switching.value
+
+    def counted(*args: Any, **more: Any) -> Any:
+        counts[-1] += 1
+        return value(*args, **more)
+
+    monkeypatch.setattr(Switching, "value", counted)
+    for count in (8, 32):
+        counts.append(0)
+        every = sp.symbols(f"y:{count}", real=True)
+        events = tuple(Event(f"e{k}", y - 1, resets={y: y - 1}) for k, y in enumerate(every))
+        own = System(
+            name="own",
+            source=Source("own", "test"),
+            axes={},
+            equations=dict.fromkeys(every, 1),
+            params=(),
+            initial=dict.fromkeys(every, 0),
+            events=events,
+        )
+        run = odesim.integrate(own, span=(0, 1.5), backend="numpy", method="tsit5")
+        assert all(len(run.events[event.name]) == 1 for event in events)
+    assert counts[1] < 5 * counts[0]

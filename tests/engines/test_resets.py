@@ -65,6 +65,63 @@ def test_bounces_that_pile_up_end_the_run(height: int, direction: int, c: float)
     assert found.final["x"].min() > height - 1e-9
 
 
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+@pytest.mark.parametrize("c", [0.2, 0.1, 0.05, 0.01, 1e-3, 1e-9, 1e-20, 0.0])
+def test_soft_bounces(c: float, method: str) -> None:
+    """Balls that keep little of their speed, or none, end the run where they come to rest."""
+    found = odesim.integrate(BALLS, params={"c": c, "h": (1.0, 1.0)}, span=(0, 10), method=method, **PLAIN)
+    assert found.status == "sliding" and "the event bounce" in found.message
+    assert found.t_end == pytest.approx(np.sqrt(2 / 9.81) * (1 + 2 * c / (1 - c)), abs=1e-9)
+    assert found.final["x"].min() > -1e-9
+
+
+def test_rest_without_a_push() -> None:
+    """A body that a wall stops stays there, and goes on when it is kicked: neither passes the wall again."""
+    wall = Event("wall", x - sp.Rational(7, 10), 0, resets={v: 0, n: n + 1})
+    kick = Event("kick", t - 3, resets={v: 1})
+    for events in ([wall, kick], [kick, wall]):
+        found = odesim.integrate(system({x: v, v: 0, n: 0}, events, {x: 0, v: 1, n: 0}), save=[2.0, 4.0], span=(0, 5), **PLAIN)
+        assert (found.status, found.final["n"]) == ("ok", 1) and found.y["x"] == pytest.approx([0.7, 1.7])
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-9, 0.05])
+def test_soft_bounces_from_the_start(c: float) -> None:
+    """A ball on the floor that is thrown down and soon rests there."""
+    ball = system({x: v, v: -10, n: 0}, [Event("bounce", x, -1, resets={v: -c * v, n: n + 1}, at_start=True)], {x: 0, v: -1, n: 0})
+    found = odesim.integrate(ball, **PLAIN)
+    assert found.status == "sliding" and found.t_end == pytest.approx(c / 5 / (1 - c), abs=1e-9) and found.final["x"] > -1e-9
+
+
+@pytest.mark.parametrize("c", [0.5, 0.05])
+def test_events_at_the_start(c: float) -> None:
+    """A ball on the floor that is thrown down falls through it; with at_start it bounces at once, one that is thrown up does not."""
+    for at_start, speed in ((False, -2.0), (True, -2.0), (True, 2.0)):
+        bounce = Event("bounce", x, -1, resets={v: -c * v, n: n + 1}, at_start=at_start)
+        ball = system({x: v, v: -10, n: 0}, [bounce], {x: 0, v: speed, n: 0})
+        run = odesim.integrate(ball, save=[0.0, 0.02 * c, 0.1 * c], span=(0, 0.1 * c), **PLAIN)
+        up = speed if speed > 0 else -c * speed if at_start else speed
+        assert run.y["v"] == pytest.approx(up - 10 * run.t) and run.y["x"] == pytest.approx(up * run.t - 5 * run.t**2)
+        assert run.final["n"] == (at_start and speed < 0) and [e["t"] for e in run.events["bounce"]] == [0.0] * int(run.final["n"])
+
+
+def test_conditions_that_hold_at_the_start() -> None:
+    """An event upwards whose function is above 0 at the start happens there, also in members, in typed events, and with sensitivities."""
+    full = Event("full", x - a, 1, resets={x: b * x}, at_start=True)
+    tank = system({x: -x / 2}, [full], {x: q}, {a: 1.0, b: 0.25, q: 2.0}, span=(0.0, 1.0))
+    for start, many in ((2.0, 1), (0.5, 0)):
+        run = odesim.integrate(tank, params={"q": start}, sensitivities=["q", "b", "a"], **PLAIN)
+        factor = (0.25 if many else 1) * np.exp(-0.5)
+        assert run.final["x"] == pytest.approx(start * factor) and len(run.events["full"]) == many
+        slopes = {"q": factor, "b": start * np.exp(-0.5) * many, "a": 0.0}
+        assert {p: run.sensitivities[p]["x"][-1] for p in slopes} == pytest.approx(slopes)
+    assert odesim.ensemble(tank, params={"q": [2.0, 0.5]}).full_count.values.tolist() == [1, 0]
+    plain = system({x: -x / 2}, [], 2.0, span=(0.0, 1.0))
+    run = odesim.integrate(plain, events=("high: x - 1; direction up; at start",), **PLAIN)
+    assert run.events["high"] == [{"t": 0.0, "index": None}]
+    run = odesim.integrate(plain, events=("high: x - 1; direction up; at start; terminal",), **PLAIN)
+    assert (run.status, run.t_end) == ("event", 0.0)
+
+
 KICKS = {"sine": (sin(pi * t / q), 0), "remainder": (Mod(t, q) - q / 2, -1), "cosine": (cos(pi * t / q - pi / 2), 0)}
 
 
