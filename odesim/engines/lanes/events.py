@@ -8,7 +8,7 @@ any method that has an interpolant.
 """
 
 from odesim.engines.lanes.interpolant import between_lines, load_lines
-from odesim.engines.lanes.invariants import restore_lines
+from odesim.engines.lanes.invariants import restore_lines, touched
 from odesim.engines.lanes.lines import at, real
 from odesim.engines.lanes.plan import KernelPlan, WatchedEvents
 from odesim.engines.lanes.queue import queue_texts
@@ -104,17 +104,20 @@ def sample_text(plan: KernelPlan, rows: Rows) -> str:
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of probe(S, l, theta, i), component i of the functions inside the last step of lane l.
 
-    Where it is called by address it is probe(address, theta, l, _), of the address of S, and returns nothing.
+    Where it is called by address it is probe(address, theta, l, i), of the address of S, and returns nothing.
     """
     watch, w = plan.watch, plan.width
     assert watch is not None
     if plan.sampled:  # never called
         return "@kernel\ndef probe(S, l, theta, i):\n    return nan"
+    reads = sorted({*watch.reads("y"), *touched(plan)})
     head, end = ["@kernel", "def probe(S, l, theta, i):"], f"return S[({rows.probed[0]} + i) * {w} + l]"
     if plan.probed:
-        head = ["@nb.njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, _):", "    S = doubles(address)"]
+        head = ["@nb.njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, i):", "    S = doubles(address)"]
         end = "return"
-    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, watch.reads("y")), *between_lines(plan, watch.reads("y"))]
+    lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, reads), *between_lines(plan, reads)]
+    if plan.invariants:
+        lines += ["if i < 0:", *(f"    {line}" for line in restore_lines(plan, rows, "z"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]

@@ -18,7 +18,7 @@ _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int
 _SEARCH = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *[ctypes.c_double] * 3)
 
 Between = Callable[[float], tuple[float, Array]]
-"""theta -> (time, state (n,)) within the step."""
+"""theta -> (time, state (n,)) within the step; and the same, as a run goes on from it."""
 
 
 class Search:
@@ -36,7 +36,7 @@ class Search:
         addresses["ASK"] = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
         self._table = search_table(**addresses, BETWEEN=self.size, GAP=1, SIZE=self.size, PIECES=pieces, ROOM=room)
         self._found: list[tuple[Array, Array]] = []
-        self._between: Between | None = None
+        self._between: tuple[Between, Between] | None = None
         self._failure: BaseException | None = None
 
     def event_records(self) -> tuple[Array, Array]:
@@ -56,11 +56,14 @@ class Search:
         rhs.check()
         return out.astype(np.float64)
 
-    def find(self, t: float, h: float, new: float, between: Between) -> float | None:
-        """Stores the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one."""
+    def find(self, t: float, h: float, new: float, between: Between, inside: Between) -> float | None:
+        """Stores the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one.
+
+        inside: as between, with the state from which a run goes on.
+        """
         for k in range(1, self.pieces + 1):
             self._rows[k + 1] = self.values(*between(k / self.pieces))
-        self._between = between
+        self._between = between, inside
         search_step()(self._table.ctypes.data, 0, 0, EVERY, t, h, new)
         if self._failure is not None:
             raise self._failure
@@ -70,11 +73,11 @@ class Search:
         self._found.append((times[times <= stop], numbers[times <= stop].astype(np.int64)))
         return theta if theta >= 0 else None
 
-    def _probe(self, _: int, theta: float, __: int, ___: int) -> None:
+    def _probe(self, _: int, theta: float, __: int, i: int) -> None:
         """The functions at theta, for the compiled search; NaN once one has failed."""
         assert self._between is not None
         try:
-            self._rows[-1] = np.nan if self._failure else self.values(*self._between(theta))
+            self._rows[-1] = np.nan if self._failure else self.values(*self._between[i < 0](theta))
         except BaseException as error:  # ctypes can only drop it
             self._failure = error
             self._rows[-1] = np.nan

@@ -146,7 +146,7 @@ class Run:
             time, state = between(theta)
             return time, self.stages.invariants.restore(state) if theta < 1 else state
 
-        stop = self._search.find(t, h, new, between) if self._search else None
+        stop = self._search.find(t, h, new, between, inside) if self._search else None
         end, state = (new, after) if stop is None else inside(stop)
         standing = self.standing
         while standing.saved < len(self.save) and self.save[standing.saved] <= end:

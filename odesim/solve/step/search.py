@@ -3,7 +3,7 @@
 It begins with the functions' values at the ends of the pieces of the step. An integrator brings two functions, of its own numbers `at`
 and a lane l. sample(at, l, k, i) is component i at the end of piece k. k = 0 is the start of the step and k = -1 the last sample before it
 (NaN where there is none). probe(at, l, theta, i) computes component i at theta of the step, and all others with it. These then are
-sample(at, l, pieces + 1, i).
+sample(at, l, pieces + 1, i). For i = -1 it computes them in the state from which a run goes on at theta, linear invariants restored.
 
 A function that has one sign and then the other passes zero: that counts. One that touches zero and keeps its sign does not. But one that
 is zero where a step ends counts, for the rest is not known there. A zero at the start of a step was counted before.
@@ -17,6 +17,7 @@ that of all further components too.
 found: pairs (time, component) up to `room`, then 2 * POINTS numbers for the samples of one component.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,41 @@ def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: i
 
 
 @helper
+def met(
+    sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
+    t: float, h: float, new: float, stop: float, theta_stop: float, found: Any, first: int, count: int, room: int,
+) -> int:  # fmt: skip
+    """The number of zeros in found, after those beside a terminal one are put on the side of it where the functions have them.
+
+    Two components may be zero at one time. Rounding puts their zeros a little before or after each other, and a run that goes on from
+    `stop` sees its state alone. So what has passed zero in that state does so at `stop`, and what has not passed does so later.
+    """
+    probe(at, l, theta_stop, np.int64(-1))
+    k, r, last = min(int(theta_stop * pieces), pieces - 1), first, count
+    begun, end = t + k / pieces * h, t + (k + 1) / pieces * h if k + 1 < pieces else new
+    for i in range(size):
+        a, b, g = sample(at, l, k, i), sample(at, l, k + 1, i), sample(at, l, pieces + 1, i)
+        up_to, beyond, one = 0, 0, r
+        while r < last and found[2 * r + 1] == i:
+            if begun <= found[2 * r] <= end:
+                one = r if up_to + beyond == 0 else one
+                if found[2 * r] <= stop:
+                    up_to += 1
+                else:
+                    beyond += 1
+            r += 1
+        if passes(a, g, facts[i]) and up_to == 0:
+            if beyond > 0:
+                found[2 * one] = stop
+            elif count < room:
+                found[2 * count], found[2 * count + 1] = stop, float(i)
+                count += 1
+        elif facts[size + i] != TERMINAL and a * g > 0.0 and passes(a, b, facts[i]) and up_to == 1 and beyond == 0:
+            found[2 * one] = math.inf
+    return count
+
+
+@helper
 def search(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
     t: float, h: float, new: float, found: Any, first: int, room: int, marks: int,
@@ -170,6 +206,8 @@ def search(
                     count += 1
                 if facts[size + i] == TERMINAL and (theta_stop < 0.0 or time < stop):
                     stop, theta_stop = time, theta
+    if 0.0 <= theta_stop < 1.0 and size > 1:
+        count = met(sample, probe, at, l, facts, size, pieces, t, h, new, stop, theta_stop, found, first, count, room)
     return count, stop, theta_stop
 
 
