@@ -115,9 +115,18 @@ class Switching:
         for s in self.conditions.held.on_states:
             cause = first_of(caused, s)
             g, mode = self._value(s.smooth, s, t, y).ravel(), self.modes[s.name].ravel()
+            if s.kind == "sign" and len(left := np.flatnonzero((mode == AS_WRITTEN) & ~np.isnan(g))):
+                sides = np.sign(np.where(g == 0, self._drift(s, t, y), g))[left]
+                self._set(s, left[sides != 0], sides[sides != 0])
             past = (g * mode < 0) & (mode != AS_WRITTEN) if s.kind == "sign" else ((g < mode) | (g > mode + 1)) & (mode < FREE)
-            for i in np.flatnonzero(past).tolist():
+            rests = (g == 0) & (mode != AS_WRITTEN) & (s.kind == "sign")
+            if rests.any():
+                rests &= self._drift(s, t, y) == 0
+            for i in np.flatnonzero(past | rests).tolist():
                 if (s.name, i) in done:
+                    continue
+                if rests[i]:  # a jump has taken it to 0, and there it stays
+                    y, _ = self._change(s, i, AS_WRITTEN, t, y, cause or {})
                     continue
                 new = float(-mode[i] if s.kind == "sign" else np.floor(g[i]))
                 way = new if s.kind == "sign" else new - float(mode[i])

@@ -1,6 +1,6 @@
 """A test whether a right-hand side jumps where a condition on states changes.
 
-It compares both sides at random points of the boundary, in 40 digits. Other conditions may hide the jump, as in
+It compares random points beside the boundary, on both sides of it, in 40 digits. Other conditions may hide the jump, as in
 (t < a) & (y < b) for t above a. So every combination of their outcomes is tried, and a jump in one of them counts.
 """
 
@@ -19,6 +19,8 @@ from odesim.symbolic.reductions import REDUCTIONS
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 DIGITS = 40
 TOLERANCE = sp.Float("1e-25")
+NEAR = sp.Float("1e-200")
+"""How near to the boundary, in its own units, both sides are compared: on it, conditions that hold on one side only may hold on none."""
 POINTS, TRIALS = 4, 40
 MOST_COMBINATIONS = 128
 """Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
@@ -38,9 +40,11 @@ def may_jump(rhs: Any, kind: str, g: Expr) -> bool:
 
 
 def _without_sums(e: Any, sums: dict[Any, Symbol]) -> Any:
-    """e with each sum replaced by a symbol; sums gets {sum: symbol}."""
+    """e with each sum, expanded as the conditions are, replaced by a symbol; sums gets {sum: symbol}."""
     if isinstance(e, REDUCTIONS):
-        return sums.setdefault(e, Symbol(f"_sum{len(sums)}", real=True))
+        e = sp.expand(e)
+        if isinstance(e, REDUCTIONS):
+            return sums.setdefault(e, Symbol(f"_sum{len(sums)}", real=True))
     if not e.args or isinstance(e, Indexed):
         return e
     args = tuple(_without_sums(a, sums) for a in e.args)
@@ -55,10 +59,10 @@ def _jumps(body: Any, kind: str, g: Expr) -> bool:
         return False
     level = Symbol("_level", integer=True)
     surface = g if kind == "sign" else g - level
-    boundary = _solve_boundary(surface)
-    if boundary is None:
+    beside = [_solve_boundary(surface - side * NEAR) for side in (1, -1)]
+    if beside[0] is None or beside[1] is None:
         return True
-    above, below = _replace(above, boundary), _replace(below, boundary)  # decides the conditions that follow from the boundary
+    above, below = _replace(above, beside[0]), _replace(below, beside[1])  # decides the conditions that follow from the boundary
     other = _outcomes(sp.Tuple(above, below))
     if prod(map(len, other.values())) > MOST_COMBINATIONS:
         return True

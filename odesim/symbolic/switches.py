@@ -25,6 +25,7 @@ from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.program import names_read
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.resets import Watched, stopped_system, watched_events
+from odesim.symbolic.rests import by_cases
 from odesim.symbolic.sensitivity import fresh_indices, used_names
 from odesim.symbolic.signed import signed
 from odesim.symbolic.system import System
@@ -130,8 +131,13 @@ def hold_conditions(system: System) -> HeldSystem:
 def _hold_conditions(system: System) -> HeldSystem:
     if not any(isinstance(part, STEPPED) for rhs in with_layers(system.equations.values()) for part in sp.preorder_traversal(rhs)):
         return HeldSystem(system, system, (), ())
-    work = _SwitchRewriter(system)
-    rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in system.equations.items()}
+    moving = {*system.states, str(time)}
+    plain = {
+        key: changed(rhs, lambda e, _: by_cases(e, lambda part: not moving.isdisjoint(names_read(part))))
+        for key, rhs in system.equations.items()
+    }
+    work = _SwitchRewriter(system, plain)
+    rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in plain.items()}
     if not work.switches:
         return HeldSystem(system, system, (), tuple(work.kinks))
     params = tuple(Param(s.parameter.base, 0.0, sp.Interval(-sp.oo, sp.oo), f"held condition {s.text}") for s in work.switches)
@@ -179,7 +185,7 @@ def switch_slope(system: System, s: Switch, name: str) -> tuple[Expr, dict[Symbo
 class _SwitchRewriter:
     """A rewriting of right-hand sides that holds their conditions; it lists switches and kinks in the order of appearance."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, rates: Mapping[Any, Any]) -> None:
         self.system = system
         self.switches: list[Switch] = []
         self.kinks: list[Kink] = []
@@ -187,7 +193,7 @@ class _SwitchRewriter:
         self._kinks: set[Any] = set()
         twins = {name for pairs in system.sensitivities.values() for name in pairs.values()}
         self._jumps: dict[Any, bool] = {}
-        self._base = [without_remainders(rhs) for key, rhs in system.equations.items() if base_name(key) not in twins]
+        self._base = [without_remainders(rhs) for key, rhs in rates.items() if base_name(key) not in twins]
         self._states = set(system.states)
         self._taken = used_names(system)
 
@@ -212,16 +218,16 @@ class _SwitchRewriter:
             if switch_here is None:
                 return e
             s, own, sign = switch_here
-            return _held_condition(parameter(s.name, own, s.extents), e, sign)
+            return _held_condition(parameter(s.name, own, s.extents), e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
         if isinstance(e, STEPS):
             switch_here = self._switch("sign", e.args[0], scope, f"{e.args[0]} > 0")
             if switch_here is not None:
                 s, own, sign = switch_here
-                m = parameter(s.name, own, s.extents)
+                m, written = parameter(s.name, own, s.extents), e.func(self._rewritten(e.args[0], scope), *e.args[1:])
                 if isinstance(e, sp.sign):
-                    return sp.Piecewise((sign * m, m < AS_WRITTEN - HALF), (e, True), evaluate=False)
+                    return sp.Piecewise((sign * m, m < AS_WRITTEN - HALF), (written, True), evaluate=False)
                 above, below = (m > HALF, m < -HALF)[::sign]
-                return sp.Piecewise((e, m > AS_WRITTEN - HALF), (1, above), (0, below), (e.args[1], True), evaluate=False)
+                return sp.Piecewise((written, m > AS_WRITTEN - HALF), (1, above), (0, below), (e.args[1], True), evaluate=False)
         elif isinstance(e, sp.floor):
             switch_here = self._switch("level", e.args[0], scope, str(e))
             if switch_here is not None:
@@ -308,9 +314,12 @@ class _SwitchRewriter:
             self.kinks.append(Kink(own, tuple(scope[i] for i in own), tuple(times)))
 
 
-def _held_condition(m: Expr, condition: Any, sign: int) -> Any:
-    """The condition in terms of m, the sign of its left side minus its right-hand side, or of the opposite where sign is -1."""
-    plain = sp.And(m > AS_WRITTEN - HALF, condition)
+def _held_condition(m: Expr, condition: Any, written: Any, sign: int) -> Any:
+    """The condition in terms of m, the sign of its left side minus its right-hand side, or of the opposite where sign is -1.
+
+    written: the condition itself, with other switches held in it.
+    """
+    plain = sp.And(m > AS_WRITTEN - HALF, written)
     if isinstance(condition, sp.StrictGreaterThan | sp.GreaterThan) == (sign > 0):
         least = HALF if isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan) else -HALF
         return sp.Or(sp.And(m > least, m < AS_WRITTEN - HALF), plain)

@@ -7,7 +7,7 @@ import sympy as sp
 from sympy import Abs, Heaviside, IndexedBase, Max, Mod, Piecewise, Sum, floor
 
 import odesim
-from odesim.symbolic import Param, Source, System
+from odesim.symbolic import Param, Source, System, over
 from odesim.symbolic import time as t
 from tests.engines.test_switches import REALS, M, a, m, system, w, y
 
@@ -52,6 +52,19 @@ def test_boundaries_that_jump(case: str) -> None:
     run = odesim.integrate(system(rhs, params, start), sensitivities=("a", "w"), span=(0, end), backend="numpy")
     assert run.status == "ok"
     assert [float(run.final[name]) for name in ("y", "dy_da", "dy_dw")] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_threshold_of_a_sum_whose_terms_expand() -> None:
+    """sum_m (v_m + 1)**2 - 1 = 14 t**2 + 12 t for v_m = (m + 1) t passes w at its root, to the rounding of a located boundary."""
+    held = IndexedBase("v", shape=(M,))
+    total = over(Sum, (held[m] + 1) ** 2 - 1, (m, M))
+    made = System(
+        name="expanded", source=Source("own", "test"), axes={m: M}, equations={held[m]: m + 1, y: Heaviside(total - w)},
+        params=(Param(w, 5.0, REALS, "threshold"),), initial={held[m]: 0.0, y: 0.0}, sizes={M: 3}, span=(0.0, 3.0),
+    )  # fmt: skip
+    for at in (0.7, 5.0, 40.0):
+        run = odesim.integrate(made, params={"w": at}, backend="numpy")
+        assert float(run.final["y"]) == pytest.approx(3 - ((144 + 56 * at) ** 0.5 - 12) / 28, abs=1e-12)
 
 
 @pytest.mark.parametrize("total", [Sum(v_k := IndexedBase("v", shape=(M,))[m], (m, 0, M - 1)), Sum(v_k**2, (m, 0, M - 1))])

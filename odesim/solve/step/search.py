@@ -32,6 +32,8 @@ TESTED = 0.5
 """So many pieces before the end of a step the polynomials are held against the functions."""
 WORSE = 100.0
 """How much further off they may be elsewhere."""
+BEFORE = 4.0
+"""Widths before a zero at which a function that has come to stay is zero too."""
 BESIDE = 0.75
 """Of the width that a bracket may have: how far from a zero the other end of its bracket is tried."""
 
@@ -52,7 +54,8 @@ def root(
     """The theta between lo and hi at which component i has crossed zero: Illinois steps, every fourth one a bisection.
 
     The first trial is the guess, if there is one (not -1), the second a Newton step from its value and the slope there. A value that is
-    zero but for rounding is bracketed at once. Ends when the bracket is narrower than width.
+    zero but for rounding is bracketed at once. Ends when the bracket is narrower than width. A function that is zero before that too has
+    come to zero to stay: that is when it came.
     """
     side, trial, theta, g = np.int64(0), np.int64(0), guessed, 0.0
     while hi - lo > width and g_hi != 0.0 and trial < 200:
@@ -68,6 +71,13 @@ def root(
             theta = guess(lo, hi, g_lo, g_hi, trial)
         g = value(sample, probe, at, l, i, pieces, theta, exact)
         lo, hi, g_lo, g_hi, side = narrowed(lo, hi, g_lo, g_hi, side, theta, g)
+    if g_hi == 0.0 and (exact or trial == 0) and probe(at, l, max(lo, hi - BEFORE * width), i) == 0.0:
+        while hi - lo > width and lo < lo + 0.5 * (hi - lo) < hi:
+            theta = lo + 0.5 * (hi - lo)
+            if probe(at, l, theta, i) == 0.0:
+                hi = theta
+            else:
+                lo = theta
     return hi
 
 
@@ -199,7 +209,7 @@ def search(
                 if n == pieces + 1 and g_b != 0.0:
                     guessed, slope = guess_between(found, line, n, j)
                 theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width, guessed, slope)
-                tested = tested and not exact
+                tested = tested and not exact and g_b != 0.0
                 time = t + theta * h if theta < 1.0 else new
                 if count < room:
                     found[2 * count], found[2 * count + 1] = time, float(i)
