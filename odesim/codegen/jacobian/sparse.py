@@ -35,9 +35,9 @@ class Sparse:
         """The matrix J (n, n)."""
         return self.matrix.toarray() + self.U @ self.G.T  # type: ignore[no-any-return]
 
-    def solver(self, shift: float) -> Solver:
-        """The solver of (shift - J) x = b by sparse LU decomposition with pivots. Raises UnsolvableError."""
-        return SparseSolver(self, shift)
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b by sparse LU decomposition with pivots. least: as for refined. Raises UnsolvableError."""
+        return SparseSolver(self, shift, least)
 
 
 Jacobian: TypeAlias = Dense | Structured | Sparse
@@ -46,11 +46,11 @@ Jacobian: TypeAlias = Dense | Structured | Sparse
 class SparseSolver:
     """A solver of (shift - S - U G^T) x = b: sparse LU decomposition, and Woodbury's formula with iterative refinement."""
 
-    def __init__(self, J: Sparse, shift: float) -> None:
+    def __init__(self, J: Sparse, shift: float, least: float) -> None:
         from scipy.sparse import eye_array
         from scipy.sparse.linalg import splu
 
-        self.J, self.shift = J, shift
+        self.J, self.shift, self.least = J, shift, least
         if not (np.isfinite(J.entries).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
             raise UnsolvableError
         try:
@@ -63,7 +63,7 @@ class SparseSolver:
             self._small_solver = eliminate(np.eye(self.rank) - J.G.T @ self._inverse_U)
 
     def __call__(self, b: Array) -> Array:
-        return refined(self._unrefined, self.J, self.shift, b, self._unrefined(b), self._term_sizes)
+        return refined(self._unrefined, self.J, self.shift, b, self._term_sizes, self.least)
 
     def _unrefined(self, b: Array) -> Array:
         x: Array = self._solve(b)

@@ -41,8 +41,8 @@ class Dense:
     def dense(self) -> Array:
         return self.J
 
-    def solver(self, shift: float) -> Solver:
-        """The solver of (shift - J) x = b by LU decomposition with pivots. Raises UnsolvableError."""
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b by LU decomposition with pivots, not refined. Raises UnsolvableError."""
         matrix = -self.J
         matrix[np.diag_indices_from(matrix)] += shift
         return eliminate(matrix)
@@ -88,9 +88,9 @@ class Structured:
         out[self.places[:, :, None], self.places[:, None, :]] += self.blocks
         return out
 
-    def solver(self, shift: float) -> Solver:
-        """The solver of (shift - J) x = b, at a cost of n (p^2 + R). Raises UnsolvableError."""
-        return Woodbury(self, shift)
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b, at a cost of n (p^2 + R). least: as for refined. Raises UnsolvableError."""
+        return Woodbury(self, shift, least)
 
 
 class Woodbury:
@@ -100,8 +100,8 @@ class Woodbury:
     made large, with the difference in a new column of U. The residual shows any other loss, and such a solution is never returned.
     """
 
-    def __init__(self, J: Structured, shift: float) -> None:
-        self.J, self.shift = J, shift
+    def __init__(self, J: Structured, shift: float, least: float) -> None:
+        self.J, self.shift, self.least = J, shift, least
         if not (np.isfinite(J.blocks).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
             raise UnsolvableError
         self._outside = np.ones(J.n)
@@ -129,10 +129,9 @@ class Woodbury:
             self.small_solver = eliminate(np.eye(self.rank) - G.T @ self.inverse_U)
 
     def __call__(self, b: Array) -> Array:
-        x = self._solve_unrefined(b)
         if self.J.blocks.shape[1] == 1 and not self.rank:
-            return x  # one division per component
-        return refined(self._solve_unrefined, self.J, self.shift, b, x, self._term_sizes)
+            return self._solve_unrefined(b)  # one division per component
+        return refined(self._solve_unrefined, self.J, self.shift, b, self._term_sizes, self.least)
 
     def _solve_unrefined(self, b: Array) -> Array:
         """x by Woodbury's formula, without refinement."""
@@ -157,14 +156,18 @@ class Woodbury:
         return np.abs(self.J.U), np.abs(self.J.G), np.abs(self.J.blocks)
 
 
-def refined(solve: Callable[[Array], Array], J: Any, shift: float, b: Array, x: Array, term_sizes: Callable[[Array], Array]) -> Array:
-    """The solution of (shift - J) x = b from an inexact one and an inexact solver. Raises UnsolvableError where the residual stays large.
+def refined(solve: Callable[[Array], Array], J: Any, shift: float, b: Array, term_sizes: Callable[[Array], Array], least: float) -> Array:
+    """The solution of (shift - J) x = b by an inexact solver. Raises UnsolvableError where the residual stays large.
 
-    term_sizes: a function of |x| that gives the sizes of the terms of J x.
+    term_sizes: a function of |x| that gives the sizes of the terms of J x. least: the size from which components of x count.
     """
+    # Each row is held against its own terms: components of many sizes stand side by side. But far from the front of a local start they fall
+    # below 1e-308, where numbers have few digits, and the rounding of large components cannot be refined away beyond 1e-32 of their size.
+    x = solve(b)
     for _ in range(4):
         residual = b - shift * x + J @ x
-        size = np.abs(b) + shift * np.abs(x) + term_sizes(np.abs(x))
+        sizes = np.abs(x) + least
+        size = np.abs(b) + shift * sizes + term_sizes(sizes)
         error = float(np.max(np.abs(residual) / np.where(size == 0, 1, size), initial=0.0))
         if error <= SMALL_ERROR:
             return x

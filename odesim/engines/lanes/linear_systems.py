@@ -87,17 +87,21 @@ def factor(linear: SparseSystem, g: str) -> Factors:
 
 
 def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str) -> list[str]:
-    """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row."""
-    lines = []
+    """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row.
+
+    States count from atol up: numbers near 1e-308 have few digits (odesim.codegen.jacobian.structured.refined).
+    """
+    size = {name: f"{v}_size" for name, v in x.items()}
+    lines = [f"{size[name]} = abs({v})" + (" + atol" if name[0] == "y" else "") for name, v in x.items()]
     for name, row in linear.rows.items():
-        terms = [str(product(e, x[read])) for read, e in row.items() if read in x]
-        moved, sizes = " + ".join(terms), " + ".join(f"abs({term})" for term in terms)
+        terms = {read: e for read, e in row.items() if read in x}
+        moved = " + ".join(str(product(e, x[read])) for read, e in terms.items())
+        sizes = " + ".join(f"abs({e}) * {size[read]}" for read, e in terms.items())
         if terms and name[0] == "y":
             moved, sizes = f"{g} * ({moved})", f"{g} * ({sizes})"
-        others = [v[name] for v in (x, b) if name in v]
+        others = [*([size[name]] if name in x else []), *([f"abs({b[name]})"] if name in b else [])]
         if terms and others:
             right = f" - {b[name]}" if name in b else ""
             left = f"{x[name]} - " if name in x else "-"
-            size = " + ".join([*(f"abs({v})" for v in others), sizes])
-            lines.append(f"{good} = {good} and abs({left}({moved}){right}) <= {WORST!r} * ({size})")
+            lines.append(f"{good} = {good} and abs({left}({moved}){right}) <= {WORST!r} * ({' + '.join([*others, sizes])})")
     return lines

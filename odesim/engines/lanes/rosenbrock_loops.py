@@ -128,7 +128,7 @@ def jacobian_text(plan: KernelPlan, rows: Rows) -> str:
 
 
 def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The texts of eliminate(S), solve(S, at) and check(S), for the linear systems of a step.
+    """The texts of eliminate(S), solve(S, at) and check(S, atol), for the linear systems of a step.
 
     solve puts the solution in the place of the right-hand side. check makes `error` NaN where the solution of the first stage, whose
     right-hand side z still holds, is not one.
@@ -173,7 +173,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         *(f"{checked[name]} = {at(r, w)}" for r, name in zip(loops.x, unknown, strict=True)),
     ]
     lines += ["good = True", *residual(linear, "g", {y: f"b{d}" for d, y in enumerate(states)} | late, checked, "good")]
-    return [*found, lane_loop("check", "S", [*lines, f"{at(loops.error, w)} = {at(loops.error, w)} if good else nan"], w)]
+    return [*found, lane_loop("check", "S, atol", [*lines, f"{at(loops.error, w)} = {at(loops.error, w)} if good else nan"], w)]
 
 
 def later_text(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -204,7 +204,7 @@ def stage_lines(plan: KernelPlan, rows: Rows, i: int) -> list[str]:
     place, g = offset(loops.u[i].start * w), at(loops.g, w)
     later = [f"later(S, {offset(loops.z[0] * w) if i == 0 else place}, {float(m.d[i])!r})"] if plan.linear.moves else []
     if i == 0:
-        checks = [] if loops.factors is not None and loops.factors.exact else ["check(S)"]
+        checks = [] if loops.factors is not None and loops.factors.exact else ["check(S, atol)"]
         begin = each(n, w, f"{row(loops.z, w)} = {g} * {row(rows.f, w)}")
         return [*begin, *later, *each(n, w, f"{u[0]} = {row(loops.z, w)}"), f"solve(S, {place})", *checks]
     state = weighted(row(rows.y, w), [(float(a), u[j]) for j, a in enumerate(m.A[i, :i])])

@@ -29,7 +29,7 @@ class Run:
         self.out = np.empty((len(save) + 1, len(problem.y0)), dtype)
         self.t = problem.t0
         self._y = problem.y0.astype(np.float64)
-        self.stages = Stages(problem, linear, method)
+        self.stages = Stages(problem, linear, method, self.atol)
         self._control = Control(method.error_order, longest_step(options.max_step))
         self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
         self._watch = LawWatch(problem.laws, problem.rhs.dtype) if problem.laws else None

@@ -16,12 +16,12 @@ class Stages:
     """Values that a step computes at a point (t, y): f, J, df/dt, and the stages of the last step.
 
     f, J and df/dt are kept while steps from there are tried.
-    y is float64; the right-hand side sees it in the problem's dtype.
+    y is float64; the right-hand side sees it in the problem's dtype. least: the size from which components count, in linear systems.
     """
 
-    def __init__(self, problem: Problem, linear: Derivatives, method: Rosenbrock) -> None:
+    def __init__(self, problem: Problem, linear: Derivatives, method: Rosenbrock, least: float) -> None:
         n = problem.rhs.layout.size
-        self.problem, self.linear, self.method = problem, linear, method
+        self.problem, self.linear, self.method, self.least = problem, linear, method, least
         self.u = np.zeros((method.stages, n))
         self.rhs_calls = 0
         self._seen, self._out = np.empty(n, problem.rhs.dtype), np.empty(n, problem.rhs.dtype)
@@ -55,7 +55,7 @@ class Stages:
         m, u = self.method, self.u
         try:
             if self._solver is None or self._h != h:
-                self._solver, self._h = self.J.solver(1 / (m.gamma * h)), h
+                self._solver, self._h = self.J.solver(1 / (m.gamma * h), self.least), h
             state = self.y
             for i in range(m.stages):
                 right = self.f

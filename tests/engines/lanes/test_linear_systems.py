@@ -25,7 +25,7 @@ def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> t
     found = factor(linear, "g")
     names = {f"y{k}": f"b{k}" for k in range(len(b))}
     lines, x = found.solve(dict(names), "x")
-    env = {**known, "g": g, **{f"b{k}": g * v for k, v in enumerate(b)}}
+    env = {**known, "g": g, "atol": 1e-9, **{f"b{k}": g * v for k, v in enumerate(b)}}
     everything = [*printed(found.code), *lines, "good = True", *residual(linear, "g", names, x, "good")]
     with np.errstate(all="ignore"):
         exec("\n".join(everything), {"abs": abs}, env := {k: np.float64(v) for k, v in env.items()})
@@ -70,6 +70,18 @@ def test_a_small_pivot_is_seen(gap):
         assert x == pytest.approx(want, rel=1e-11)
     x, good = solved(dense(J), {}, g / 4, b)
     assert good and x == pytest.approx(np.linalg.solve(4 * np.eye(3) / g - J, b), rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_components_of_all_sizes_are_good(seed):
+    """A band with weak couplings: its solution comes down to 1e-320, where numbers have few digits, and is one all the same."""
+    rng = np.random.default_rng(seed)
+    n, weak = 40, -rng.uniform(5, 9)
+    J = np.diag(-(10.0 ** rng.uniform(0, 3, n))) + sum(np.diag(10.0 ** rng.uniform(weak - 1, weak + 1, n - 1), d) for d in (-1, 1))
+    b = np.where(np.arange(n) == 0, 1.0, 0.0) if seed % 2 else 10.0 ** rng.uniform(-320, 0, n)
+    x, good = solved(dense(J), {}, 0.1, b)
+    assert good
+    np.testing.assert_allclose(x, np.linalg.solve(np.eye(n) / 0.1 - J, b), rtol=1e-12, atol=1e-20)
 
 
 def test_nan_is_not_good():
