@@ -4,6 +4,7 @@ A member's bits do not depend on the chunk, so a run that was stopped ends as if
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -132,14 +133,10 @@ def joined(places: Iterable[tuple[int, int]], at_once: int) -> Iterator[tuple[in
 
 def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
     """The result of the future; a request to stop is passed on meanwhile."""
-    while True:
-        try:
-            return future.result(timeout=WAIT)
-        except TimeoutError:
-            if future.done():
-                raise
-            if asked():
-                stop[0] = 1
+    while not futures.wait([future], WAIT).done:  # a TimeoutError may be the future's own
+        if asked():
+            stop[0] = 1
+    return future.result()
 
 
 def complete(

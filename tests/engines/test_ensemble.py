@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from sympy import Interval, Range, Sum, cos, oo, symbols, tanh
 import odesim
 from odesim.api.ensemble import make_engine, make_ensemble_request
 from odesim.base.run_options import RunOptions
+from odesim.engines import run
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.engines.one_by_one import SingleEngine
@@ -138,6 +140,15 @@ def test_too_many_steps():
     assert ((found.status.values == found.attrs["status_names"].index("max_steps")) == slow).all() and slow.any()
     np.testing.assert_array_equal(found.v[:, 0], V0)
     assert (found.t_end.values[slow] < 4.0).all() and np.isnan(found.v.values[slow, -1]).all()
+
+
+@pytest.mark.parametrize("count", [1, N])
+def test_a_chunk_that_ends_between_two_looks(count, monkeypatch):
+    """Each look at a chunk gives up at once, and the chunk has ended when it is asked next: no member is lost."""
+    monkeypatch.setattr(run, "WAIT", 0.0)
+    monkeypatch.setattr(Future, "done", lambda future: bool(wait([future]).done))
+    assert (members(count).status == 0).all()
+    assert alone(0, method="rodas5p").status == "ok"
 
 
 def test_shared_numbers():

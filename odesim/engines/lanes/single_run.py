@@ -7,6 +7,7 @@ it reads from the runs of other integrators.
 import ctypes
 import time
 from collections.abc import Mapping
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -203,10 +204,8 @@ class LaneRun:
         with ThreadPoolExecutor(1) as worker:
             done = worker.submit(self._integrate)
             try:
-                while not done.done():
-                    with suppress(TimeoutError):
-                        done.exception(timeout=WAIT)
-                    if self._progress is not None and not done.done():
+                while not futures.wait([done], WAIT).done:
+                    if self._progress is not None:
                         self._progress((self.t - p.t0) / (p.t1 - p.t0))
                 done.result()
             finally:
