@@ -28,11 +28,10 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
-    for name in ("status", "t_end", "steps", "rejected", "method"):
-        data[name] = ("member", getattr(chunk, name))
     axes, types = outputs.axes(dims, request.layout.names), outputs.types(request.dtype)
-    for name, values in outputs.arrays(chunk).items():
-        data[name] = (("member", *axes[name]), values.astype(types[name][0], copy=False))
+    more = {name: (("member", *axes[name]), values.astype(types[name][0], copy=False)) for name, values in outputs.arrays(chunk).items()}
+    ledger = {name: ("member", getattr(chunk, name)) for name in ("status", "t_end", "steps", "rejected", "method")}
+    data |= {name: more[name] for name in outputs.observed.names} | ledger | more  # the order of a stored run
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
     kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(own, "table")
     for name, values in own.items():

@@ -66,9 +66,9 @@ def with_members(run: xr.Dataset) -> xr.Dataset:
     own = {label: run[label].variable for label in labels.values()}
     for name, label in labels.items():
         own[label].attrs["design"] = kinds[name]
-    time = run[TIME]
+    time = run[TIME].variable
     # a range takes no memory, whatever the number of members
-    return run.drop_vars([*own, TIME]).assign_coords({MEMBER: pandas.RangeIndex(run.attrs["members"]), **own, TIME: time})
+    return run.drop_vars([*own, TIME]).assign_coords({MEMBER: pandas.RangeIndex(run.attrs["members"]), TIME: time, **own})
 
 
 def load_run(path: str | Path) -> xr.Dataset:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 def same(a, b):
     """Two stored trainings hold the same variables, axes and bits."""
     a, b = odesim.open_run(a).load(), odesim.open_run(b).load()
-    assert set(a.variables) == set(b.variables)
+    assert list(a.variables) == list(b.variables)
     for name in a.variables:
         assert a[name].dims == b[name].dims and a[name].dtype == b[name].dtype
         np.testing.assert_array_equal(a[name].values, b[name].values)
