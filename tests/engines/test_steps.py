@@ -1,0 +1,152 @@
+"""The steps of an adaptive run: as long, and as often rejected, as those of a plain loop by the books."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Interval, Rational, Symbol, cos, oo
+
+import odesim
+from odesim.solve import METHODS
+from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
+from tests.support.engines import ADAPTIVE
+from tests.support.matrix import crossed, slow_but
+from tests.support.steps import Array, Right, explicit_steps, stiff_steps
+
+x, v = Symbol("x", real=True), Symbol("v", real=True)
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A System and the same by hand: f, its Jacobian and its derivative by time."""
+
+    system: System
+    f: Right
+    jacobian: Right
+    slope: Right
+
+
+def flow(equations: Any, start: Any, end: float, *by_hand: Right) -> Flow:
+    """The Flow from this start, from 0 to the end."""
+    system = System(
+        name="made.steps", source=Source("none", "test"), axes={}, equations=equations, params=(), initial=start, span=(0.0, end)
+    )
+    return Flow(system, *by_hand)
+
+
+FLOWS = {
+    "stability": flow(  # of an explicit method ends its steps: their lengths alternate but for the second factor of the PI rule
+        {x: -100 * (x - cos(time))},
+        {x: 0.0},
+        3.0,
+        lambda t, y: np.array([-100 * (y[0] - np.cos(t))]),
+        lambda t, y: np.array([[-100.0]]),
+        lambda t, y: np.array([-100 * np.sin(t)]),
+    ),
+    "jumps": flow(  # van der Pol's, forced
+        {x: v, v: 3 * (1 - x**2) * v - x + cos(2 * time) / 2},
+        {x: 2.0, v: 0.0},
+        20.0,
+        lambda t, y: np.array([y[1], 3 * (1 - y[0] ** 2) * y[1] - y[0] + np.cos(2 * t) / 2]),
+        lambda t, y: np.array([[0.0, 1.0], [-6 * y[0] * y[1] - 1, 3 * (1 - y[0] ** 2)]]),
+        lambda t, y: np.array([0.0, -np.sin(2 * t)]),
+    ),
+}
+
+
+@cache
+def plain(name: str, method: str) -> list[tuple[float, Array, bool]]:
+    """What the plain loop tries."""
+    made = FLOWS[name]
+    y0, (t0, t1) = np.array([float(value) for value in made.system.initial.values()]), made.system.span
+    if method in METHODS:
+        return list(explicit_steps(method, made.f, y0, t0, t1, TOLERANCE, TOLERANCE))
+    return list(stiff_steps(method, made.f, made.jacobian, made.slope, y0, t0, t1, TOLERANCE, TOLERANCE))
+
+
+def counts(tried: list[tuple[float, Array, bool]]) -> tuple[int, int]:
+    """(steps, rejected)."""
+    steps = sum(accepted for _, _, accepted in tried)
+    return steps, len(tried) - steps
+
+
+@pytest.mark.parametrize("name", FLOWS)
+@pytest.mark.parametrize("method", [*ADAPTIVE, *ROSENBROCK])
+def test_a_run_takes_the_steps_of_a_plain_loop(method: str, name: str) -> None:
+    """As many are taken and rejected, and after any number of them the time and the state are the same.
+
+    Powers of error norms are good to 1e-5 in compiled loops: so are lengths of steps.
+    """
+    tried = plain(name, method)
+    given: Any = {"method": method, "rtol": TOLERANCE, "atol": TOLERANCE, "backend": "numpy"}
+    run = odesim.integrate(FLOWS[name].system, **given)
+    assert (run.stats["steps"], run.stats["rejected"]) == counts(tried)
+    for most in (1, 4, 19, len(tried) - 1):
+        run = odesim.integrate(FLOWS[name].system, max_steps=most, **given)
+        time, state, _ = tried[most - 1]
+        assert run.status == "max_steps" and run.t_end == pytest.approx(time, rel=2e-5)
+        found = np.array([float(value) for value in run.final.values()])
+        np.testing.assert_allclose(found, state + (run.t_end - time) * FLOWS[name].f(time, state), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize(("method", "strict"), crossed([*ADAPTIVE, *ROSENBROCK], [False, True]))
+def test_a_member_takes_the_steps_of_a_plain_loop(method: str, strict: bool) -> None:
+    """The same number of them in an ensemble, taken and rejected."""
+    found = odesim.ensemble(FLOWS["jumps"].system, initial={"x": [2.0, 2.0]}, method=method, rtol=TOLERANCE, atol=TOLERANCE, strict=strict)
+    assert [*zip(found.steps.values, found.rejected.values, strict=True)] == [counts(plain("jumps", method))] * 2
+
+
+def spans() -> list[tuple[float, float]]:
+    """Spans that are longer when they are rounded: t0 + (t1 - t0) lies beyond t1; so do half of all t + (t1 - t)."""
+    ends = np.random.default_rng(0).uniform((-3, 0), (-1, 1e-3), (40, 2)).tolist()
+    return [(t0, t1) for t0, t1 in ends if t0 + (t1 - t0) > t1][:8]
+
+
+T, (m,), (M,) = Symbol("T", real=True), index("m"), sizes("M")
+z = IndexedBase("z", shape=(M,))
+SHORT = System(
+    name="made.short",
+    source=Source("none", "test"),
+    axes={m: M},
+    equations={z[m]: (T - time) ** Rational(3, 2)},
+    params=(Param(T, 1.0, Interval(-oo, oo), "where the right-hand side ends"),),
+    initial={z[m]: 0.0},
+    sizes={M: 2},
+)
+
+
+@pytest.mark.parametrize("method", [*METHODS, *ROSENBROCK])
+@pytest.mark.parametrize("fixed", [False, True], ids=["adaptive", "one step"])
+def test_no_time_after_the_end_is_needed(method: str, fixed: bool) -> None:
+    """z' = (T - t)^(3/2), which is no number beyond T, by few steps to T: the last stage is at the end itself, not at t + h."""
+    for t0, t1 in spans():
+        if fixed or method in (*ADAPTIVE, *ROSENBROCK):
+            given: Any = {"step": 10.0} if fixed else {"rtol": 0.1, "atol": 10.0}
+            run = odesim.integrate(SHORT, params={"T": t1}, span=(t0, t1), method=method, backend="numpy", **given)
+            assert (run.status, run.t_end, run.stats["rejected"]) == ("ok", t1, 0)
+
+
+WIDTHS = {"lanes": (2, 2), "wide": (8, 2), "loops": (200, 40)}
+"""States and members: a stiff step of 8 states is written in loops, and so is an explicit one of 200 in many members."""
+IN_LANES = [("tsit5", True, "lanes"), ("vern7", False, "loops"), ("rodas4", False, "lanes"), ("rodas5p", False, "wide")]
+MEMBERS = [
+    (method, fixed, width)
+    for method in (*METHODS, *ROSENBROCK)
+    for fixed in (False, True)
+    for width in WIDTHS
+    if (fixed or method in (*ADAPTIVE, *ROSENBROCK)) and width != ("loops" if method in ROSENBROCK else "wide")
+]
+
+
+@pytest.mark.parametrize(("method", "fixed", "width"), slow_but(MEMBERS, IN_LANES, several=True))
+def test_no_member_needs_a_time_after_the_end(method: str, fixed: bool, width: str) -> None:
+    """The same in an ensemble."""
+    states, count = WIDTHS[width]
+    for t0, t1 in spans():
+        given: Any = {"step": 10.0} if fixed else {"rtol": 0.1, "atol": 10.0}
+        found = odesim.ensemble(SHORT, params={"T": [t1] * count}, sizes={"M": states}, span=(t0, t1), method=method, **given)
+        assert not found.status.any() and (found.t_end == t1).all() and not found.rejected.any()
