@@ -236,6 +236,17 @@ def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
         assert not any(e.name.replace("-", "_").replace(" ", "_") == "blow_up" for e in load_model(model).events)
 
 
+@pytest.mark.parametrize("option", [{"stop_at": [0.5]}, {"max_step": 0.1}], ids=str)
+def test_lengths_of_time_are_of_the_ordinary_clock(option: dict[str, Any]) -> None:
+    """What says where steps end in t cannot be had in the rescaled clock, by a run or an ensemble; the ordinary one has it."""
+    asked: dict[str, Any] = {"span": (0, 1), **option}
+    members: dict[str, Any] = {"initial": {"v": np.zeros((2, 10))}, **asked}
+    for function, given in ((odesim.integrate, asked), (odesim.ensemble, members)):
+        with pytest.raises(SolveError, match=f"{next(iter(option))} .* of the ordinary clock"):
+            function("joma.linear", clock="rescaled", **given)  # type: ignore[operator]
+    assert odesim.integrate("joma.linear", backend="numpy", **asked).ok
+
+
 def test_a_jump_to_rest_is_no_blow_up():
     """v' = (10 - v) exp(v^2/2) stays below 10, but gets there within less time than t resolves; v' = exp(v^2/2) is one at the same pace."""
     both: dict[str, Any] = {"sizes": {"M": 1}, "initial": {"v": [1.0]}, "clock": "rescaled"}

@@ -88,6 +88,16 @@ def test_saved_times_are_whole(save, times):
     np.testing.assert_array_equal(found.y["q"], 2.0**found.t)
 
 
+def test_a_logarithmic_grid_of_whole_numbers():
+    """The start, then numbers of updates in one ratio from 1, or a ten-thousandth of all where that is more, to the end, each rounded."""
+    still, rng = grow(initial={q: 0.0}), np.random.default_rng(0)
+    for steps, count in zip((*rng.integers(2, 300, 8), 24_000), (*rng.integers(3, 30, 8), 9), strict=True):
+        first, begun = max(1.0, steps / 10_000), int(rng.integers(0, 50))
+        later = {round(first * (steps / first) ** (i / (count - 2))) for i in range(count - 1)}
+        found = odesim.integrate(still, span=(begun, begun + int(steps)), save=f"log:{count}", backend="numpy")
+        assert found.t.tolist() == [begun, *(begun + n for n in sorted(later))]
+
+
 @pytest.mark.parametrize(
     ("expr", "direction", "times"),
     [(q - 3, 0, [2.0]), (q - 4, 1, [2.0]), (q - 4, -1, []), (q - 0.5, 0, []), ((q - 3) * (q - 40), 0, [2.0, 6.0])],

@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,26 @@ def attribute(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]
 
 
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def blosc(**changed: Any) -> Callable[[Path], None]:
+    """Settings of the compression of a state that odesim does not write, or another number of them."""
+    settings = {"typesize": 8, "cname": "zstd", "clevel": 5, "shuffle": "shuffle", "blocksize": 0, **changed}
+    return meta(codecs=[BYTES, {"name": "blosc", "configuration": settings}])
+
+
+def larger(**changed: int) -> Callable[[Path], None]:
+    """A state that would be of so many entries along its first axis, in chunks of so many, with the files that are there."""
+
+    def change(said: Any) -> Any:
+        grid, rest = said["chunk_grid"]["configuration"]["chunk_shape"], said["shape"][1:]
+        chunks = [changed.get("chunk", grid[0]), *grid[1:]]
+        grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
+        return {**said, "shape": [changed["rows"], *rest], "chunk_grid": grid}
+
+    return lambda run: edit(main_array(run) / "zarr.json", change)
+
+
 SHARDS = {"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": [BYTES], "index_codecs": [BYTES]}}
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "zarr v2": (v2_group, "not a run of odesim"),
@@ -160,6 +181,13 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a codec of another package": (meta(codecs=[BYTES, {"name": "evil.codec", "configuration": {}}]), "codecs"),
     "gzip": (meta(codecs=[BYTES, {"name": "gzip", "configuration": {"level": 5}}]), "codecs"),
     "zstd": (meta(codecs=[BYTES, {"name": "zstd", "configuration": {"level": 5, "checksum": False}}]), "codecs"),
+    "an unknown shuffle": (blosc(shuffle="other"), "codecs"),
+    "an unknown compressor": (blosc(cname="snappy"), "codecs"),
+    "a block of negative size": (blosc(blocksize=-1), "codecs"),
+    "a type size that is no number": (blosc(typesize="8"), "codecs"),
+    "a setting of another package": (blosc(evil=1), "codecs"),
+    "an array larger than its files": (larger(rows=1 << 24, chunk=1 << 24), "its files hold less"),
+    "an array smaller than its files": (larger(rows=0), "its files hold less"),
     "shards": (meta(codecs=[SHARDS]), "codecs"),
     "no codec": (meta(codecs=[]), "codecs"),
     "vlen text": (meta(data_type="string", codecs=[{"name": "vlen-utf8"}], fill_value=""), "data_type"),
@@ -194,6 +222,22 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 COMMANDS = [command for command in READS if command != "status"]
+
+
+def test_a_run_that_odesim_does_not_write_is_not_opened(runs):
+    """Every attack, on each kind of run in turn, is refused in its sentence where Python opens it."""
+    for run, (attack, (change, sentence)) in zip(cycle(runs.values()), REFUSED.items(), strict=False):
+        change(copy(run, Path("bad.zarr")))
+        code, _, said = read("open_run", "bad.zarr")
+        assert (attack, code) == (attack, 2) and sentence in said, said
+
+
+@pytest.mark.parametrize("kind", ["integration", "training"])
+def test_files_that_are_not_there_are_no_memory(kind, runs):
+    """An array of 0.5 GB or more, all but some bytes of it in files that are not there, is refused before it is filled with one number."""
+    larger(rows=1 << 26)(copy(runs[kind], Path("bad.zarr")))
+    assert read("open_run", "bad.zarr")[0] == 2
+    assert "it lacks files of" in read("status", "bad.zarr")[2]
 
 
 @pytest.mark.parametrize("attack", REFUSED)

@@ -8,6 +8,7 @@ from sympy import KroneckerDelta, Sum, exp, tanh
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.jacobian.linearization import BoundLinear
+from odesim.codegen.jacobian.sparse import Sparse
 from odesim.codegen.jacobian.structured import Dense, Structured, UnsolvableError
 from odesim.errors import CodegenError
 from odesim.symbolic import IndexedBase, Param, System, over, time
@@ -155,6 +156,30 @@ def test_no_digits_are_lost_where_the_blocks_are_singular(gap, count):
     # the residual of a stable method, row by row
     assert np.all(np.abs(A @ x - b) <= 1e-13 * (np.abs(A) @ np.abs(x) + 1))
     assert x == pytest.approx(np.linalg.solve(A, b), rel=1e-16 * np.linalg.cond(A) * 10, abs=1e-12 * np.abs(x).max())
+
+
+@pytest.mark.parametrize("form", ["blocks", "sparse"])
+def test_a_solution_with_a_large_residual_is_none(form):
+    """Blocks of two that are singular to 1e-6 ... 1e-18 in a regular matrix: an answer solves a matrix within 1e-11 of this one.
+
+    Else there is none. Of Woodbury's formula alone half of them would be worse, some by all digits."""
+    rng, answered = np.random.default_rng(0), 0
+    for _ in range(200):
+        gap, blocks = 10.0 ** rng.uniform(-18, -6), rng.normal(size=(4, 2, 2))
+        for i in range(rng.integers(1, 4)):
+            blocks[i] = 2 * np.eye(2) - np.outer(*rng.normal(size=(2, 2))) - gap * rng.normal(size=(2, 2))
+        places, (U, G), b = np.arange(8).reshape(4, 2), rng.normal(size=(2, 8, 3)), rng.normal(size=8)
+        J: Any = Structured(blocks, places, U, G)
+        if form == "sparse":
+            J = Sparse(np.repeat(places, 2), np.repeat(places, 2, axis=0).ravel(), blocks.ravel(), U, G)
+        A = 2 * np.eye(8, dtype=np.longdouble) - J.dense()
+        try:
+            x = J.solver(2.0)(b)
+        except UnsolvableError:
+            continue
+        answered += 1
+        assert np.abs(A @ x - b).max() <= 1e-11 * (np.abs(A).max() * np.abs(x).max() + np.abs(b).max())
+    assert answered >= 80
 
 
 def test_a_singular_matrix_is_said():
