@@ -34,13 +34,18 @@ def covariances() -> Iterable[Measurement]:
 
 
 def late() -> Iterable[Measurement]:
-    """The entropy less its end, over p_j mu_j (mu_j - v_j) (ln p_j + S_end), j the slowest component."""
+    """The entropy less its end, over p_j mu_j (mu_j - v_j) (ln p_j + S_end), j the slowest component.
+
+    And what a unit of time leaves of it.
+    """
     for mu in ([2.0, 1.0], [2.2, 1.8, 1.1], [1.9, 1.2]):
         run = odesim.integrate("joma.nonlinear_log", params={"mu": mu, "v0": 0.05}, span=(0, 6), save=[0.0, 5.0, 6.0], **FINE)
         p, j = shares(np.array(mu)), int(np.argmin(np.abs(mu)))
         end = -float(np.sum(p * np.log(p)))
         gap = mu[j] * np.exp(-run.y["L"][1:, j])
         formula = p[j] * mu[j] * gap * (np.log(p[j]) + end)
+        left = np.divide(*(run.observables["entropy"][[2, 1]] - end))
+        yield Measurement(f"what is left at t = 6 of S - S_end at 5, mu = {mu}", float(left / np.exp(-np.exp(mu[j] ** 2 / 2))), 1.0, 0.02)
         for t, S, want in zip((5, 6), run.observables["entropy"][1:], formula, strict=True):
             yield Measurement(f"S - S_end over its formula at t = {t}, mu = {mu}", float((S - end) / want), 1.0, 0.02)
             yield Measurement(f"S - S_end at t = {t}, mu = {mu}", float(S - end), 0.0, 0.0, "<=")
@@ -167,7 +172,7 @@ ENTROPY = (
         "joma.nonlinear_log, three sets of mu, from v = .05 to t = 6",
         ("joma.nonlinear_log",),
         printed=Statement(
-            "the entropy ends from below: S - S_end = p_j mu_j (mu_j - v_j)(ln p_j + S_end), j the slowest component",
+            "the entropy ends from below: S - S_end = p_j mu_j (mu_j - v_j)(ln p_j + S_end), at the rate exp(mu_j^2/2), j the slowest",
             late,
             Verdict.HOLDS,
             "the next order in mu_j - v_j, and the next component",
