@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.solve.rescaled import of_steps
+from odesim.solve.rescaled import of_steps, of_tolerances
 from tests.support.blow_ups import FAMILIES
 
 ADAPTIVE = ("tsit5", "vern7", "dop853", "rodas4", "rodas5p")
@@ -64,3 +64,13 @@ def test_richardson_finds_the_error_of_a_power(order: int) -> None:
     assert of_steps(error * (2**0.7 - 1), error * (4**0.7 - 1), order) >= 2 * error * (1 - 1e-12)
     assert of_steps(-error, 5 * error, order) >= 2 * error
     assert of_steps(error, np.inf, order) == np.inf
+
+
+def test_an_error_that_follows_the_tolerance_is_below_its_estimate() -> None:
+    """Errors c, 10 c u and 100 c w, u and w up to a factor of two off: never below, though the first two may happen to be the same."""
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        error = rng.choice([-1, 1]) * 10.0 ** rng.uniform(-12, -3)
+        ten, hundred = (error * size * 2.0 ** rng.uniform(-1, 1) for size in (10, 100))
+        ten = error * rng.uniform(0.9, 1.1) if rng.random() < 0.3 else ten
+        assert of_tolerances(ten - error, hundred - error) >= abs(error)

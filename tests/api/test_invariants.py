@@ -45,7 +45,7 @@ def by_definition(values: np.ndarray, sense: str) -> float:
 STEPS: list[dict[str, Any]] = [{"method": name, "step": 0.25} for name in (*METHODS, *ROSENBROCK)]
 
 
-@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize("backend", [pytest.param("numba", marks=pytest.mark.slow), "numpy"])
 @pytest.mark.parametrize("options", STEPS, ids=lambda o: o["method"])
 def test_every_step_counts_whatever_is_saved(options: dict[str, Any], backend: str) -> None:
     """The states of all steps, saved, give by definition what a run says that saves its end alone; to rounding: numpy adds otherwise."""

@@ -21,6 +21,20 @@ def test_best_order_has_the_least_square():
     assert np.sum((a[order] - b) ** 2) == pytest.approx(min(np.sum((a[list(p)] - b) ** 2) for p in permutations(range(4))), rel=1e-12)
 
 
+def test_each_array_counts_as_much():
+    """Of two arrays, one of them a thousand times as large: of all orders the least sum of squares, each array in units of its length."""
+    rng, alone = np.random.default_rng(5), 0
+    for _ in range(40):
+        sizes = 10.0 ** rng.uniform(-3, 3, (2, 2))
+        a, b = ([size * rng.normal(size=(4, 3)) for size in row] for row in sizes)
+        units = [(x / np.linalg.norm(x), y / np.linalg.norm(y)) for x, y in zip(a, b, strict=True)]
+        squares = {order: [((x[list(order)] - y) ** 2).sum() for x, y in units] for order in permutations(range(4))}
+        best = min(squares, key=lambda order: sum(squares[order]))
+        assert tuple(best_order(a, b)) == best
+        alone += any(min(squares, key=lambda order, k=k: squares[order][k]) == best for k in range(2))
+    assert alone < 40  # in some both arrays were needed
+
+
 def test_permuted_seeds_are_found():
     """Two seeds, each with its own order of the nodes, in two observables: aligned they are the theory; 1e-12 is rounding."""
     heights, theory = np.array([1.0, 2.0, 3.0]), rising([0.5, 1.0, 2.0])

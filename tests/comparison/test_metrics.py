@@ -102,6 +102,23 @@ def test_agreement_of_what_has_both_signs():
     assert np.isnan(agree_until(T, np.full((1, 81, 1), np.nan), b))
 
 
+def test_agreement_is_in_parts_of_the_second_curve():
+    """Random curves of both signs, the first up to four times as large: the time before the first one at which they are a tenth of the
+    largest length of the second apart, by a loop."""
+    rng, seen = np.random.default_rng(3), set()
+    for _ in range(50):
+        b = np.cumsum(rng.normal(size=(1, 81, 2)), axis=1)
+        a = b + rng.choice([0.3, 3.0]) * np.abs(b).max() * (T / T[-1])[None, :, None] ** 3 * rng.normal(size=2)
+        largest, until = max(np.hypot(*row) for row in b[0]), np.nan
+        for t, one, other in zip(T, a[0], b[0], strict=True):
+            if np.hypot(*(one - other)) > 0.1 * largest:
+                break
+            until = t
+        assert agree_until(T, a, b) == until
+        seen.add(until)
+    assert len(seen) > 10
+
+
 def test_against_numpy():
     """Correlation is that of np.corrcoef, the scale that of a least squares fit, the errors norms of numpy."""
     a, b = np.random.default_rng(1).normal(size=(2, 40, 3))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.engines.hand_over import HandOver
+from odesim.engines.hand_over import HandOver, allowance
 from odesim.ensembles.request import METHOD_NAMES
 from odesim.solve.codes import Status
 
@@ -106,3 +106,14 @@ def test_max_steps_by_both(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (made.t_end.values == best).all()
     for i, k in enumerate(made.method.values):
         assert same(made.isel(member=[i]), named[METHOD_NAMES[k]].isel(member=[i]))
+
+
+def test_a_trial_may_cost_half_of_all_steps() -> None:
+    """The least power of two that is half of all steps, or those tried if that is more, by a loop."""
+    rng = np.random.default_rng(0)
+    tried, left = rng.integers(100, 1000, 50), rng.integers(1, 100_000, 50)
+    for steps, n, rest in zip(allowance(tried, left), tried, left, strict=True):
+        least = 1
+        while least < n or 2 * least < n + rest:
+            least *= 2
+        assert steps == least

@@ -106,14 +106,18 @@ def spans() -> list[tuple[float, float]]:
     return [(t0, t1) for t0, t1 in ends if t0 + (t1 - t0) > t1][:8]
 
 
-T, (m,), (M,) = Symbol("T", real=True), index("m"), sizes("M")
-z = IndexedBase("z", shape=(M,))
-SHORT = System(
-    name="made.short",
+T, push, (m,), (M,) = Symbol("T", real=True), Symbol("push", real=True), index("m"), sizes("M")
+z, mu = IndexedBase("z", shape=(M,)), IndexedBase("mu", shape=(M,))
+PUSHED = System(
+    name="made.pushed",
     source=Source("none", "test"),
     axes={m: M},
-    equations={z[m]: (T - time) ** Rational(3, 2)},
-    params=(Param(T, 1.0, Interval(-oo, oo), "where the right-hand side ends"),),
+    equations={z[m]: mu[m] * (cos(3 * time) - z[m] ** 3) + push * (T - time) ** Rational(3, 2)},
+    params=(
+        Param(T, 1.0, Interval(-oo, oo), "where the right-hand side ends"),
+        Param(push, 1.0, Interval(-oo, oo), "size of what is no number beyond it"),
+        Param(mu, 0.0, Interval(0, oo), "how fast a state follows the cube root of a wave"),
+    ),
     initial={z[m]: 0.0},
     sizes={M: 2},
 )
@@ -126,12 +130,40 @@ def test_no_time_after_the_end_is_needed(method: str, fixed: bool) -> None:
     for t0, t1 in spans():
         if fixed or method in (*ADAPTIVE, *ROSENBROCK):
             given: Any = {"step": 10.0} if fixed else {"rtol": 0.1, "atol": 10.0}
-            run = odesim.integrate(SHORT, params={"T": t1}, span=(t0, t1), method=method, backend="numpy", **given)
+            run = odesim.integrate(PUSHED, params={"T": t1}, span=(t0, t1), method=method, backend="numpy", **given)
             assert (run.status, run.t_end, run.stats["rejected"]) == ("ok", t1, 0)
 
 
 WIDTHS = {"lanes": (2, 2), "wide": (8, 2), "loops": (200, 40)}
 """States and members: a stiff step of 8 states is written in loops, and so is an explicit one of 200 in many members."""
+
+
+def steps_of_several(method: str, mu: Array) -> tuple[int, int]:
+    """(steps, rejected) of the plain loop over all states (M,)."""
+    f: Right = lambda t, y: mu * (np.cos(3 * t) - y**3)  # noqa: E731
+    asked: Any = (2.0 + 0 * mu, 0.0, 8.0, TOLERANCE, TOLERANCE)
+    if method in METHODS:
+        return counts(list(explicit_steps(method, f, *asked)))
+    return counts(list(stiff_steps(method, f, lambda t, y: np.diag(-3 * mu * y**2), lambda t, y: -3 * mu * np.sin(3 * t), *asked)))
+
+
+LOOPS = [("rodas5p", "wide"), ("rodas4", "wide"), *((method, "loops") for method in ADAPTIVE)]
+
+
+@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("rodas5p", "wide"), ("vern7", "loops")], several=True))
+def test_members_of_many_states_take_the_steps_of_a_plain_loop(method: str, width: str) -> None:
+    """Steps in loops over states: of a stiff method from 8 states on, of an explicit one of 200 in 40 members; to 1 %, for where stability
+    ends the steps a rounding decides."""
+    states, count = WIDTHS[width]
+    rows = np.random.default_rng(0).uniform(0.5, 40, (count, states))
+    given: Any = {"params": {"mu": rows, "push": 0.0, "T": 9.0}, "initial": {"z": 2.0}, "sizes": {"M": states}, "span": (0, 8)}
+    found = odesim.ensemble(PUSHED, method=method, rtol=TOLERANCE, atol=TOLERANCE, **given)
+    for i in (0, 1, count - 1):
+        steps, rejected = steps_of_several(method, rows[i])
+        assert found.steps.values[i] == pytest.approx(steps, rel=0.01)
+        assert found.steps.values[i] + found.rejected.values[i] == pytest.approx(steps + rejected, rel=0.02)
+
+
 IN_LANES = [("tsit5", True, "lanes"), ("vern7", False, "loops"), ("rodas4", False, "lanes"), ("rodas5p", False, "wide")]
 MEMBERS = [
     (method, fixed, width)
@@ -148,5 +180,5 @@ def test_no_member_needs_a_time_after_the_end(method: str, fixed: bool, width: s
     states, count = WIDTHS[width]
     for t0, t1 in spans():
         given: Any = {"step": 10.0} if fixed else {"rtol": 0.1, "atol": 10.0}
-        found = odesim.ensemble(SHORT, params={"T": [t1] * count}, sizes={"M": states}, span=(t0, t1), method=method, **given)
+        found = odesim.ensemble(PUSHED, params={"T": [t1] * count}, sizes={"M": states}, span=(t0, t1), method=method, **given)
         assert not found.status.any() and (found.t_end == t1).all() and not found.rejected.any()

@@ -28,8 +28,8 @@ def test_all_in_memory(shape):
 def test_more_than_memory_holds(shape):
     """40 000 members of which 5 000 fit, in the order of their values: the rank is right to 1.5e-4.
 
-    A bin has 0.06 / 256 = 2.3e-4 of the members, among which a place is found to some sqrt(9) of 40 000; the next bin would be off by all of
-    it, and the quantiles of 5 000 random members alone by 7e-3.
+    A bin has 0.06 / 256 = 2.3e-4 of the members, among which a place is found to some sqrt(9) of 40 000. The next bin would be off by all
+    of it, and the quantiles of 5 000 random members alone by 7e-3.
     """
     values = np.sort(SHAPES[shape](np.random.default_rng(2), 40_000), axis=0)
     found = quantiles(lambda: np.array_split(values, 9), 40_000, LEVELS, 5000)

@@ -81,6 +81,22 @@ def test_a_trial_costs_as_much_at_most() -> None:
     assert float(reached[0]) < float(reached[1])  # the stiff method's time, and the explicit one's
 
 
+@pytest.mark.parametrize(("t1", "tried"), [(0.75, False), (6.0, True)])
+def test_a_short_rest_is_not_worth_a_trial(t1: float, tried: bool) -> None:
+    """y' = -700 (y - sin t), whose steps stability holds: where fewer steps are left than half of those so far no Jacobian is computed."""
+    seen = [0]
+
+    def J(t: float, y: Any) -> Any:
+        seen[0] += 1
+        return [[-700.0]]
+
+    p = stiff(lambda t, y: -700 * (y - np.sin(t)), J, 0.0, t1, slope=lambda t, y: [700 * np.cos(t)])
+    run = integrate_problem(replace(p, costs=Costs(lambda: 500.0, lambda: 0.0, lambda s: 600.0)), method="auto", rtol=1e-4, atol=1e-4)
+    plain = integrate_problem(p, method="tsit5", rtol=1e-4, atol=1e-4)
+    assert bool(seen[0]) is tried and run.method == ("rodas5p" if tried else "tsit5")
+    assert tried or PILOT < plain.stats["steps"] + plain.stats["rejected"] < 1.5 * PILOT
+
+
 @pytest.mark.parametrize(
     ("rtol", "step", "end", "between"),
     [(1e-6, None, "tsit5", "tsit5"), (1e-8, None, "dop853", "tsit5"), (1e-10, None, "dop853", "vern7"), (1e-12, 0.1, "tsit5", "tsit5")],
@@ -99,6 +115,21 @@ def test_spectral_radius() -> None:
         out[:] = A @ y
 
     assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3) == pytest.approx(3000, rel=0.05)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+def test_spectral_radius_of_any_size(size: float) -> None:
+    """Of random symmetric matrices, the largest eigenvalue far from the others, beside a function that bends: within a tenth."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        Q, y = np.linalg.qr(rng.normal(size=(6, 6)))[0], rng.uniform(1, 2, 6)
+        A = -size * Q @ np.diag([1.0, *rng.uniform(-0.4, 0.4, 5)]) @ Q.T
+
+        def rhs(t: float, y: Any, out: Any, A: Any = A) -> None:
+            out[:] = A @ np.sin(y - 1.5)
+
+        J = A * np.cos(y - 1.5)
+        assert spectral_radius(rhs, 0.0, y, 1e-3) == pytest.approx(np.abs(np.linalg.eigvals(J)).max(), rel=0.1)
 
 
 def test_stable_up_to() -> None:
