@@ -148,3 +148,85 @@ def test_cache_of_nobody(odesim, monkeypatch):
     for command in ("cache", "doctor"):
         done = odesim(command)
         assert (done.exit_code, done.stdout) == (2, "") and "ODESIM_CACHE_DIR is '~no-such-user/cache'" in done.stderr
+
+
+NAME = "x_0123456789abcdef.o"
+
+
+def with_a_link(cache: Path) -> None:
+    private(cache)
+    (cache / NAME).symlink_to("/etc/passwd")
+
+
+# what is at a place of the cache before a stranger puts a folder there
+BEFORE: dict[str, Callable[[Path], None]] = {
+    "absent": lambda cache: None,
+    "private": private,
+    "a link": linked,
+    "with a link": with_a_link,
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("theirs", ["a folder", "a link"])
+def test_a_stranger_is_never_faster(before, theirs, tmp_path, monkeypatch):
+    """Whenever a stranger puts a folder in the place of the cache, before each call that is made for a file, his file is not read.
+
+    A folder of his is one that others can write, or a link to one; whoever is not root cannot give one away.
+    """
+    from odesim.codegen.build import cache
+
+    def attacked(moment: int, call: Callable[[], object]) -> bool:
+        """Whether a stranger who waits for this many calls into C has his folder there before call() ends."""
+        home = tmp_path / f"{before} {theirs} {moment} {call.__name__}"
+        (home / "tmp").mkdir(parents=True)
+        place = home / "tmp" / f"odesim-{os.getuid()}"
+        monkeypatch.setenv("ODESIM_CACHE_DIR", str(home / "absent"))
+        monkeypatch.setattr("tempfile.tempdir", str(home / "tmp"))
+        BEFORE[before](place)
+        stranger = home / "stranger"
+        stranger.mkdir()
+        (stranger / NAME).write_bytes(b"evil")
+        stranger.chmod(0o777)
+        count = -1
+
+        def strike(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event == "c_call"
+            if count == moment:
+                count += 1
+                sys.setprofile(None)
+                if os.path.lexists(place):
+                    place.rename(home / "moved")
+                stranger.rename(place) if theirs == "a folder" else place.symlink_to(stranger)
+                sys.setprofile(strike)
+
+        sys.setprofile(strike)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        return count > moment
+
+    def read() -> None:
+        assert cache.read_file(NAME) is None
+
+    moment = 0
+    while attacked(moment, read):
+        moment += 1
+    assert moment > 10
+
+
+def test_only_own_files_are_read(tmp_path, monkeypatch):
+    """A file that others can write, or one of another user, is made anew, in a folder that is in order too."""
+    from odesim.codegen.build import cache
+
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "cache"))
+    path = cache.write_file(NAME, b"good")
+    assert path and cache.read_file(NAME) == b"good"
+    path.chmod(0o666)
+    assert cache.read_file(NAME) is None
+    assert cache.write_file(NAME, b"good") and cache.read_file(NAME) == b"good" and path.stat().st_mode & 0o777 == 0o600
+    if os.getuid() == 0:
+        os.chown(path, 12345, 12345)
+        assert cache.read_file(NAME) is None

@@ -1,13 +1,16 @@
 """The cache on disk of generated text and its machine code: files named by the hash of their content."""
 
 import ast
+import errno
 import hashlib
 import os
+import secrets
 import stat
 import sys
 import tempfile
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -18,6 +21,10 @@ from odesim.base.parsing import parse
 from odesim.errors import CacheWarning, CodegenError
 
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
+
+
+class UntrustedError(OSError):
+    """A file or folder that another user may have written; strerror is the reason."""
 
 
 @dataclass(frozen=True)
@@ -129,14 +136,10 @@ def clear_cache() -> int:
 
 
 def read_file(filename: str) -> bytes | None:
-    """The content of a file of the cache; None where there is no such file."""
+    """The content of a file of the cache; None where there is no such file that only this user can have written."""
     for folder in _folders():
-        try:
-            if _untrusted(folder):
-                continue  # another user may have put this machine code there
-            return (folder / filename).read_bytes()
-        except OSError:
-            continue
+        with suppress(OSError), _opened(folder) as (place, descriptor):
+            return _content(place / filename, descriptor)
     return None
 
 
@@ -149,7 +152,8 @@ def write_file(filename: str, content: bytes) -> Path | None:
     if folder:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_once(folder / filename, content)
+            with _opened(folder) as (place, descriptor):
+                _write_once(place / filename, content, descriptor)
             return folder / filename
         except OSError as error:
             _warn(f"{folder} cannot be written ({error.strerror}); so what is compiled is not kept")
@@ -169,34 +173,78 @@ def _folders() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"odesim-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
 
 
-def _write_once(path: Path, content: bytes) -> None:
-    if path.exists() and path.read_bytes() == content:
+@contextmanager
+def _opened(folder: Path) -> Iterator[tuple[Path, int | None]]:
+    """A folder into which no other user can put code, as (place, descriptor): its files are place / name, opened with dir_fd=descriptor.
+
+    What was checked is what is used: a folder that another user puts there later is not looked at.
+    Raises FileNotFoundError where there is no such folder, and UntrustedError where other users could write into it.
+    """
+    link = os.lstat(folder)
+    if stat.S_ISLNK(link.st_mode):  # a link of this user or of root stays what it is; one of another user may change at any time
+        if link.st_uid not in (_user(link), 0):
+            raise UntrustedError(errno.EPERM, "is a link of another user")
+        folder = Path(os.path.realpath(folder))
+    if os.open not in os.supports_dir_fd:  # Windows, where a folder of the user is closed to others
+        yield folder, None
         return
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except NotADirectoryError:
+        raise UntrustedError(errno.ENOTDIR, "is not a folder") from None
+    try:
+        _check_owner(os.fstat(descriptor))
+        yield Path(), descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _content(path: Path, descriptor: int | None) -> bytes:
+    """The content of a file in an opened folder, which only this user can have written."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), dir_fd=descriptor), "rb") as file:
+        _check_owner(os.fstat(file.fileno()))
+        return file.read()
+
+
+def _check_owner(info: os.stat_result) -> None:
+    """Raises UntrustedError where another user could have written a file or folder."""
+    if info.st_uid != _user(info):
+        raise UntrustedError(errno.EPERM, "belongs to another user")
+    if info.st_mode & 0o022 and hasattr(os, "getuid"):
+        raise UntrustedError(errno.EPERM, "can be written by other users (chmod go-w mends that)")
+
+
+def _user(info: os.stat_result) -> int:
+    """The number of this user; without numbers of users that of the file."""
+    return os.getuid() if hasattr(os, "getuid") else info.st_uid
+
+
+def _write_once(path: Path, content: bytes, descriptor: int | None) -> None:
+    """Writes a file into an opened folder: whole or not at all, and not where it has this content."""
+    with suppress(OSError):
+        if _content(path, descriptor) == content:
+            return
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(temporary, flags, 0o600, dir_fd=descriptor), "wb") as file:
             file.write(content)
-        os.replace(temporary, path)
+        os.replace(temporary, path, src_dir_fd=descriptor, dst_dir_fd=descriptor)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=descriptor)
         raise
 
 
 def _untrusted(folder: Path) -> str:
     """The reason why other users could put code into this folder; empty where they cannot, or the folder does not exist yet."""
     try:
-        info, link = folder.stat(), folder.lstat()
+        with _opened(folder):
+            return ""
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError) as error:
-        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
-    if not stat.S_ISDIR(info.st_mode):
-        return "is not a folder"
-    if not hasattr(os, "getuid"):
-        return ""
-    if info.st_uid != os.getuid() or link.st_uid not in (os.getuid(), 0):
-        return "belongs to another user" if info.st_uid != os.getuid() else "is a link of another user"
-    return "can be written by other users (chmod go-w mends that)" if info.st_mode & 0o022 else ""
+    except OSError as error:
+        return str(error.strerror) if isinstance(error, UntrustedError) else f"cannot be read ({error.strerror})"
 
 
 def _unwritable(folder: Path) -> str:
