@@ -3,9 +3,11 @@
 import sys
 
 if __name__ == "__main__":
-    if not getattr(sys.flags, "safe_path", False):
-        # the current folder, which Python puts first: a file there, such as random.py, replaces no module
-        sys.path.append(sys.path.pop(0))
+    if not sys.flags.safe_path:
+        # the current folder, which Python puts first: no file there is a module, except in a checkout that is not installed
+        here = sys.path.pop(0)
+        if str(sys.modules["odesim"].__file__).startswith(here):
+            sys.path.append(here)
     from odesim.cli import main
 
     main()

@@ -88,6 +88,21 @@ def shorten(word: str, most: int = MAX_WORD) -> str:
     return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
 
 
+def package_failure(error: BaseException) -> str:
+    """`matplotlib does not load here: ...` of an exception that a package of others raised while it was imported; empty of another one."""
+    package = (error.name or "") if isinstance(error, ImportError) else ""
+    step = error.__traceback__
+    while step:
+        module = step.tb_frame.f_globals
+        if step.tb_frame.f_code.co_name == "<module>" and module.get("__spec__") and not module["__spec__"].name.startswith("odesim"):
+            package = module["__spec__"].name
+            break
+        step = step.tb_next
+    if not package or package.startswith("odesim"):
+        return ""
+    return f"{package.partition('.')[0]} does not load here: {type(error).__name__}: {' '.join(str(error).split())[:MAX_WORD]}"
+
+
 def value_text(value: Any) -> str:
     """The repr of value in one line of at most 60 characters, for messages."""
     try:

@@ -1,6 +1,7 @@
 """Tasks on a dask cluster: a client of one, and the results as they come, with few tasks in flight. Imports dask only when called."""
 
 import logging
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
@@ -29,6 +30,7 @@ SELDOM = 4  # tasks that a worker ends between two counts of workers
 GPU: Mapping[str, float] = {"GPU": 1}  # of a worker: dask worker --resources GPU=1
 # Ctrl-C goes to all processes of a terminal: the command alone answers it, and stops its workers
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+SAFE_PATH = "PYTHONSAFEPATH"
 _CALLS: Memo[Callable[..., Any]] = Memo(8)
 
 
@@ -227,16 +229,17 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
     if count:
         import dask
 
-        with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread a hundred times a second
-            cluster = distributed.LocalCluster(
-                n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR, preload=[DEAF]
-            )
-        try:
-            with distributed.Client(cluster, set_as_default=False) as client:
-                yield Cluster(client)
-        finally:
-            with suppress(KeyError):  # dask, of a worker that was killed meanwhile
-                cluster.close()
+        with safe_path():
+            with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread a hundred times a second
+                cluster = distributed.LocalCluster(
+                    n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR, preload=[DEAF]
+                )
+            try:
+                with distributed.Client(cluster, set_as_default=False) as client:
+                    yield Cluster(client)
+            finally:
+                with suppress(KeyError):  # dask, of a worker that was killed meanwhile
+                    cluster.close()
         return
     from distributed.utils import silence_logging_cmgr
 
@@ -247,6 +250,19 @@ def connected(address: str | None) -> Iterator[Cluster | None]:
             raise ClusterError(f"no dask scheduler answers at {address}: {' '.join(str(error).split())[:120]}") from None
         with client:
             yield Cluster(client)
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """A context in which a new process of Python takes no module from the current folder, where a stranger's file may have its name."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(SAFE_PATH)
+        if before is not None:
+            os.environ[SAFE_PATH] = before
 
 
 def local_count(address: str) -> int:

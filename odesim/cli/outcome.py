@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import ClusterError, DeviceError, OdesimError, escaped
+from odesim.errors import ClusterError, DeviceError, OdesimError, escaped, package_failure
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -137,6 +137,9 @@ def _start_small(sentence: str) -> str:
 
 
 def _bug(error: BaseException) -> int:
+    if sentence := package_failure(error):
+        say(sentence)
+        return WRONG
     import traceback
 
     say(f"this is a bug in odesim; please report it with the command and the lines below: {type(error).__name__}: {error}")

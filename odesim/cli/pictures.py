@@ -1,6 +1,7 @@
 """`--plot FILE`: a place that is checked before anything is computed, and a picture there when it is."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
-    """Raises StoreError where the picture cannot be written, before anything is computed."""
+    """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
         from odesim.errors import StoreError
         from odesim.plot.files import check_picture
@@ -18,6 +19,7 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
         check_new_file(check_picture(plot, overwrite=overwrite), overwrite=True)
         if out and out.absolute() == plot.absolute():
             raise StoreError(f"--out and --plot name the same {out}")
+        import_module("odesim.plot.style")
 
 
 def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:

@@ -102,7 +102,9 @@ def run_kind_of(run: Any) -> str:
 def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:
     """path as a Path, if an animation can be written there. Raises StoreError, also if it is an mp4 and there is no ffmpeg."""
     target = check_picture(path, overwrite=overwrite, formats=MOVING)
-    if target.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
+    with project_style():
+        lacking = target.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable()
+    if lacking:
         raise StoreError(f"an mp4 needs the program ffmpeg, which is not here; a gif does not: {str(target.with_suffix('.gif'))!r}")
     return target
 

@@ -4,7 +4,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -12,6 +11,7 @@ from matplotlib.mathtext import MathTextParser
 
 from odesim.plot.files import METADATA, write_atomically
 from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
+from odesim.plot.style import project_style
 from odesim.symbolic.document import formula_latex
 from odesim.symbolic.line_breaks import break_formula
 from odesim.symbolic.page import Formula, Page, Row, page_of
@@ -29,7 +29,7 @@ STYLE: Any = {"font.family": "DejaVu Sans", "mathtext.fontset": "cm", "text.colo
 
 def save_pages(system: System, path: Path) -> None:
     """Writes the pages of a System as a pdf, replacing a file there. Raises StoreError."""
-    with rc_context(STYLE):
+    with project_style(STYLE):
         figures = Sheets(page_of(system, MathtextPrinter)).figures()
 
         def write(temporary: Path) -> None:

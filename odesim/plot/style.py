@@ -7,7 +7,7 @@ from functools import cache
 from string import ascii_lowercase
 from typing import Any
 
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps, rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -81,12 +81,15 @@ STYLE: Any = {
 
 
 @contextmanager
-def project_style() -> Iterator[None]:
-    """A context in which matplotlib creates and draws figures in the project's style.
+def project_style(style: Any = STYLE) -> Iterator[None]:
+    """A context in which matplotlib creates and draws figures in the project's style, or in another one.
 
-    It changes settings of the process, so only one thread may use it at a time.
+    It changes settings of the process, so only one thread may use it at a time. No setting of a matplotlibrc counts: one in the current
+    folder may be a stranger's, and some name programs to run.
     """
-    with rc_context(STYLE):
+    with rc_context():
+        rcdefaults()
+        rcParams.update(style)
         yield
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from odesim.errors import OdesimError, StoreError
+from odesim.errors import OdesimError, StoreError, package_failure
 from odesim.store.document import read_document
 from odesim.store.remote import RemotePath, as_place
 
@@ -176,7 +176,10 @@ def is_taken(path: Path) -> bool:
 
 @contextmanager
 def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
-    """A context that turns any exception which a damaged run at path causes into one StoreError."""
+    """A context that turns any exception which a damaged run at path causes into one StoreError.
+
+    One of a package that does not load stays, and what the system refuses, such as another open file, is no damage.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about folders that are no arrays: readers of a missing array raise anyway
         try:
@@ -184,6 +187,10 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
         except (OdesimError, MemoryError):
             raise
         except Exception as error:
+            if package_failure(error):
+                raise
+            if isinstance(error, OSError) and error.strerror:
+                raise StoreError(f"{path} cannot be {what_for}: {error.strerror}") from error
             raise StoreError(
                 f"{path} is damaged and cannot be {what_for}: an array or attribute is not as odesim writes it "
                 f"({type(error).__name__}: {' '.join(str(error).split())[:LETTERS]})"

@@ -11,8 +11,11 @@ from odesim.cli.options.names import completed
 from odesim.cli.options.table import run_options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.output.tables import echo
+from odesim.cli.pictures import check_picture_place, draw
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from odesim.solve.solution import Solution
 
 PATH = click.Path(path_type=Path)
@@ -126,7 +129,7 @@ def integrate_command(
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store(solution, out, overwrite)
-    drawn, undrawn = draw(solution, plot)
+    drawn, undrawn = draw(lambda: figure(solution), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)
@@ -139,19 +142,11 @@ def integrate_command(
 
 def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
     """Raises StoreError where a run or picture cannot be written, before anything is computed."""
-    from odesim.errors import StoreError
-
     if out:
         from odesim.store.paths import check_new_run
 
         check_new_run(out, overwrite=overwrite)
-    if plot:
-        from odesim.plot.files import check_picture
-        from odesim.store.paths import check_new_file
-
-        check_new_file(check_picture(plot, overwrite=overwrite), overwrite=True)
-    if out and plot and out.absolute() == plot.absolute():
-        raise StoreError(f"--out and --plot name the same {out}")
+    check_picture_place(out, plot, overwrite=overwrite)
 
 
 def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path | None, str]:
@@ -168,15 +163,8 @@ def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path
     return stored.path, "" if stored.complete else stored.sentence
 
 
-def draw(solution: "Solution", plot: Path | None) -> tuple[Path | None, str]:
-    """The path of the picture, and a sentence if the disk had no room for it."""
-    if plot is None:
-        return None, ""
-    from odesim.errors import StoreError
-    from odesim.plot.files import save
+def figure(solution: "Solution") -> "Figure":
+    """The picture of a run."""
     from odesim.plot.solution import figure_of_solution
 
-    try:
-        return save(figure_of_solution(solution), plot), ""
-    except StoreError as error:  # the place was good before the run
-        return None, str(error)
+    return figure_of_solution(solution)
