@@ -198,8 +198,10 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
 
 
 def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
-    """The zarr v3 group at path, opened without consolidated metadata."""
+    """The zarr v3 group at path, opened without consolidated metadata; its chunks are checked when they are read."""
     import zarr
 
-    store = path.store(read_only=mode == "r") if isinstance(path, RemotePath) else path
+    from odesim.store.checked import checked_store
+
+    store = checked_store(path, read_only=mode == "r")
     return zarr.open_group(store, mode=mode, zarr_format=3, use_consolidated=False)

@@ -17,7 +17,7 @@ from odesim.solve.occurrences import Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import damage_errors, open_group
-from odesim.store.remote import RemotePath, as_place
+from odesim.store.remote import as_place
 from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
 from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
 
@@ -35,6 +35,8 @@ def open_run(path: str | Path) -> xr.Dataset:
     """
     import xarray as xr
 
+    from odesim.store.checked import checked_store
+
     run = inspect_run(path)
     attributes, names = run.attributes, run.names
     if run.kind == ENSEMBLE:
@@ -46,7 +48,7 @@ def open_run(path: str | Path) -> xr.Dataset:
         # values are not decoded by their unit or other attributes; arrays that are not results are not read
         undecoded: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
         unused = {name for name in run.arrays if "/" not in name} - {*names, *run.coordinates}
-        place: Any = run.path.store(read_only=True) if isinstance(run.path, RemotePath) else run.path
+        place: Any = checked_store(run.path, read_only=True)
         dataset = xr.open_dataset(
             place, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(unused), **undecoded
         )

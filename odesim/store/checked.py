@@ -1,0 +1,79 @@
+"""A zarr store that holds each chunk against the shape of its array before anything decodes it: the file may come from a stranger."""
+
+import asyncio
+import json
+import re
+from math import prod
+from pathlib import Path
+from struct import unpack_from
+from typing import Any
+
+import numpy as np
+from numcodecs.blosc import Blosc
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore, WrapperStore
+
+from odesim.errors import StoreError
+from odesim.store.remote import RemotePath
+
+CHUNK = re.compile(r"(.*)/c(?:/\d+)*", re.ASCII)
+META = "/zarr.json"
+HEADER, LENGTHS = 16, "<4xI4xI"  # bytes of blosc's header; in it the sizes of what is decoded and of the whole file
+
+
+class CheckedStore(WrapperStore[Any]):
+    """The store of a run. A chunk that is damaged, or larger than its array says, is a StoreError; so is a file that cannot be read.
+
+    Lazy arrays read from it long after the run was opened, outside of all contexts that turn errors into sentences.
+    """
+
+    def __init__(self, store: Any, path: Path) -> None:
+        super().__init__(store)
+        self.path = path
+        self.chunks: dict[str, tuple[int, bool]] = {}
+        """{array: (bytes of a decoded chunk, whether it is compressed)}, from metadata that were read."""
+
+    def _with_store(self, store: Any) -> "CheckedStore":
+        return CheckedStore(store, self.path)
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        """The content of a file, checked; None where there is none."""
+        try:
+            found: Buffer | None = await self._store.get(key, prototype, byte_range)
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
+        if found is not None and key.endswith(META):
+            self._remember(key.removesuffix(META), json.loads(found.to_bytes()))
+        elif found is not None and (chunk := CHUNK.fullmatch(key)):
+            if chunk[1] not in self.chunks:
+                await self.get(chunk[1] + META, prototype)
+            content: Any = found.as_numpy_array()
+            await asyncio.to_thread(self._check, chunk[1], memoryview(content))
+        return found
+
+    def _remember(self, name: str, metadata: Any) -> None:
+        if metadata.get("node_type") == "array":
+            size = prod(metadata["chunk_grid"]["configuration"]["chunk_shape"]) * np.dtype(metadata["data_type"]).itemsize
+            self.chunks[name] = size, len(metadata["codecs"]) > 1
+
+    def _check(self, name: str, content: memoryview) -> None:
+        """Raises StoreError for a chunk of an array that is not what its metadata say."""
+        size, compressed = self.chunks[name]
+        sizes = unpack_from(LENGTHS, content) if compressed and len(content) >= HEADER else (len(content), len(content))
+        if sizes != (size, len(content)):
+            raise StoreError(f"{self.path} is damaged: a file of its array {name[:60]!r} does not hold {size} bytes")
+        if compressed and self.read_only:
+            try:
+                Blosc().decode(content)
+            except RuntimeError as error:
+                raise StoreError(f"{self.path} is damaged: a file of its array {name[:60]!r} cannot be decompressed") from error
+
+
+def checked_store(path: Path, *, read_only: bool) -> CheckedStore:
+    """The zarr store of the run, or of a group in it, at path."""
+    store = path.store(read_only=read_only) if isinstance(path, RemotePath) else LocalStore(path, read_only=read_only)
+    return CheckedStore(store, path)
+
+
+__all__ = ["CheckedStore", "checked_store"]

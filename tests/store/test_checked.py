@@ -1,0 +1,114 @@
+"""Chunks of a stored run that are not what the metadata of their array say: found before they are decoded, in lazy arrays too."""
+
+import pickle
+import shutil
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from numcodecs.blosc import Blosc
+
+import odesim
+from odesim.errors import StoreError
+from tests.support.strangers import READS, check_reading, copy, make_runs
+
+LARGEST = (1 << 31) - 64  # bytes that blosc can promise in a file of any size
+MOST = 1 << 26
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """{kind: a good run}, in the current folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield make_runs(tmp_path_factory.mktemp("runs"), patch)
+
+
+def promised(size: int, content: bytes) -> bytes:
+    """A compressed chunk whose header says that so many bytes come out of it."""
+    return content[:4] + struct.pack("<I", size) + content[8:]
+
+
+def size_of(content: bytes) -> int:
+    return int(struct.unpack("<4xI", content[:8])[0])
+
+
+# what becomes of the content of a compressed chunk
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "a promise of 2 GB": lambda old: promised(LARGEST, old),
+    "a promise of a byte": lambda old: promised(1, old),
+    "another chunk, larger": lambda old: bytes(Blosc("zstd").encode(np.zeros(size_of(old) + 8, np.uint8))),
+    "another chunk, smaller": lambda old: bytes(Blosc("zstd").encode(np.zeros(max(size_of(old) - 8, 1), np.uint8))),
+    "cut": lambda old: old[:-1],
+    "cut in its header": lambda old: old[:7],
+    "longer": lambda old: old + b"?",
+    "letters": lambda old: b"odesim" * len(old),
+    "other data": lambda old: old[:20] + bytes(255 - byte for byte in old[20:]),
+}
+
+
+def chunks_of(run: Path) -> list[Path]:
+    """The files of all chunks of a run."""
+    return sorted(file for file in run.rglob("*") if file.is_file() and "c" in file.relative_to(run).parts)
+
+
+def peak(call: Callable[[], object]) -> int:
+    """The most bytes that Python and its packages allocated at once for call()."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_each_chunk_is_held_against_its_array(kind, damage, runs, tmp_path):
+    """Each chunk in turn is damaged after the run was opened: what is then read is right, or one StoreError, and takes no memory."""
+    run = copy(runs[kind], tmp_path / "run.zarr")
+    wanted, files, found = odesim.open_run(run).load(), chunks_of(run), 0
+    for file in files:
+        content = file.read_bytes()
+        if len(content) < 24:  # of an older zarr: not compressed
+            continue
+        opened = odesim.open_run(run)
+        file.write_bytes(DAMAGES[damage](content))
+
+        def read(opened: xr.Dataset = opened) -> None:
+            nonlocal found
+            try:
+                assert opened.load().identical(wanted) or damage == "other data"  # some of which can be decompressed
+            except StoreError as error:
+                assert "is damaged" in str(error)
+                found += 1
+
+        assert peak(read) < MOST
+        file.write_bytes(content)
+    assert found >= len(files) // 3 or damage == "other data"  # parameters and the like are not read
+
+
+@pytest.mark.parametrize("command", READS)
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_no_command_takes_what_a_chunk_promises(kind, command, runs):
+    """All chunks promise 2 GB: every command ends with a sentence, or does not need them."""
+    run = copy(runs[kind], Path("run.zarr"))
+    shutil.rmtree("good.zarr", ignore_errors=True)
+    shutil.copytree(runs[kind], "good.zarr")
+    for file in chunks_of(run):
+        file.write_bytes(promised(LARGEST, file.read_bytes()))
+    assert peak(lambda: check_reading(command, "run.zarr", calls=None)) < 4 * MOST
+
+
+def test_a_lazy_run_travels(runs):
+    """A lazy Dataset that was pickled checks its chunks where it arrives."""
+    run = copy(runs["integration"], Path("run.zarr"))
+    opened = pickle.loads(pickle.dumps(odesim.open_run(run)))
+    assert opened.compute().identical(odesim.open_run(run).load())
+    for file in chunks_of(run):
+        file.write_bytes(promised(LARGEST, file.read_bytes()))
+    with pytest.raises(StoreError, match="does not hold"):
+        opened.compute()
