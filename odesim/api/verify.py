@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from odesim.base.signals import all_or_nothing
 from odesim.base.signatures import readable
 from odesim.claims.ledger import ClaimResult, check_claim, choose_claims
 from odesim.errors import ParamError, value_text
@@ -37,7 +38,7 @@ def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[i
     """Checks the claims of a family (`joma`), of a model (`joma.linear`), or one claim; all claims for None.
 
     slow: also those that take minutes. progress: called as progress(done, total, name) before each claim.
-    Raises ParamError for an unknown name.
+    Raises ParamError for an unknown name, KeyboardInterrupt at Ctrl-C.
     """
     if name is not None and not isinstance(name, str):
         raise ParamError(f"name is the text of a claim, model or family, or None, not {value_text(name)}")
@@ -47,5 +48,6 @@ def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[i
     for done, claim in enumerate(claims):
         if progress is not None:
             progress(done, len(claims), claim.name)
-        results.append(check_claim(claim))
+        with all_or_nothing():  # of a run that was interrupted there is no verdict
+            results.append(check_claim(claim))
     return Verification(tuple(results))

@@ -6,6 +6,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Whole:
+    """The handler of signals in all_or_nothing(): raises KeyboardInterrupt. came: whether there was one, also for a run inside."""
+
+    came = False
+
+    def __call__(self, number: int, frame: Any) -> None:
+        self.came = True
+        raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if there was a signal."""
+        if self.came:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """A context of which only the whole counts: Ctrl-C and SIGTERM end it with KeyboardInterrupt, where they end a run inside it too.
+
+    Else that run would return its first part, from which a verdict or a picture would be made.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    whole, watched = Whole(), [number for number in NUMBERS if signal.getsignal(number) is signal.default_int_handler]
+    for number in watched:
+        signal.signal(number, whole)
+    try:
+        yield
+    finally:
+        for number in watched:
+            signal.signal(number, signal.default_int_handler)
+    whole.check()  # an interrupt may have been dropped, as ctypes drops one in a callback
+
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
@@ -14,22 +51,13 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # another handler, or none as under nohup, was set on purpose and stays
-    default = {number: handler for number, handler in handlers.items() if handler in (signal.default_int_handler, signal.SIG_DFL)}
 
-    def handle(number: int, _: Any) -> None:
+    def stop() -> None:
         nonlocal requested
         requested = True
-        signal.signal(number, default[signal.Signals(number)])
 
-    for number in default:
-        signal.signal(number, handle)
-    try:
+    with _watched(stop, (signal.default_int_handler, signal.SIG_DFL)):
         yield lambda: requested
-    finally:
-        for number, handler in default.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -41,19 +69,33 @@ def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    watched = [s for s in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(s) is signal.default_int_handler]
+    with _watched(stop, (signal.default_int_handler,)):
+        yield
 
-    def restore() -> None:
-        for number in watched:
-            signal.signal(number, signal.default_int_handler)
 
-    def handle(number: int, frame: Any) -> None:
+@contextmanager
+def _watched(stop: Callable[[], None], replaced: tuple[Any, ...]) -> Iterator[None]:
+    """A context in which the first signal calls stop; the next one, and all after it, go to the handlers from before.
+
+    replaced: handlers that give way, and those of all_or_nothing() do; another one, or none as under nohup, was set on purpose and stays.
+    """
+    handlers = {number: signal.getsignal(number) for number in NUMBERS}
+    before = {number: handler for number, handler in handlers.items() if handler in replaced or isinstance(handler, Whole)}
+
+    def handle(number: int, _: Any) -> None:
         stop()
-        restore()
+        handler = before[signal.Signals(number)]
+        signal.signal(number, handler)
+        if isinstance(handler, Whole):
+            handler.came = True
 
-    for number in watched:
+    for number in before:
         signal.signal(number, handle)
     try:
         yield
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for handler in before.values():
+        if isinstance(handler, Whole):
+            handler.check()

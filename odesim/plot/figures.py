@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from odesim.base.signals import all_or_nothing
 from odesim.base.versions import version_of
 from odesim.errors import StoreError, no_such
 from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
@@ -83,9 +84,10 @@ def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats:
     pictures = [check_picture(folder / f"{name}.{extension}") for extension in dict.fromkeys(formats)]
     table, manifest = check_writable(folder / f"{name}.nc"), check_writable(folder / f"{name}.json")
 
-    dataset = module.data(fast)
-    features = tuple(module.expected(dataset))
-    figure = module.draw(dataset)
+    with all_or_nothing():  # of a run that was interrupted there is no figure
+        dataset = module.data(fast)
+        features = tuple(module.expected(dataset))
+        figure = module.draw(dataset)
     write_atomically(table, lambda path: dataset.to_netcdf(path, engine="scipy"))
     for picture in pictures:
         save(figure, picture)

@@ -1,10 +1,18 @@
 """`odesim verify`: its text, JSON and page, and exit codes."""
 
 import json
+import random
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import odesim as library
 from odesim.claims import Claim, Measurement, Statement, Verdict
 from odesim.claims.ledger import all_claims
 from odesim.cli.output.ledger import ledger_page
@@ -66,3 +74,64 @@ def test_list_checks_nothing(odesim, monkeypatch):
     monkeypatch.setattr("odesim.claims.ledger.check_claim", lambda claim: pytest.fail("checked"))
     done = odesim("verify", "--list")
     assert done.exit_code == 0 and all(f"{claim.name}: " in done.stdout for claim in all_claims())
+
+
+def integrated(method: str, backend: str = "numba") -> Callable[[], Any]:
+    """A run whose states say how far it came."""
+    return lambda: library.integrate("joma.nonlinear", sizes={"M": 3}, method=method, backend=backend).t[-1] == 5
+
+
+# what a check may run: each says whether it was whole
+RUNS: dict[str, Callable[[], Any]] = {
+    "explicit": integrated("tsit5"),
+    "numpy": integrated("tsit5", "numpy"),
+    "stiff": integrated("rodas5p"),
+    "auto": integrated("auto"),
+    "ensemble": lambda: np.all(library.ensemble("joma.nonlinear", sizes={"M": 3}, vary={"mu": "uniform(1,2)"}, members=40).status == 0),
+    "training": lambda: library.train("committee", settings={"N": 5}, steps=40).steps == 40,
+    "numbers": lambda: np.linalg.norm(np.eye(3)) > 1,
+}
+
+
+def interrupted_at(moment: int, number: int, call: Callable[[], Any]) -> tuple[Any, int]:
+    """(the result of call(), the functions of odesim that it called), with a signal at one of these calls."""
+    count = 0
+
+    def watch(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        if event == "call" and "/odesim/" in frame.f_code.co_filename:
+            count += 1
+            if count == moment:
+                signal.raise_signal(number)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        return call(), count
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops what is raised where a generator is closed
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize("kind", RUNS)
+def test_no_verdict_after_an_interrupt(kind, number, odesim, monkeypatch):
+    """Ctrl-C and SIGTERM at any moment of a check: exit code 3, a sentence, and no verdict, for the run has been whole or not at all."""
+    looked = []
+
+    def check() -> list[Measurement]:
+        for _ in range(2):
+            looked.append(RUNS[kind]())
+        return [Measurement("whole", float(all(looked)), 1.0, 0.0)]
+
+    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: [claim_of(Verdict.HOLDS, check)] * 2)
+    assert odesim("verify", "--quiet").exit_code == 0
+    _, calls = interrupted_at(0, number, lambda: odesim("verify", "--quiet"))
+    looked.clear()
+    draw = random.Random(f"{kind} {number}")
+    for _ in range(5):
+        moment = draw.randrange(calls // 8, calls * 7 // 8)
+        done, _ = interrupted_at(moment, number, partial(odesim, "verify", "--quiet"))
+        assert (done.exit_code, done.stdout) == (3, ""), (moment, done.stdout)
+        assert done.stderr == "odesim: interrupted; nothing more was written\n"
+        assert all(looked)

@@ -174,7 +174,7 @@ class LaneRun:
         begun, before = time.perf_counter(), compiled.seconds
         self._engine = replace(self._engine, request=self._engine.request.changed(max_steps=allowed))
         self._leave()
-        with suppress(KeyboardInterrupt), ctrl_c(self.stop):
+        with ctrl_c(self.stop), suppress(KeyboardInterrupt):
             self._watched()
             while self._overflows():
                 outputs = replace(self._engine.request.outputs, max_events=int(self._chunk.event_count.max()))

@@ -100,7 +100,7 @@ class ExplicitRun:
         begun = time.perf_counter()
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
         blas = one_blas_thread() if getattr(self.problem.rhs, "uses_blas", False) else nullcontext()
-        with suppress(KeyboardInterrupt), ctrl_c(self.state.stop), blas:
+        with ctrl_c(self.state.stop), suppress(KeyboardInterrupt), blas:
             ended = self._slices(most)
         if self.on_device:
             self._run.fetch()  # type: ignore[attr-defined]

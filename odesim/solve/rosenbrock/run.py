@@ -71,7 +71,7 @@ class RosenbrockRun:
     def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried since the start; whether the run has ended, Ctrl-C included."""
         begun, ended = time.perf_counter(), True  # as an interrupt leaves it
-        with suppress(KeyboardInterrupt), ctrl_c(self._run.stop), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
+        with ctrl_c(self._run.stop), suppress(KeyboardInterrupt), np.errstate(all="ignore"), few_blas_threads(len(self._run.problem.y0)):
             ended = self._loop(most)
         self._seconds += time.perf_counter() - begun
         return ended or self._run.stopped
