@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-MAX_WORD = 200  # characters of one word of a message
+MAX_WORD, MAX_SENTENCE = 200, 1000  # characters of one word of a message, and of all of it
 UNESCAPED = "\n\u00a0\u2009\u202f"  # line ends and narrow spaces: they stay, though str.isprintable() refuses them
 
 
@@ -20,11 +20,11 @@ def escaped(text: str, keep: str = UNESCAPED) -> str:
 class OdesimError(Exception):
     """Base class: a request that cannot be met. The message is one sentence for the user.
 
-    Words of more than 200 characters are shortened, and control characters are escaped.
+    Words of more than 200 characters are shortened, as are sentences of more than 1000, and control characters are escaped.
     """
 
     def __init__(self, sentence: str = "", *more: object) -> None:
-        super().__init__(escaped(" ".join(map(shorten, str(sentence).split(" ")))), *more)
+        super().__init__(escaped(bounded(str(sentence))), *more)
 
 
 class SpecError(OdesimError):
@@ -85,7 +85,12 @@ class ClusterError(OdesimError):
 
 def shorten(word: str, most: int = MAX_WORD) -> str:
     """word, or its beginning and end if it has more than `most` characters."""
-    return word if len(word) <= most else f"{word[: most - 40]}...{word[-20:]}"
+    return word if len(word) <= most else f"{word[: most - most // 5]}...{word[-most // 10 :]}"
+
+
+def bounded(sentence: str) -> str:
+    """sentence with its long words shortened, and shortened itself: a wrong value may be a whole file."""
+    return shorten(" ".join(map(shorten, sentence.split(" "))), MAX_SENTENCE)
 
 
 def package_failure(error: BaseException) -> str:

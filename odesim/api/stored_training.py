@@ -24,6 +24,7 @@ from odesim.reference.training.options import TrainingOptions, TrainingStorage
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.train import train as train_experiment
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
+from odesim.store.paths import damage_errors
 from odesim.store.trajectory import RUNNING, RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
         )
     stopped = new.iteration < min(last, old.steps)
     found = Differences()
-    compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
+    with damage_errors(path, "compared"):  # arrays of other names or shapes than this training has
+        compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
     of = "" if len(old.seeds) == 1 else f" of {counted(len(old.seeds), 'seed')}"
     other = other_code(said, "", versions(said["backend"]))
     return found.report(path, "recorded iteration", of=of, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)

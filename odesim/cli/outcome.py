@@ -10,16 +10,17 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import ClusterError, DeviceError, OdesimError, escaped, package_failure
+from odesim.errors import ClusterError, DeviceError, OdesimError, bounded, escaped, package_failure
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
+LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def say(sentence: str) -> None:
     """Writes `odesim: sentence` to stderr, on one line."""
     with suppress(OSError):  # nobody reads it
-        print(f"odesim: {escaped(' '.join(str(sentence).split()))}", file=sys.stderr, flush=True)
+        print(f"odesim: {escaped(bounded(' '.join(str(sentence).split())))}", file=sys.stderr, flush=True)
 
 
 def exit_code(run: Callable[[], int]) -> int:
@@ -48,6 +49,9 @@ def exit_code(run: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader has seen enough
         return DONE
     except OSError as error:
+        if error.errno in LIMITS:
+            say(f"the system refuses what this needs: {error.strerror}")
+            return WRONG
         if not disk_full(error):
             return _bug(error)
         say(f"cannot write{f' {error.filename}' if error.filename else ''}: {error.strerror}")

@@ -48,7 +48,7 @@ def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequenc
 def is_odesim_picture(picture: Path) -> bool:
     """Whether odesim drew the picture, by its metadata."""
     try:
-        return MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
+        return picture.is_file() and MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
     except OSError:
         return False
 

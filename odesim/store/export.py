@@ -55,7 +55,9 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
     taken = set(map(str, flat.variables))
-    flat = flat.assign(unread_variables(source, taken)).assign(group_variables(source, taken))
+    others = unread_variables(source, taken) | group_variables(source, taken)
+    with damage_errors(source):
+        flat = flat.assign(others)
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors have no meaning in netCDF
     try:

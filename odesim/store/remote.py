@@ -83,8 +83,8 @@ class RemotePath:
             raise StoreError(f"{self} needs fsspec and its package for {scheme}: pip install 'odesim[s3]'") from None
         try:
             fs, path = url_to_fs(self.url, **OPTIONS)
-        except (ImportError, ValueError) as error:
-            raise StoreError(f"{self} cannot be reached: {' '.join(str(error).split())[:200]}") from None
+        except Exception as error:  # a package that is missing or a URL that is none, in the words of each filesystem
+            raise StoreError(f"{self} cannot be reached: {reason(error)}") from None
         self._fs = fs
         return fs, str(path)
 
@@ -146,7 +146,8 @@ class RemotePath:
         from zarr.storage import FsspecStore
 
         self.place()  # its errors
-        return FsspecStore.from_url(self.url, storage_options=dict(OPTIONS), read_only=read_only)
+        with reaching(self):
+            return FsspecStore.from_url(self.url, storage_options=dict(OPTIONS), read_only=read_only)
 
 
 @contextmanager
@@ -157,7 +158,12 @@ def reaching(path: RemotePath) -> Iterator[None]:
     except (FileNotFoundError, StoreError):
         raise
     except Exception as error:  # each client has exceptions of its own
-        raise StoreError(f"cannot reach {path}: {' '.join(str(error).split())[:200] or type(error).__name__}") from error
+        raise StoreError(f"cannot reach {path}: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """The words of an error on one line, or its type."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def as_place(path: Any) -> Path:

@@ -150,6 +150,7 @@ def _unoptimised() -> Iterator[None]:
     cpu_target.target_context.codegen()  # it reads the optimisation level from the configuration when it is created
     with global_compiler_lock:
         before, config.OPT = config.OPT, type(config.OPT)(0)
+        disabled, config.DISABLE_JIT = config.DISABLE_JIT, 0  # NUMBA_DISABLE_JIT is for functions of the user
         library: Any = JITCodeLibrary
         context: Any = CPUContext
         unrequested: dict[int, Any] = {}  # libraries by their id
@@ -162,6 +163,7 @@ def _unoptimised() -> Iterator[None]:
         finally:
             if collecting:
                 gc.enable()
+            config.DISABLE_JIT = disabled
             config.OPT, library._finalize_specific, context.get_executable = before, finalize, executable
             for unused in unrequested.values():
                 unused._codegen._engine._ee.remove_module(unused._final_module)
