@@ -140,3 +140,16 @@ def test_a_long_value_is_not_repeated(words, value, odesim, folder):
     done = odesim(*first, f"{last}{LONG[value]}") if last.endswith("=") else odesim(*first, last, LONG[value])
     assert (done.exit_code, done.stdout) == (2, ""), done.output[:300]
     assert done.stderr.startswith("odesim: ") and len(done.stderr) < 1100
+
+
+URLS = "ftp://127.0.0.1:1/x zip:///x zip://x tar://x dir:///x generic://x jlab://x reference:///x simplecache::zip:///x no::zip://x ://x"
+
+
+@pytest.mark.parametrize("command", ["status", "plot", "resume", "rerun", "export --to csv"])
+@pytest.mark.parametrize("url", URLS.split())
+def test_urls_that_lead_nowhere(url, command, odesim):
+    """Each filesystem of fsspec refuses a URL in a way of its own: exit code 2 and one sentence."""
+    pytest.importorskip("fsspec", reason="the extra s3 is not installed")
+    done = odesim(*command.split(), url)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("odesim: ") and done.stderr.count("\n") == 1

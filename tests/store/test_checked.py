@@ -1,11 +1,14 @@
 """Chunks of a stored run that are not what the metadata of their array say: found before they are decoded, in lazy arrays too."""
 
+import json
 import pickle
 import shutil
 import struct
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from numcodecs.blosc import Blosc
 
 import odesim
 from odesim.errors import StoreError
-from tests.support.strangers import READS, check_reading, copy, make_runs
+from tests.support.strangers import READS, check_reading, copy, edit, make_runs
 
 LARGEST = (1 << 31) - 64  # bytes that blosc can promise in a file of any size
 MOST = 1 << 26
@@ -112,3 +115,20 @@ def test_a_lazy_run_travels(runs):
         file.write_bytes(promised(LARGEST, file.read_bytes()))
     with pytest.raises(StoreError, match="does not hold"):
         opened.compute()
+
+
+def renamed(names: Any, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of an array with other names of its axes."""
+    return {**metadata, "dimension_names": names}
+
+
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_axes_of_other_names(kind, runs):
+    """The axes of each array in turn have other names: rerun takes it for what it is, or says that the run is damaged."""
+    for file in sorted(runs[kind].rglob("zarr.json")):
+        rank = len(json.loads(file.read_text()).get("shape", ()))
+        for names in (None, [None] * rank, ["time", "", "x"], ["seed", "x", "y"], [f"x{k}" for k in range(rank)]):
+            if rank and (names is None or len(names) == rank):
+                run = copy(runs[kind], Path("run.zarr"))
+                edit(run / file.relative_to(runs[kind]), partial(renamed, names))
+                check_reading("rerun", "run.zarr")
