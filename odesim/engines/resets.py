@@ -85,11 +85,11 @@ class Resetting:
         acted = self.act(roots, t, y, end)
         return acted if roots else None
 
-    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> list[Which]:
+    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> list[Which] | None:
         """The events that happen at t: see odesim.solve.resets.Resets."""
         roots = {*filter(self._stops, found), *self._timed(part)}
         self._late = t + self._moment(t), y + (self._moment(t) * self._switching.slope(t, y)).astype(y.dtype)
-        rates = self._events.rates(t, y)
+        rates, any_near = self._events.rates(t, y), False
         for e in self._on_states:
             w = self._watched[e]
             if not w.side:
@@ -97,16 +97,15 @@ class Resetting:
             g, off = self._function(e, t, y)
             rate = self._rates[e] = self._rate(e, t, y, rates)
             side, until, _ = (self._switching.modes[name].ravel() for name in w.parameters)
-            near = (np.abs(g) <= off + self._moment(t) * np.abs(rate)) & (np.abs(rate) * (t - self._since) > off)
-            there = near & (rate * w.event.direction >= 0) & ~((until >= t) & (side * rate > 0))
+            near = np.abs(g) <= off + self._moment(t) * np.abs(rate)
+            any_near |= bool(near.any())
+            there = near & (np.abs(rate) * (t - self._since) > off) & (rate * w.event.direction >= 0) & ~((until >= t) & (side * rate > 0))
             roots |= {(e, i) for i in np.flatnonzero(there).tolist()}
-        if not any(map(self._stops, roots)):
-            return []
         self._sides = {}
         for e, i in roots:
             if e in self._rates and self._watched[e].side:
                 self._side(e, t, y)[i] = 0.0  # however far from 0 the search has found it
-        return sorted(roots)
+        return sorted(roots) if roots or any_near else None
 
     def _stops(self, which: Which) -> bool:
         """Whether an event ends a segment."""
@@ -195,6 +194,8 @@ class Resetting:
                 del self._sides[e]
                 passed = passes(side, self._side(e, t, y), self._watched[e].event.direction)
                 wave += [(e, i) for i in np.flatnonzero(passed).tolist() if (e, i) != which]
+        if not self._events.event(root).resets:
+            return y, None
         y, why = self._switching.begin(t, y, end)
         return (y, (Status.SLIDING, why)) if why else (self._events.moved(y, t, slopes, -1.0), None)
 

@@ -30,8 +30,8 @@ class Resets(Protocol):
     def begin(self, t: float, y: Array, end: float) -> Acted | None:
         """Begins a run at (t, y), and applies the events that happen there; None where there are none. end: of the first segment."""
 
-    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> Sequence[Which]:
-        """The events that happen at (t, y), in their order; conditions are still held as before.
+    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> Sequence[Which] | None:
+        """The events that happen at (t, y), in their order; None where no function is 0. Conditions are still held as before.
 
         found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends
         there; -1 for none.

@@ -112,7 +112,7 @@ class Segments:
                 self._hop(self.ends[k])
             part = k if self.t >= self.ends[k] else -1
             found = self._found(raw)
-            roots = resets.collect(self.t, self.y, found, part) if resets is not None else ()
+            roots = resets.collect(self.t, self.y, found, part) if resets is not None else None
             if self.t >= self.problem.t1:
                 return self._reset(roots, found, raw, self.problem.t1) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
@@ -141,10 +141,10 @@ class Segments:
         own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
         return [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
 
-    def _reset(self, roots: Sequence[Which], found: list[Which], raw: Raw, end: float) -> tuple[Status, str] | None:
+    def _reset(self, roots: Sequence[Which] | None, found: list[Which], raw: Raw, end: float) -> tuple[Status, str] | None:
         """Sets the states that events at the end of a segment set; how the run ends, if it does. found: those that it has recorded."""
         self.reset = None
-        if self.problem.resets is None or not roots:
+        if self.problem.resets is None or roots is None:
             return None
         known = self.t in (end, *self.ends)
         return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw, known)

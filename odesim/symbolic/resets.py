@@ -173,6 +173,7 @@ def jumping_names(system: System) -> dict[str, dict[str, str]]:
 
 
 def resets_key(system: System) -> str:
-    """A text that names what events set, for the identity of a run; empty without such events."""
-    parts = [(event.name, event.terminal, str(key), str(e)) for event in system.events for key, e in event.resets.items()]
+    """A text that names what events set, and which happen at the start, for the identity of a run; empty without such events."""
+    parts: list[tuple[Any, ...]] = [(v.name, v.terminal, str(key), str(e)) for v in system.events for key, e in v.resets.items()]
+    parts += [(event.name, "at the start") for event in system.events if event.at_start]
     return f"_{sha256(repr(parts).encode()).hexdigest()[:8]}" if parts else ""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -106,6 +107,13 @@ def model(rules: list[Rule]) -> System:
     )
 
 
+def turned(rules: list[Rule], clock: str, level: Fraction) -> System:
+    """The System with these events, in which z goes down from where a clock has come to a level."""
+    own, at = model(rules), t if clock == "t" else STATES[clock]
+    turns = sp.Piecewise((1, at < sp.Rational(level.numerator, level.denominator)), (-1, True))
+    return replace(own, equations={**own.equations, STATES["z"]: turns})
+
+
 def chains(seed: int) -> Iterator[tuple[list[Rule], Outcome]]:
     """Random lists of events that doubles can follow, each in two orders, with their outcomes."""
     random = Random(seed)
@@ -128,9 +136,9 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-def difference(rules: list[Rule], exact: Outcome, **options: Any) -> str:
+def difference(rules: list[Rule], exact: Outcome, system: System | None = None, **options: Any) -> str:
     """How the run of a list of events differs from the exact one; "" if it does not."""
-    run = odesim.integrate(model(rules), **{"span": (0.0, float(END)), **options})
+    run = odesim.integrate(system or model(rules), **{"span": (0.0, float(END)), **options})
     if run.status != exact.status:
         return f"{run.status}, right {exact.status}: {run.message}"
     for rule in rules:
@@ -149,6 +157,21 @@ def test_chains(run: str) -> None:
     """Which events happen, when, how often and in which order: w has it. Everything is linear: 1e-9 is far above rounding."""
     for rules, exact in itertools.islice(chains(len(run)), 20):
         assert not difference(rules, exact, **RUNS[run]), rules
+
+
+@pytest.mark.parametrize("clock", ["t", "x"])
+@pytest.mark.parametrize("run", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
+def test_beside_conditions(clock: str, run: str) -> None:
+    """The right-hand side jumps at a time, or at a level of a state that resets move, where events happen too."""
+    random, left = Random(clock), 12
+    while left:
+        rules, level = random_rules(random), random.choice(LEVELS)
+        try:
+            exact = simulate(SLOPES, START, rules, END, {"z": (clock, level)})
+        except CloseError:
+            continue
+        left -= 1
+        assert not difference(rules, exact, turned(rules, clock, level), **RUNS[run]), (level, rules)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -239,7 +262,7 @@ def test_close_times_at_rest(apart: float, at: float) -> None:
 
 def test_events_that_share_a_time_cost_no_more_than_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations of functions, rates and resets: four times as many events, at most five times as many."""
-    counts = []
+    counts: list[int] = []
     value = Switching.value
 
     def counted(*args: Any, **more: Any) -> Any:

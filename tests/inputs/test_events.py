@@ -118,7 +118,7 @@ MISTAKES = (
     ("x: sum(v[0])", 4, "sum() of one number"),
     ("x: sum(v, v)", 11, "v is an array"),
     ("x: sum(v[l], 2)", 4, "sum() takes one expression and the indices to go over"),
-    ("x: v[0]; termnal", 9, "choose from terminal, direction up, direction down; did you mean 'terminal'?"),
+    ("x: v[0]; termnal", 9, "choose from terminal, direction up, direction down, at start; did you mean 'terminal'?"),
     ("x: v[0]; direction", 9, "is no option of an event"),
     ("x: v[0]; y: v[1]", 9, "'y: v[1]' is a second event: give it an --event, or a text, of its own"),
     ("x: v[0]; terminal; terminal", 19, "terminal is given twice"),

@@ -1,8 +1,9 @@
 """A plain simulator of events that set states, in exact arithmetic.
 
-States move on straight lines whose slopes are set by memories, event functions are affine in states and time, so that every time is a
-fraction. At one time the events whose functions have come to 0 are collected first, in the order of the list. Each acts once, and so does
-an event once for each time that a reset of another one takes its function across 0, or to it: before later ones of the list.
+States move on straight lines whose slopes are set by memories or turn at levels of a clock. Event functions are affine in states and
+time. So every time is a fraction. At one time the events whose functions have come to 0 are collected first, in the order of the list.
+Each acts once, and so does an event once for each time that a reset of another one takes its function across 0, or to it: before later
+ones of the list.
 """
 
 from collections import deque
@@ -54,12 +55,25 @@ def passes(a: Fraction, b: Fraction, direction: int) -> bool:
     return (a < 0 <= b and direction >= 0) or (a > 0 >= b and direction <= 0)
 
 
-def simulate(slopes: Mapping[str, Affine], start: Mapping[str, Fraction], rules: Sequence[Rule], end: Fraction, most: int = 60) -> Outcome:
-    """Runs from t = 0. slopes: the rates of the states, affine in states whose own rate is 0. Raises CloseError."""
+def simulate(
+    slopes: Mapping[str, Affine],
+    start: Mapping[str, Fraction],
+    rules: Sequence[Rule],
+    end: Fraction,
+    turns: Mapping[str, tuple[str, Fraction]] | None = None,
+    most: int = 60,
+) -> Outcome:
+    """Runs from t = 0. Raises CloseError.
+
+    slopes: the rates of the states, affine in states whose own rate is 0. turns {state: (clock, level)}: the rate is 1 where the clock,
+    whose own rate is 1, is below the level, and -1 from there on.
+    """
     states, events = {**start, "t": Fraction(0), "1": Fraction(1)}, list[tuple[Fraction, str]]()
+    turns = turns or {}
 
     def rates() -> dict[str, Fraction]:
-        return {name: affine(e, states) for name, e in slopes.items()} | {"t": Fraction(1), "1": Fraction(0)}
+        found = {name: affine(e, states) for name, e in slopes.items()} | {"t": Fraction(1), "1": Fraction(0)}
+        return found | {name: Fraction(1 if states[clock] < level else -1) for name, (clock, level) in turns.items()}
 
     def values() -> list[Fraction]:
         """The functions here; of a sine its sign, or 0."""
@@ -103,7 +117,8 @@ def simulate(slopes: Mapping[str, Affine], start: Mapping[str, Fraction], rules:
 
     def due() -> Fraction:
         """The next time at which an event happens; beyond the end, if there is none."""
-        found, t = [end + 1], states["t"]
+        t = states["t"]
+        found = [end + 1, *(t + level - states[clock] for clock, level in turns.values() if states[clock] < level)]
         for rule, g, rate in zip(rules, values(), speeds(), strict=True):
             if rule.period is not None:
                 k = t / rule.period
@@ -125,13 +140,12 @@ def simulate(slopes: Mapping[str, Affine], start: Mapping[str, Fraction], rules:
     status = act(first)
     while not status:
         new = min(due(), end)
+        before = speeds()
         moved = {name: rate * (new - states["t"]) for name, rate in rates().items()}
         states.update({name: states[name] + by for name, by in moved.items()})
-        arrived = [
-            k
-            for k, (rule, g, rate) in enumerate(zip(rules, values(), speeds(), strict=True))
-            if g == 0 and rate and rate * rule.direction >= 0
-        ]
+        speed = [now if rule.period else then for rule, then, now in zip(rules, before, speeds(), strict=True)]
+        came = zip(rules, values(), speed, strict=True)
+        arrived = [k for k, (rule, g, rate) in enumerate(came) if g == 0 and rate and rate * rule.direction >= 0]
         status = act(arrived)
         if new == end:
             status = status or "ok"
