@@ -6,9 +6,9 @@ collected first. Then each acts, and once more for each time that a reset of ano
 or to 0. At last a function that is 0 gets the side to which the run takes it. It is held there for a moment.
 """
 
-import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from odesim.engines.saltation import ROUNDINGS, StateSetter
 from odesim.engines.switching import Switching
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
-from odesim.solve.switched import MOMENT, TOGETHER, length_of
+from odesim.solve.switched import MOMENT, length_of, together
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.program import names_read
@@ -85,7 +85,7 @@ class Resetting:
         acted = self.act(roots, t, y, end)
         return acted if roots else None
 
-    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> list[Which] | None:
+    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> list[Which] | None:
         """The events that happen at t: see odesim.solve.resets.Resets."""
         roots = {*filter(self._stops, found), *self._timed(part)}
         self._late = t + self._moment(t), y + (self._moment(t) * self._switching.slope(t, y)).astype(y.dtype)
@@ -111,10 +111,10 @@ class Resetting:
         """Whether an event ends a segment."""
         return self._watched[which[0]].stops or self.ends(which)
 
-    def _moment(self, t: float, short: tuple[float, int] = TOGETHER) -> float:
-        """The length of a moment at t, at the start too."""
+    def _moment(self, t: float) -> float:
+        """The length of a moment at t, also at the start."""
         c = self._conditions
-        return max(length_of(short, t, c.t0), short[1] * math.ulp(0.25 * (c.t1 - c.t0)))
+        return max(together(t, c.t0, self._switching.dtype), float(np.spacing(c.t1 - c.t0)))
 
     def _function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
         """An event's function, and how far rounding may move it."""
@@ -152,7 +152,7 @@ class Resetting:
 
     def _shortest(self, which: Which, t: float, y: Array) -> float:
         """The time after which an event may happen again: until then its function moves by no more than rounding."""
-        (e, i), least = which, self._moment(t, MOMENT)
+        (e, i), least = which, max(length_of(MOMENT, t, self._conditions.t0), 4 * self._moment(t))
         if e not in self._rates or self._rates[e][i] == 0:
             return least
         return max(least, float(self._events.function(e, t, y)[1][i] / np.abs(self._rates[e][i])) / FAR)

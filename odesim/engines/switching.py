@@ -38,7 +38,7 @@ class Switching:
     """The switches of one run (odesim.solve.problem.Switches). modes: {parameter: its array, which changes between segments}."""
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
-        self.conditions, self.layout, held = conditions, layout, conditions.held
+        self.conditions, self.layout, self.dtype, held = conditions, layout, dtype, conditions.held
         self.stops, self.next_time = conditions.stops_and_next()
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}

@@ -1,6 +1,7 @@
 """Events that set states, as a run in segments asks for them."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -30,7 +31,7 @@ class Resets(Protocol):
     def begin(self, t: float, y: Array, end: float) -> Acted | None:
         """Begins a run at (t, y), and applies the events that happen there; None where there are none. end: of the first segment."""
 
-    def collect(self, t: float, y: Array, found: Sequence[Which], part: int) -> Sequence[Which] | None:
+    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Sequence[Which] | None:
         """The events that happen at (t, y), in their order; None where no function is 0. Conditions are still held as before.
 
         found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends

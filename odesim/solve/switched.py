@@ -28,6 +28,8 @@ from odesim.solve.rosenbrock import ROSENBROCK
 
 TOGETHER = 1e-12, 4
 """Two events within this moment are at one time, and so is a saved time."""
+ROUNDINGS = 16
+"""Times by states of lower precision are off by so many roundings of the time passed."""
 OFTEN, MOMENT = 16, (1e-11, 1024)
 """Changes of one condition within this moment that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
@@ -98,7 +100,7 @@ class Segments:
         k, resets = 0, self.problem.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
         acted = resets.begin(self.t, self.y, self.ends[0]) if resets is not None and not why else None
-        if acted is not None and (ended_here := self._after(acted, [], self.last, True)):
+        if acted is not None and (ended_here := self._after(acted, set(), self.last, True)):
             return ended_here
         while not why:
             begun = self.t
@@ -114,7 +116,7 @@ class Segments:
             found = self._found(raw)
             roots = resets.collect(self.t, self.y, found, part) if resets is not None else None
             if self.t >= self.problem.t1:
-                return self._reset(roots, found, raw, self.problem.t1) or (Status.OK, "")
+                return self._reset(roots, found, raw, part >= 0, self.problem.t1) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -131,37 +133,39 @@ class Segments:
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
             if resets is None or crossed or part >= 0:
                 self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
-            if not why and (ended_here := self._reset(roots, found, raw, self.ends[k])):
+            if not why and (ended_here := self._reset(roots, found, raw, part >= 0, self.ends[k])):
                 return ended_here
         return Status.SLIDING, why
 
-    def _found(self, raw: Raw) -> list[Which]:
+    def _found(self, raw: Raw) -> set[Which]:
         """The events that a segment found where it ended."""
-        recent = self.t - length_of(TOGETHER, self.t, self.problem.t0)
+        recent = self.t - self._moment()
         own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
-        return [(e, i) for e, shape, events in own for i in components_since(events, shape, recent)]
+        return {(e, i) for e, shape, events in own for i in components_since(events, shape, recent)}
 
-    def _reset(self, roots: Sequence[Which] | None, found: list[Which], raw: Raw, end: float) -> tuple[Status, str] | None:
-        """Sets the states that events at the end of a segment set; how the run ends, if it does. found: those that it has recorded."""
+    def _reset(self, roots: Sequence[Which] | None, found: set[Which], raw: Raw, known: bool, end: float) -> tuple[Status, str] | None:
+        """Sets the states that events at the end of a segment set; how the run ends, if it does.
+
+        found: those that it has recorded. known: whether the time was known beforehand.
+        """
         self.reset = None
         if self.problem.resets is None or roots is None:
             return None
-        known = self.t in (end, *self.ends)
         return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw, known)
 
-    def _after(self, acted: Acted, found: list[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
-        """Goes on from what events have set; how the run ends, if it does. known: whether their time was known beforehand."""
+    def _after(self, acted: Acted, found: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
+        """Goes on from what events have set; how the run ends, if it does."""
         for e, i in acted.events:
             event = self.problem.events[e]
             if (e, i) in found:
-                found.remove((e, i))  # the segment has recorded it, once
+                found.discard((e, i))  # the segment has recorded it, once
             else:
                 at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
                 self.found[event.name].append(Events(np.array([self.t]), at))
             self.reset = (e, i) if event.resets else self.reset
         if self.reset:
             self.y = self.origin = acted.y
-            here = self.t - length_of(TOGETHER, self.t, self.t if known else self.problem.t0)  # a known time is off by rounding only
+            here = self.t - (math.ulp(self.t) * TOGETHER[1] if known else self._moment())  # a known time is off by rounding only
             near = int(np.count_nonzero(self.save[: self.saved] >= here))
             for rows in self.rows[:-3:-1]:  # a hop may lie between
                 for k in range(min(near, len(rows))):
@@ -204,9 +208,12 @@ class Segments:
     def _left(self, raw: Raw) -> int:
         return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
 
+    def _moment(self) -> float:
+        return together(self.t, self.problem.t0, self.problem.rhs.dtype)
+
     def _near(self, end: float) -> bool:
         """Whether no more than a moment is left to this time."""
-        return 0.0 < end - self.t <= length_of(TOGETHER, self.t, self.problem.t0)
+        return 0.0 < end - self.t <= self._moment()
 
     def _hop(self, end: float) -> Raw:
         """Goes on to a time so near that a straight line leads there."""
@@ -269,6 +276,11 @@ class Segments:
 def length_of(short: tuple[float, int], t: float, t0: float) -> float:
     """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t."""
     return short[0] * (t - t0) + short[1] * math.ulp(t)
+
+
+def together(t: float, t0: float, dtype: str) -> float:
+    """How far from t another event is at one time with it, where states have this precision."""
+    return max(length_of(TOGETHER, t, t0), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
