@@ -1,5 +1,6 @@
 """Values of conditions that are held between switches, along one run."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -263,17 +264,17 @@ class Switching:
 
     def value(self, expr: Expr, axes: Mapping[Symbol, Any], t: float, y: Array, **more: Array) -> Array:
         """An expression for all values of the indices of axes."""
-        f, numbers = formula(expr, tuple(axes), tuple(axes.items())), self._numbers(t, y)
-        read = {name: numbers[name] for name in f.function.inputs if name in numbers}
+        f, known = formula(expr, tuple(axes), tuple(axes.items())), ChainMap(self.modes, self._numbers(t, y))
+        read = {name: known[name] for name in f.function.inputs if name in known}
         with np.errstate(all="ignore"):
             return f(self.conditions.sizes, {**read, **more})
 
     def _numbers(self, t: float, y: Array) -> dict[str, Any]:
-        """All that an expression may read at (t, y); of the last few such points it is remembered."""
+        """All but modes that an expression may read at (t, y); of the last few such points it is remembered."""
         for then, state, numbers in self._points:
             if then == t and state is y:
                 return numbers
-        numbers = {**self.conditions.shared, **self.modes, **self.layout.split(y.astype(np.float64)), TIME: t}
+        numbers = {**self.conditions.shared, **self.layout.split(y.astype(np.float64)), TIME: t}
         self._points = [(t, y, numbers), *self._points[: POINTS - 1]]
         return numbers
 
