@@ -12,7 +12,7 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.engines.conditions import BLOCK, ENTRIES, Conditions, formula, settled
 from odesim.inputs.sizes import make_extent
-from odesim.solve.switched import HELP
+from odesim.solve.switched import HELP, TOGETHER, length_of
 from odesim.symbolic.expr import time
 from odesim.symbolic.program import names_read
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
@@ -22,6 +22,10 @@ from odesim.symbolic.times import edges
 TIME = str(time)
 POINTS = 4
 """So many times with their states are remembered as what expressions read there."""
+NEAR = 1e-9
+"""Of the largest value so far: below it a function is looked at more closely, whether it is 0 but for rounding."""
+SHAKEN = 8
+"""Roundings by which a state and a time are changed to see how far from 0 rounding may bring a function."""
 _HELD: Memo[HeldSystem] = Memo()
 
 
@@ -53,6 +57,10 @@ class Switching:
         self._right: Any = None
         self._ahead: tuple[int, dict[str, Array]] = (0, {})
         self._points: list[tuple[float, Array, dict[str, Any]]] = []
+        # of each switch on states, the values of its components where the run last stood, and their largest sizes so far
+        self._seen = {s.name: np.zeros(self.modes[s.name].size) for s in held.on_states}
+        self._largest = {name: g.copy() for name, g in self._seen.items()}
+        self._at_once_at: dict[tuple[str, int], float] = {}
 
     def attach(self, right: Any) -> None:
         """Sets the right-hand side that reads the modes: right(t, y, out), and refresh(names) if it has a copy of them."""
@@ -66,27 +74,42 @@ class Switching:
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
         self._points = []
+        self._at_once_at = {}
         for name, mode in self._at(end).items():
             self.modes[name][...] = mode
         for s in self.conditions.held.on_states:
             self.modes[s.name][...] = settled(s, self._value(s.smooth, s, t, y))
         self.refresh()
         for s in self.conditions.held.on_states:
-            g = self._value(s.smooth, s, t, y).ravel()
+            g = self._look(s, t, y)
             there = np.flatnonzero(g == (0 if s.kind == "sign" else np.floor(g)))
             if len(there) and (why := self._leave(s, there, t, y)):
                 return y, why
         return y, ""
 
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
-        levels: dict[str, dict[str, Array]] = {}
-        caused: dict[str, dict[str, Array]] = {}
         ahead = self._at(end)
         if not crossed and not self.pairs and not self.events:
             for name, mode in ahead.items():
                 self.modes[name][...] = mode
             self.refresh()
             return y, ""
+        before = self._copied()
+        with np.errstate(divide="ignore", invalid="ignore"):  # a third right-hand side may not come to a boundary at all
+            one_by_one = self._one_by_one(t, y, crossed, ahead)
+        stopped = bool(one_by_one[1]) or not np.isfinite(one_by_one[0]).all()
+        if not (stopped or self._stands_between(t, one_by_one[0], before)):
+            return one_by_one
+        after = self._copied()
+        at_once = self._at_once(t, y, crossed, ahead, before, stopped=stopped)
+        if at_once is None:
+            self._put(after)
+        return at_once or one_by_one
+
+    def _on_time(self, t: float, y: Array, ahead: Mapping[str, Array]) -> tuple[Array, dict[str, dict[str, Array]]]:
+        """Changes the conditions on time to `ahead`: y, and d(the time)/d(each parameter) of those that have changed, by their names."""
+        levels: dict[str, dict[str, Array]] = {}
+        caused: dict[str, dict[str, Array]] = {}
         for s in sorted(self.conditions.on_time, key=lambda s: s.kind):  # levels first: other conditions may have these in them
             new = ahead[s.name].ravel()
             cause = first_of(levels, s)
@@ -96,9 +119,16 @@ class Switching:
                 caused[s.name] = moved
                 if s.kind == "level":
                     levels[s.name] = moved
+        return y, caused
+
+    def _one_by_one(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], ahead: Mapping[str, Array]) -> tuple[Array, str]:
+        """Changes conditions one after another: those on time, those that the run has met, and what is then past its boundary."""
+        y, caused = self._on_time(t, y, ahead)
         done = {(self._watched[e][0].name, i) for e, i in crossed}
         for e, i in crossed:
             s, way = self._watched[e]
+            if self._has_changed(s, i, t):
+                continue
             old = float(self.modes[s.name].flat[i])
             if s.kind == "sign":
                 way = int(-old) if old != AS_WRITTEN else int(np.sign(self._drift(s, t, y)[i]))
@@ -115,7 +145,7 @@ class Switching:
         """
         for s in self.conditions.held.on_states:
             cause = first_of(caused, s)
-            g, mode = self._value(s.smooth, s, t, y).ravel(), self.modes[s.name].ravel()
+            g, mode = self._look(s, t, y), self.modes[s.name].ravel()
             if s.kind == "sign" and len(left := np.flatnonzero((mode == AS_WRITTEN) & ~np.isnan(g))):
                 sides = np.sign(np.where(g == 0, self._drift(s, t, y), g))[left]
                 self._set(s, left[sides != 0], sides[sides != 0])
@@ -124,7 +154,7 @@ class Switching:
             if rests.any():
                 rests &= self._drift(s, t, y) == 0
             for i in np.flatnonzero(past | rests).tolist():
-                if (s.name, i) in done:
+                if (s.name, i) in done or self._has_changed(s, i, t):
                     continue
                 if rests[i]:  # a jump has taken it to 0, and there it stays
                     y, _ = self._change(s, i, AS_WRITTEN, t, y, cause or {})
@@ -135,6 +165,86 @@ class Switching:
                 if why:
                     return y, why
         return y, ""
+
+    def _near(self, s: Switch, mode: Array) -> Array:
+        """Which components of a condition with these values were last seen near their boundary."""
+        near: Array = (np.abs(self._seen[s.name]) <= NEAR * self._largest[s.name]) & (np.abs(mode) == 1) & (s.kind == "sign")
+        return near
+
+    def _stands_between(self, t: float, y: Array, before: Mapping[str, Array]) -> bool:
+        """Whether the run has come to a boundary but for rounding, which it would now not come to: others that it has met stop it."""
+        for s in self.conditions.held.on_states:
+            mode = before[s.name].ravel()
+            near = self._near(s, mode) & (self.modes[s.name].ravel() != -mode)
+            if near.any() and (near & (self._drift(s, t, y) * mode >= 0)).any():
+                return True
+        return False
+
+    def _at_once(
+        self,
+        t: float,
+        y: Array,
+        crossed: Sequence[tuple[int, int]],
+        ahead: Mapping[str, Array],
+        before: Mapping[str, Array],
+        *,
+        stopped: bool,
+    ) -> tuple[Array, str] | None:
+        """Changes all conditions at once on whose boundaries the run stands but for rounding; None where the flow does not go on then.
+
+        A boundary may be written in two ways, as s < a and s**2 < a**2, and rounding puts each a little elsewhere. Between them the
+        right-hand side may be a third one, which stops the run or pushes it back. before: the conditions then. stopped: whether the run
+        stops, or its sensitivities do not follow, where they change one by one.
+        """
+        self._put(before)
+        group: dict[tuple[str, int], tuple[Switch, float, float, float]] = {}
+        for s in self.conditions.held.on_states:
+            mode = self.modes[s.name].ravel()
+            met = {i: way for e, i in crossed for other, way in [self._watched[e]] if other is s}
+            g = self._look(s, t, y)
+            near = self._near(s, mode)
+            if not (met or near.any()):
+                continue
+            drift = self._drift(s, t, y)
+            shaken = y * (1 + SHAKEN * np.finfo(y.dtype).eps * np.cos(1.0 + 2.4 * np.arange(len(y))))
+            noise = np.abs(self._value(s.smooth, s, t, shaken).ravel() - g) + SHAKEN * np.spacing(abs(t)) * np.abs(drift)
+            for i in {*met, *np.flatnonzero(near & (np.abs(g) <= noise) & (drift * mode < 0)).tolist()}:
+                way = float(-mode[i] if s.kind == "sign" else met[i])
+                group[s.name, i] = s, float(mode[i] + way if s.kind == "level" else way), way, drift[i]
+        if len(group) == (1 if stopped else len(crossed)) or any(
+            abs(new) == AS_WRITTEN for s, new, _, _ in group.values() if s.kind == "sign"
+        ):
+            return None
+        moved = {key: {p: self._slope(s, p, key[1], t, y) / -drift for p in self.pairs} for key, (s, _, _, drift) in group.items()}
+        y, caused = self._on_time(t, y, ahead)
+        for (name, i), (s, new, _, _) in group.items():
+            y, caused[name] = self._change(s, i, new, t, y, moved[name, i])
+        if any(way * self._drift(s, t, y)[i] < 0 for (_, i), (s, _, way, _) in group.items()):
+            return None
+        y, why = self._together(t, y, set(group), caused)
+        if why:
+            return None
+        self._at_once_at |= dict.fromkeys(group, t)
+        return y, ""
+
+    def _has_changed(self, s: Switch, i: int, t: float) -> bool:
+        """Whether a component has changed at once with others at this time but for rounding: it may come to its boundary only now."""
+        changed = self._at_once_at.get((s.name, i))
+        return changed is not None and t - changed <= length_of(TOGETHER, t, self.conditions.t0)
+
+    def _copied(self) -> dict[str, Array]:
+        return {name: mode.copy() for name, mode in self.modes.items()}
+
+    def _put(self, modes: Mapping[str, Array]) -> None:
+        for name, mode in modes.items():
+            self.modes[name][...] = mode
+        self.refresh()
+
+    def _look(self, s: Switch, t: float, y: Array) -> Array:
+        """The values of a switch's expression (components,), remembered."""
+        g: Array = self._value(s.smooth, s, t, y).ravel()
+        self._seen[s.name], self._largest[s.name] = g, np.fmax(self._largest[s.name], np.abs(g))
+        return g
 
     def _leave(self, s: Switch, there: Array, t: float, y: Array) -> str:
         """Chooses the side of components that start on their boundary by the direction of the flow; returns why there is none, or ""."""
