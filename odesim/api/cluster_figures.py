@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Lock
 
 from odesim.base.cluster import Cluster, Task
 from odesim.base.signals import stop_signals
 from odesim.errors import ClusterError, counted
 from odesim.plot.figures import FigureRun, run_figure
-
-ONE = Lock()  # figures of one process are drawn one after another: matplotlib's settings are those of a process
 
 
 def run_figures(
@@ -38,5 +35,4 @@ def run_figures(
 
 def run_there(fast: bool, folder: str, formats: tuple[str, ...], name: str) -> FigureRun:
     """On a worker: makes a figure."""
-    with ONE:
-        return run_figure(name, fast=fast, out=folder, formats=formats)
+    return run_figure(name, fast=fast, out=folder, formats=formats)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Hashable
 from threading import Event, Lock
 from typing import Any, Generic, TypeVar
 
+from odesim.base.forks import in_child
+
 Value = TypeVar("Value")
 
 
@@ -30,8 +32,13 @@ class Memo(Generic[Value]):
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
-        self._lock = Lock()
         self._values: dict[Hashable, Value] = {}
+        self._begin()
+        in_child(self._begin)
+
+    def _begin(self) -> None:
+        """Nothing is being computed; in the child of a fork, the threads that did are not there."""
+        self._lock = Lock()
         self._pending: dict[Hashable, Event] = {}
 
     def __call__(self, key: Hashable, make: Callable[[], Value]) -> Value:
@@ -60,7 +67,8 @@ class Memo(Generic[Value]):
                 while len(self._values) >= self._most:
                     del self._values[next(iter(self._values))]
                 self._values[key] = value
-            self._pending.pop(key).set()
+            if key in self._pending:  # not in the child of a fork while it was computed
+                self._pending.pop(key).set()
 
     def __len__(self) -> int:
         return len(self._values)

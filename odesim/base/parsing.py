@@ -1,10 +1,12 @@
 """Syntax trees of Python text, one thread at a time."""
 
 import ast
-from threading import Lock
 from typing import Any
 
-_LOCK = Lock()  # Python 3.11 counts the depth of a tree in one place for all threads: two at once end in a SystemError (its issue 106905)
+from odesim.base.forks import ForkLock
+
+# Python 3.11 counts the depth of a tree in one place for all threads: two at once end in a SystemError (its issue 106905)
+_LOCK = ForkLock()
 
 
 def parse(text: str, mode: str = "exec") -> Any:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from odesim.base.forks import ForkLock
 from odesim.errors import escaped
 from odesim.plot.log_ticks import RoundFormatter, RoundLocator
 
@@ -28,6 +29,8 @@ DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))  # so that l
 MARKERS = "os^Dv*"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
+# matplotlib's settings, and what its formulas are parsed with, are those of a process
+DRAWING = ForkLock()
 STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
     "font.size": NORMAL,
@@ -80,22 +83,32 @@ STYLE: Any = {
 }
 
 
+class Picture(Figure):
+    """A Figure that is saved while no other thread draws."""
+
+    def savefig(self, *args: Any, **words: Any) -> None:
+        with DRAWING:
+            DRAWING.check("drawing")
+            super().savefig(*args, **words)
+
+
 @contextmanager
 def project_style(style: Any = STYLE) -> Iterator[None]:
-    """A context in which matplotlib creates and draws figures in the project's style, or in another one.
+    """A context in which matplotlib creates and draws figures in the project's style, or in another one, one thread after another.
 
-    It changes settings of the process, so only one thread may use it at a time. No setting of a matplotlibrc counts: one in the current
-    folder may be a stranger's, and some name programs to run.
+    No setting of a matplotlibrc counts: one in the current folder may be a stranger's, and some name programs to run.
     """
-    with rc_context():
-        rcdefaults()
-        rcParams.update(style)
-        yield
+    with DRAWING:
+        DRAWING.check("drawing")
+        with rc_context():
+            rcdefaults()
+            rcParams.update(style)
+            yield
 
 
 def new_figure(height: float, *, width: float = WIDTH) -> Figure:
     """An empty Figure of width x height in mm, with an Agg canvas and constrained layout."""
-    figure = Figure(figsize=(width / 25.4, height / 25.4), dpi=DPI, layout="constrained")
+    figure = Picture(figsize=(width / 25.4, height / 25.4), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=0.02, h_pad=0.02, wspace=0.05, hspace=0.03)

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
+from odesim.base.forks import ForkLock
 from odesim.errors import StoreError
 from odesim.store.remote import RemotePath
 
-_SETTINGS = RLock()  # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
+# zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
+_SETTINGS = ForkLock()
 
 
 @contextmanager

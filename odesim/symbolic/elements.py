@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 import sympy
 from sympy import Expr, Indexed
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
+from odesim.base.forks import ForkLock
 from odesim.errors import SpecError, counted
 
 
@@ -57,7 +57,7 @@ def our_element(e: Any) -> Any:
     return our_array(e.base)[e.indices] if isinstance(e, Indexed) and type(e.base) is PlainBase else e
 
 
-_loading = Lock()
+_loading = ForkLock()
 _depth = 0
 
 

@@ -56,11 +56,16 @@ def module_name(text: str, stem: str) -> str:
 
     The digits are a sha256 of the text, the processor, the versions of Python, numba and llvmlite, and the source of our builder.
     """
+    parts = [text, _processor(), str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite"), _builder()]
+    return f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+
+
+@cache
+def _processor() -> str:
+    """The name and the features of this processor."""
     import llvmlite.binding as llvm
 
-    machine = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    parts = [text, machine, str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite"), _builder()]
-    return f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 @cache

@@ -6,13 +6,13 @@ numba compiles a module without optimising each helper separately; all of it is 
 import gc
 import hashlib
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
 
+from odesim.base.forks import ForkLock
 from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
 from odesim.codegen.build.front_end import scalar_front_end
 from odesim.errors import CodegenError
@@ -26,7 +26,7 @@ _NO_OWNER = "\n".join(
     f"define void @{name}(ptr %owner) alwaysinline {{\n  ret void\n}}" for name in ("NRT_incref", "NRT_decref", "NRT_MemInfo_call_dtor")
 )
 # without a lock, one of two threads that load the same code would drop its copy while the other still calls it
-_LOADING = threading.RLock()
+_LOADING = ForkLock()
 SEPARATE = "separate_pass"
 """A part of the names of functions that are never inlined."""
 _LETTERS = {"int64": "i64", "float64": "double", "none": "void", "void": "void"}
@@ -45,6 +45,7 @@ def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
 
 @cache
 def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    _LOADING.check("compiling")
     code = _read(name)
     if code is None:
         try:

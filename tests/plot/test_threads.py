@@ -1,0 +1,35 @@
+"""Pictures drawn by many threads at once."""
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+import odesim
+
+THREADS = 24
+
+
+def test_threads_draw_at_once() -> None:
+    """24 threads that draw and save at once have the pictures of one, byte for byte, and leave matplotlib's settings as they were."""
+    runs = [odesim.integrate("joma.nonlinear", sizes={"M": 2}, span=(0, 10.0**k), save=20) for k in (0, 3)]
+    settings, start = dict(mpl.rcParams), Barrier(THREADS)
+
+    def picture(k: int) -> bytes:
+        axes: Any = runs[k % 2].plot(var="v")
+        figure = np.ravel(axes)[0].figure
+        figure.savefig(out := io.BytesIO(), format="png", dpi=60)
+        return out.getvalue()
+
+    def together(k: int) -> bytes:
+        start.wait()
+        return picture(k)
+
+    want = [picture(k) for k in range(2)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(together, range(THREADS)))
+    assert [found[k] == want[k % 2] for k in range(THREADS)] == [True] * THREADS
+    assert dict(mpl.rcParams) == settings
