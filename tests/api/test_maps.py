@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, Symbol, oo, symbols
 
 import odesim
-from odesim.errors import OdesimError, SpecError
+from odesim.errors import OdesimError, SolveError, SpecError
 from odesim.symbolic import Event, Map, Param, System
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.html import html_page
@@ -86,6 +86,14 @@ def test_saved_times_are_whole(save, times):
     found = odesim.integrate(grow(), save=save)
     np.testing.assert_array_equal(found.t, list(times))
     np.testing.assert_array_equal(found.y["q"], 2.0**found.t)
+
+
+def test_more_updates_than_a_run_has_steps_by_default():
+    """A Map takes all updates of its span; a number that is less than these is refused where it was given."""
+    found = odesim.integrate(grow(updates={q: q + 1}), steps=1_000_003, save=[1_000_001, 1_000_003])
+    assert (found.status, found.stats["steps"]) == ("ok", 1_000_003) and found.y["q"].tolist() == [1_000_002, 1_000_004]
+    with pytest.raises(SolveError, match="max_steps = 7 is less than the 8 updates"):
+        odesim.integrate(grow(), max_steps=7)
 
 
 def test_a_logarithmic_grid_of_whole_numbers():

@@ -144,6 +144,18 @@ def test_curves_and_bands_are_grey_below_the_tolerances(choice):
     assert any("below the tolerances" in note for note in notes_of(figure))
 
 
+def test_a_curve_is_the_median_and_its_band_the_middle_eighty_per_cent():
+    """Of the members that share a value, as numpy has them."""
+    run = grid(1)
+    axes = figure_of_ensemble(run, Choice(var=("x",), index=(0,), x="a")).axes[0]
+    (line,) = (values for each in axes.lines if len(values := np.asarray(each.get_ydata())) == len(A))
+    shared = run.x.values.reshape(len(A), len(B))
+    np.testing.assert_allclose(line, np.median(shared, axis=1), rtol=1e-12)
+    corners = np.asarray(axes.collections[0].get_paths()[0].vertices)
+    edges = [[f(corners[np.isclose(corners[:, 0], a), 1]) for a in A] for f in (np.min, np.max)]
+    np.testing.assert_allclose(edges, np.quantile(shared, [0.1, 0.9], axis=1), rtol=1e-12)
+
+
 def test_short_notes_share_a_line():
     """Two of them that fit into the width stand in one line, a long one alone; none is lost."""
     figure = figure_of_ensemble(grid(equal=True))

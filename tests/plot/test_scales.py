@@ -29,6 +29,8 @@ from tests.support.texts import notes
         (5 + LOG, True, "$t$ − 5 (steps)"),
         (np.append(LOG[:30], 1.05 * LOG[29]), True, "$t$ (steps)"),  # ended early
         ([1.0, 3.0, 10.0, 30.0, 100.0], True, "$t$ (steps)"),
+        (np.geomspace(1.0, 98.0, 9), False, "$t$ (steps)"),  # less than two decades
+        (np.geomspace(1.0, 101.0, 9), True, "$t$ (steps)"),
         ([0.0, 1.0], False, "$t$ (steps)"),
         ([0.0], False, "$t$ (steps)"),
         (1e5 * T, False, "$t / 10^{6}$ (steps)"),
@@ -44,6 +46,9 @@ def test_clock(times: Any, log: bool, label: str) -> None:
     np.testing.assert_allclose(clock.positions(shown), clock.x, rtol=1e-15)  # the same operations
     cells = cell_edges(clock.x, log)
     assert np.all(np.diff(cells) > 0) and len(cells) == len(clock.x) + 1
+    on_paper = np.log if log else np.asarray
+    if len(clock.x) > 1:  # a border is as far from both times, on the axis
+        np.testing.assert_allclose(on_paper(cells[1:-1]), (on_paper(clock.x[1:]) + on_paper(clock.x[:-1])) / 2, rtol=1e-12, atol=1e-12)
 
 
 TOLERANCES = {"time_unit": "s", "rtol": 1e-6, "atol": 1e-9, "step": None}

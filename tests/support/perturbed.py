@@ -37,13 +37,19 @@ def damped(equations: Equations) -> Equations:
     return {key: rate - key * SMALL for key, rate in equations.items()}
 
 
-CHANGES: Mapping[str, Callable[[Equations], Equations]] = {f.__name__: f for f in (pushed, one_faster, faster, damped)}
+def reversed_(equations: Equations) -> Equations:
+    """All states move the other way."""
+    return {key: -rate for key, rate in equations.items()}
+
+
+CHANGES: tuple[Callable[[Equations], Equations], ...] = (faster, damped, pushed, one_faster, reversed_)
+"""Those that most claims notice first; the last one is not small, for what is stated of shapes alone."""
 
 
 @contextmanager
 def perturbed(change: Callable[[Equations], Equations]) -> Iterator[set[str]]:
     """Within it every model, named or given, has changed equations where it is integrated; yields the names of those that were."""
-    load, done, names = registry.load_with_origin, [], set[str]()
+    load, done, names = registry.load_with_origin, list[System](), set[str]()
 
     def changed(ref: Any) -> tuple[System, dict[str, Any]]:
         system, origin = load(ref)

@@ -1,0 +1,37 @@
+"""Claims on dynamics see them: where the models of a claim move a little otherwise, its verdict changes."""
+
+import pytest
+
+from odesim.claims.ledger import all_claims, check_claim
+from tests.claims.test_ledger import NAMES, QUICK, claims
+from tests.support.matrix import slow_but
+from tests.support.perturbed import CHANGES, perturbed
+
+NUMBERS = {  # of formulas, matrices and counts: no model is integrated
+    *("galore.adam", "galore.draws", "galore.memory", "galore.memory_rank", "galore.rank_tails", "galore.sizes", "galore.stiffness"),
+    *("gibbs.closed_spectra", "gibbs.dictionary", "gibbs.entropy_ratio", "gibbs.estimates", "gibbs.masking_more", "gibbs.mixing_times"),
+    *("gibbs.per_token", "gibbs.redraws", "gibbs.score", "gibbs.strong_correlations", "gibbs.two_points"),
+    *("hierarchy.polarity", "hopfield.capacity", "joma.overlaps", "topics.optimum", "topics.same_topic", "topics.slope"),
+    *(name for name in NAMES if name.startswith("static.")),
+}
+STILL = {"hierarchy.occurrence_law", "topics.loss"}  # of functions of parameters or of states, which a run only evaluates at its start
+DEFAULT = ("joma.from_below", "joma.linear_sparsifies", "joma.zero_start", "reversal.test_pairs")
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, DEFAULT))
+def test_a_claim_sees_the_dynamics(name: str) -> None:
+    """One of the changes turns a verdict of the claim over, without an exception; of NUMBERS and STILL alone none does."""
+    seen, moved = False, set[str]()
+    for change in CHANGES:
+        with perturbed(change) as changed:
+            result = check_claim(claims()[name])
+        moved |= changed
+        seen = not result.as_recorded and not any(finding.error for finding in result.findings.values())
+        if seen or not moved:
+            break
+    assert (seen, bool(moved)) == (name not in NUMBERS | STILL, name not in NUMBERS), name
+
+
+def test_tables_name_claims() -> None:
+    """What they name is there."""
+    assert NUMBERS | STILL | set(DEFAULT) <= {claim.name for claim in all_claims()}
