@@ -112,11 +112,11 @@ PUSHED = System(
     name="made.pushed",
     source=Source("none", "test"),
     axes={m: M},
-    equations={z[m]: mu[m] * (cos(3 * time) - z[m] ** 3) + push * (T - time) ** Rational(3, 2)},
+    equations={z[m]: mu[m] * (cos(3 * time) - z[m]) + push * (T - time) ** Rational(3, 2)},
     params=(
         Param(T, 1.0, Interval(-oo, oo), "where the right-hand side ends"),
         Param(push, 1.0, Interval(-oo, oo), "size of what is no number beyond it"),
-        Param(mu, 0.0, Interval(0, oo), "how fast a state follows the cube root of a wave"),
+        Param(mu, 0.0, Interval(0, oo), "how fast a state follows a wave"),
     ),
     initial={z[m]: 0.0},
     sizes={M: 2},
@@ -140,24 +140,28 @@ WIDTHS = {"lanes": (2, 2), "wide": (8, 2), "loops": (200, 40)}
 
 def steps_of_several(method: str, mu: Array) -> tuple[int, int]:
     """(steps, rejected) of the plain loop over all states (M,)."""
-    f: Right = lambda t, y: mu * (np.cos(3 * t) - y**3)  # noqa: E731
-    asked: Any = (2.0 + 0 * mu, 0.0, 8.0, TOLERANCE, TOLERANCE)
+    f: Right = lambda t, y: mu * (np.cos(3 * t) - y)  # noqa: E731
+    asked: Any = (2.0 + 0 * mu, 0.0, 8.0, LOOSE, LOOSE)
     if method in METHODS:
         return counts(list(explicit_steps(method, f, *asked)))
-    return counts(list(stiff_steps(method, f, lambda t, y: np.diag(-3 * mu * y**2), lambda t, y: -3 * mu * np.sin(3 * t), *asked)))
+    return counts(list(stiff_steps(method, f, lambda t, y: np.diag(-mu), lambda t, y: -3 * mu * np.sin(3 * t), *asked)))
 
 
-LOOPS = [("rodas5p", "wide"), ("rodas4", "wide"), *((method, "loops") for method in ADAPTIVE)]
+LOOSE = 1e-4
+LOOPS = [("rodas4", "lanes"), ("rodas5p", "wide"), ("rodas4", "wide"), *((method, "loops") for method in ADAPTIVE)]
 
 
-@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("rodas5p", "wide"), ("vern7", "loops")], several=True))
-def test_members_of_many_states_take_the_steps_of_a_plain_loop(method: str, width: str) -> None:
-    """Steps in loops over states: of a stiff method from 8 states on, of an explicit one of 200 in 40 members; to 1 %, for where stability
-    ends the steps a rounding decides."""
+@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("rodas4", "lanes"), ("rodas5p", "wide"), ("vern7", "loops")], several=True))
+def test_members_in_loops_take_the_steps_of_a_plain_loop(method: str, width: str) -> None:
+    """Steps in loops over states, and stiff ones whose length the interpolant between them decides, by a third of them or more.
+
+    To 1 %: where stability ends the steps a rounding decides.
+    """
     states, count = WIDTHS[width]
-    rows = np.random.default_rng(0).uniform(0.5, 40, (count, states))
+    low, high = (4.0, 6.0) if method in ROSENBROCK else (-0.3, 1.6)
+    rows = 10 ** np.random.default_rng(0).uniform(low, high, (count, states))
     given: Any = {"params": {"mu": rows, "push": 0.0, "T": 9.0}, "initial": {"z": 2.0}, "sizes": {"M": states}, "span": (0, 8)}
-    found = odesim.ensemble(PUSHED, method=method, rtol=TOLERANCE, atol=TOLERANCE, **given)
+    found = odesim.ensemble(PUSHED, method=method, rtol=LOOSE, atol=LOOSE, **given)
     for i in (0, 1, count - 1):
         steps, rejected = steps_of_several(method, rows[i])
         assert found.steps.values[i] == pytest.approx(steps, rel=0.01)
