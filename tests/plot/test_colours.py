@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import PowerNorm, to_rgb
 
-from odesim.plot.colors import by_root, color_scale
+from odesim.plot.colors import by_root, color_scale, root_ticks
 from odesim.plot.images import draw_cells
 from odesim.plot.style import CATEGORIES, new_figure, ordered_colors, project_style
 
@@ -90,3 +90,12 @@ def test_a_bar_of_roots_has_four_numbers_apart(high: float) -> None:
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
     assert len(boxes) == 4 and all(left.x1 < right.x0 for left, right in pairwise(boxes))
     assert high * 0.4 < labels[-1].get_position()[0] <= high
+
+
+@pytest.mark.parametrize(
+    ("high", "ticks"),
+    [(1.0, [0, 0.1, 0.5, 1]), (0.37, [0, 0.03, 0.15, 0.3]), (2900.0, [0, 200, 1000, 2000]), (0.096, [0, 0.009, 0.045, 0.09])],
+)
+def test_ticks_of_colours_by_the_root(high: float, ticks: list[float]) -> None:
+    """0, a tenth, a half and the whole of the first digit of the largest, as one writes them."""
+    assert root_ticks(high) == pytest.approx(ticks, rel=1e-12)

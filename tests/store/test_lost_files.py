@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import odesim
 from odesim.errors import StoreError
 from odesim.store import export_run, read_solution, write_solution
+from odesim.store.chunks import has_files
 from odesim.store.inspected import inspect_run
 
 
@@ -101,3 +103,13 @@ def test_a_training_of_one_row(tmp_path):
     """Its only time is 0, the fill value."""
     odesim.train("scan_snap", steps=0, out=tmp_path / "run.zarr")
     assert odesim.open_run(tmp_path / "run.zarr").time.values.tolist() == [0]
+
+
+@pytest.mark.parametrize("state", product(("whole", "empty", "absent"), repeat=3), ids=" ".join)
+def test_files_are_there_where_each_is(state, tmp_path):
+    """Three files, each whole, empty or absent: a chunk is stored where all of them are whole."""
+    files = [tmp_path / str(k) for k in range(3)]
+    for file, how in zip(files, state, strict=True):
+        if how != "absent":
+            file.write_bytes(b"0" * (how == "whole"))
+    assert has_files(files) is (set(state) == {"whole"})
