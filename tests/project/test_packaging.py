@@ -196,7 +196,8 @@ def needed(folder: Path) -> set[str]:
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     # cuda12, cuda13, parquet and cluster, imported where they are asked for
     extras = {"cupy", "cupyx", "dask", "pyarrow", "distributed", "cloudpickle", "fsspec"}
-    named = {"llvmlite": "numba", "yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}  # numba stands on llvmlite
+    named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
+    named |= {"llvmlite": "numba", "numcodecs": "zarr"}  # which stand on them
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 
 
@@ -225,3 +226,17 @@ def test_every_extra_that_is_named_is_there():
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(file for folder in PARTS.values() for file in folder.rglob("*.py"))]
     named = {extra for file in files for group in re.findall(r"odesim\[([\w,]+)\]", file.read_text()) for extra in group.split(",")}
     assert {"cuda12", "cuda13"} <= named <= PROJECT["project"]["optional-dependencies"].keys()
+
+
+def test_every_command_is_in_the_smoke():
+    """`.ci/smoke`, which also runs at the lowest versions, runs every command."""
+    from odesim.cli.app import COMMANDS
+
+    text = (ROOT / ".ci" / "smoke").read_text()
+    assert set(COMMANDS) == set(re.findall(r"\brun odesim (\w+)", text))
+
+
+def test_actions_are_pinned():
+    """The workflows take the actions of others by the hash of a commit, which nobody can move as a tag."""
+    used = [line for file in (ROOT / ".github" / "workflows").iterdir() for line in re.findall(r"uses: *(.*)", file.read_text())]
+    assert used and [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
