@@ -1,15 +1,23 @@
 """What holds for all tests: those that need a GPU are skipped where there is none, and Ctrl-C is what it is in a terminal."""
 
 import gc
+import os
 import re
 import signal
 from pathlib import Path
 from zlib import crc32
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from odesim.base.gpu import cupy_here
 from odesim.errors import CodegenError
+
+# on a busy machine an example may take any time, and a process of a cluster minutes to answer
+for name in ("CONNECT", "TCP"):
+    os.environ.setdefault(f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name}", "600s")
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_configure() -> None:

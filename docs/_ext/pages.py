@@ -97,7 +97,7 @@ def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
         if run:
             notebook.metadata["key"] = key
             with tempfile.TemporaryDirectory() as away:
-                NotebookClient(notebook, timeout=300, resources={"metadata": {"path": away}}).execute()
+                NotebookClient(notebook, timeout=1800, startup_timeout=600, resources={"metadata": {"path": away}}).execute()
             (folder / "pictures" / picture).write_bytes(first_picture(notebook))
         nbformat.write(notebook, page)
     blank(folder / "pictures" / picture)

@@ -265,7 +265,7 @@ main()
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
 def test_stopped_from_outside(number, folder, odesim):
     """Ctrl-C or SIGTERM: exit code 3, a sentence with --resume, the rows so far; --resume goes on, a second time it does nothing."""
-    words = ("train", "toy", "--set", "slow=0.02", "--steps", "200", "--out", "run.zarr", "--json")
+    words = ("train", "toy", "--set", "slow=0.1", "--steps", "200", "--out", "run.zarr", "--json")
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND.format(root=str(ROOT)), *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -280,7 +280,7 @@ def test_stopped_from_outside(number, folder, odesim):
     done = found["time"]
     assert found["status"] == "interrupted" == library.open_run("run.zarr").attrs["status"] and 0 < done < 200
     assert library.open_run("run.zarr").sizes["time"] == done
-    more = ("train", "toy", "--set", "slow=0.02", "--steps", str(done + 2), "--out", "run.zarr", "--json", "--resume")
+    more = ("train", "toy", "--set", "slow=0.1", "--steps", str(done + 2), "--out", "run.zarr", "--json", "--resume")
     ended = odesim(*more)
     assert ended.exit_code == 0 and strict(ended.stdout)["time"] == done + 2
     assert strict(odesim(*more).stdout) == strict(ended.stdout)

@@ -76,7 +76,7 @@ def test_search_finds(word, page, address, browser):
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.get(f"{address}/search.html?q={word}")
-    WebDriverWait(browser, 60).until(lambda b: b.find_elements(By.CSS_SELECTOR, f"#search-results li a[href*='{page}']"))
+    WebDriverWait(browser, 600).until(lambda b: b.find_elements(By.CSS_SELECTOR, f"#search-results li a[href*='{page}']"))
 
 
 def test_formulas_are_drawn(address, browser):

@@ -102,7 +102,7 @@ def test_bad_npy_files_are_refused(tmp_path):
     assert not (tmp_path / "hacked").exists()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_bytes_in_a_file_are_numbers_or_a_sentence(tmp_path, data):
     """Random bytes, and a sound .npy file with a few bytes changed."""

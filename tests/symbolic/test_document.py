@@ -53,6 +53,6 @@ def test_tex_takes_it(name, tmp_path: Path):
     """pdflatex makes a pdf of it, without an error and without a line that leaves the page."""
     (tmp_path / "system.tex").write_text(latex_document(ALL[name]), encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "system.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "system.pdf").read_bytes().startswith(b"%PDF") and "Overfull" not in done.stdout
