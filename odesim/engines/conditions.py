@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Add, Expr, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.memo import IdentityKey, Memo
@@ -21,14 +21,14 @@ from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 from odesim.symbolic.resets import Watched
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
-from odesim.symbolic.times import AnyTimes, Zeros
+from odesim.symbolic.times import AnyTimes, Times, Zeros
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""
 NEXT = 2.0**-10
 """Part of a span's length, beyond its end, that is searched for the next time."""
 TOGETHER = 4
-"""Two times no further apart than so many roundings of the span's ends are one."""
+"""Two times no further apart than so many roundings are one: of the times themselves, or of the span's ends where zeros are isolated."""
 BLOCK, ENTRIES = 512, 1 << 18
 """Parts of a span whose conditions are computed at once, and how many these may be."""
 _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
@@ -84,29 +84,33 @@ class Conditions:
 
     def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
         """For each member the increasing times inside the span at which its run stops. Raises SolveError if there are too many."""
-        return [self._increasing(every) for every in self._every(own, count)]
+        return [self._increasing(*every) for every in self._every(own, count)]
 
     def stops_and_next(self) -> tuple[Array, float]:
         """The stops of a single run, and the first known time after its end; inf without one within NEXT of the span."""
-        (every,) = self._every({}, 1)
-        after = every[every > self.t1 + self._near]
-        return self._increasing(every), float(after.min()) if len(after) else np.inf
+        ((every, near),) = self._every({}, 1)
+        after = every[every > self.t1 + near]
+        return self._increasing(every, near), float(after.min()) if len(after) else np.inf
 
-    def _every(self, own: Mapping[str, Array], count: int) -> list[Array]:
-        """For each member all times within the span and some beyond."""
-        found: list[list[Array]] = [[np.array(self.stop_at, float)] for _ in range(count)]
+    def _every(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, Array]]:
+        """For each member all times within the span and some beyond, and how near to each another one is the same."""
+        given = np.array(self.stop_at, float)
+        found = [[np.stack([given, np.spacing(np.abs(given))])] for _ in range(count)]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
             axes = dict(zip(part.indices, part.extents, strict=True))
             for times in part.times or ():
                 rows = self._rows(times, axes, own)
                 for i in range(count):
-                    found[i].append(rows[i if len(rows) > 1 else 0])
-        return [np.concatenate(parts) for parts in found]
+                    row = rows[i if len(rows) > 1 else 0]
+                    found[i].append(np.stack([row, self._rounding(times, row)]))
+        return [(every, TOGETHER * rounding) for every, rounding in (np.concatenate(parts, axis=1) for parts in found)]
 
-    @property
-    def _near(self) -> float:
-        return TOGETHER * float(np.spacing(max(abs(self.t0), abs(self.t1))))
+    def _rounding(self, times: AnyTimes, row: Array) -> Array:
+        """How far times are off by rounding: by that of themselves, unless they are differences or found by a search."""
+        plain = isinstance(times, Times) and times.period is None and not times.first.has(Add)
+        ends = 0.0 if plain else max(abs(self.t0), abs(self.t1))
+        return np.spacing(np.maximum(np.abs(row), ends))
 
     def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
         """The times of each member, or one row for all."""
@@ -132,9 +136,11 @@ class Conditions:
             raise SolveError(f"a condition changes, or an event happens, {often}")
         return np.asarray(first + np.arange(np.floor(low), np.ceil(high) + 2) * period)
 
-    def _increasing(self, every: Array) -> Array:
-        every = np.unique(every[(every > self.t0 + self._near) & (every < self.t1 - self._near)])
-        return every[np.append(True, np.diff(every) > self._near)[: len(every)]]
+    def _increasing(self, every: Array, near: Array) -> Array:
+        inside = (every > self.t0 + near) & (every < self.t1 - near)
+        order = np.argsort(every[inside])
+        every, near = every[inside][order], near[inside][order]
+        return every[np.append(True, np.diff(every) > np.maximum(near[1:], near[:-1]))[: len(every)]]
 
     def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
         """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""

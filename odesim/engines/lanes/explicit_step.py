@@ -59,7 +59,7 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
         *squares("e", "y", "y", n),
         f"steep = steepest(slope, sqrt(total / {n}) / h)",
         f"guess = power(0.01 / steep, {1 / max(m.error_order, 1)!r})",
-        f"{at(rows.h, w)} = first_step(guess, steep, most, span, {longest(plan, rows)})",
+        f"{at(rows.h, w)} = first_step(guess, steep, most, t0, span, {longest(plan, rows)})",
         f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]

@@ -63,7 +63,7 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
         "h, most = trial_step(size, slope, span)",
         "steep = steepest(slope, bend)",
         f"guess = power(0.01 / steep, {1 / plan.method.error_order!r})",
-        f"{at(rows.h, w)} = first_step(guess, steep, most, span, {longest(plan, rows)})",
+        f"{at(rows.h, w)} = first_step(guess, steep, most, t0, span, {longest(plan, rows)})",
         f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
         *begin_lines(plan, rows),
     ]

@@ -118,7 +118,7 @@ def begin(at: Any) -> None:
     norms(at, sum_at(at), state_at(at), state_at(at))
     for l in range(LANES):
         steep = steepest(slope[l], math.sqrt(total[l] / n) / h[l])
-        size[l] = first_step(power(0.01 / steep, real[START_POWER]), steep, most[l], span, real[LONGEST])
+        size[l] = first_step(power(0.01 / steep, real[START_POWER]), steep, most[l], real[T0], span, real[LONGEST])
 
 
 @helper

@@ -64,4 +64,4 @@ def set_first_step(at: Any) -> None:
     count[RHS_CALLS] += 1
     coef[0] = -1.0
     steep = steepest(slope, math.sqrt(squares(at, np.int64(0), np.int64(2), y, y, atol, rtol) / at[N]) / h)
-    real[H] = first_step(power(0.01 / steep, real[START_POWER]), steep, most, span, real[LONGEST])
+    real[H] = first_step(power(0.01 / steep, real[START_POWER]), steep, most, real[T0], span, real[LONGEST])

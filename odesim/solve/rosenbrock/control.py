@@ -28,12 +28,12 @@ class Control:
             self._h_old, self._error_old = h, max(counted, LEAST_OLD)
         return following
 
-    def first(self, size: float, slope: float, bend: float, span: float) -> float:
-        """The first step, from the norms of the state and its first two derivatives."""
+    def first(self, size: float, slope: float, bend: float, t0: float, span: float) -> float:
+        """The first step from t0, from the norms of the state and its first two derivatives."""
         _, most = control.trial_step(size, slope, span)
         steep = control.steepest(slope, bend)
         guess = (0.01 / steep) ** (1 / self.power) if steep > 0 else inf
-        return control.first_step(guess, steep, most, span, self.longest)
+        return control.first_step(guess, steep, most, t0, span, self.longest)
 
 
 def norm(e: Array, old: Array, new: Array, rtol: float, atol: float) -> float:

@@ -76,7 +76,7 @@ class Run:
         if self._step is None:
             parts = (self._y, f, self.stages.curvature())
             size, slope, bend = (norm(v, self._y, self._y, self.rtol, self.atol) for v in parts)
-            self.standing.h = self._control.first(size, slope, bend, p.t1 - p.t0)
+            self.standing.h = self._control.first(size, slope, bend, p.t0, p.t1 - p.t0)
         if self._search:
             self._search.begin(self.t, self._y)
         if self._watch:

@@ -25,6 +25,8 @@ SHORTEST = 1e-300
 """A step of a Rosenbrock method is no shorter: the inverse of a shorter one overflows."""
 SOON = 2.2e-10
 """Of the time passed: 1e5 smallest steps."""
+SMALLEST = 2.2e-15
+"""A step is no shorter, in parts of the time and of the time passed: some ten spacings of the numbers there."""
 
 
 def trial_step(size: float, slope: float, span: float) -> tuple[float, float]:
@@ -40,10 +42,14 @@ def steepest(slope: float, bend: float) -> float:
     return bend if bend > slope and bend < 1e300 else slope
 
 
-def first_step(guess: float, steep: float, most: float, span: float, longest: float) -> float:
-    """The first step; guess: (0.01/steep)^(1/p), where p is the power of h in the error norm. No step is above longest."""
+def first_step(guess: float, steep: float, most: float, t0: float, span: float, longest: float) -> float:
+    """The first step; guess: (0.01/steep)^(1/p), where p is the power of h in the error norm. No step is above longest.
+
+    It is no smaller than a step from t0 may be: whether that is short enough its error tells.
+    """
     guess = guess if steep > 1e-15 and steep < 1e300 else 1e-6 * span
     guess = guess if guess < most else most
+    guess = guess if guess > SMALLEST * abs(t0) else SMALLEST * abs(t0)
     guess = guess if guess < span else span
     return longest if guess > longest else guess
 
@@ -61,12 +67,12 @@ def longest_step(most: float | None) -> float:
 
 def too_small(t: float, h: float, new: float, t0: float) -> bool:
     """Whether a step of h from t to new, of a run that began at t0, is lost in rounding."""
-    return new == t or h < 2.2e-15 * abs(t) or h < 2.2e-15 * (t - t0)
+    return new == t or h < SMALLEST * abs(t) or h < SMALLEST * (t - t0)
 
 
 def runs_away(value: float, slope: float, passed: float) -> bool:
     """Whether a component with this derivative, whose steps have become too small, would double soon, in units of the time passed."""
-    grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0) or (value == 0.0 and slope == 0.0)
+    grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0)
     return grows and abs(value) <= SOON * passed * abs(slope)
 
 

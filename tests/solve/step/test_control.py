@@ -54,7 +54,9 @@ def test_numbers_of_the_rules_stand_there_only() -> None:
 ROWS: dict[str, list[tuple[Any, ...]]] = {
     "trial_step": [(s, k, 10.0) for s, k in itertools.product((0.0, 1e-7, 0.3, 1e9), (0.0, 1e-6, 2.0, 1e12))],
     "steepest": [(1.0, 2.0), (2.0, 1.0), (1.0, 1e301), (1.0, float("nan"))],
-    "first_step": [(0.1, s, m, 10.0, x) for s, m, x in itertools.product((0.0, 1.0, 1e301), (0.05, 1.0), (float("inf"), 0.01))],
+    "first_step": [
+        (0.1, s, m, t0, 10.0, x) for s, m, t0, x in itertools.product((0.0, 1.0, 1e301), (0.05, 1.0), (0.0, -1e15), (float("inf"), 0.01))
+    ],
     "step_end": [(t, h, 1.0) for t, h in itertools.product((0.0, 0.5, 0.99), (0.1, 0.5, 0.4999, 1e-20))],
     "too_small": [(t, h, t + h, 0.0) for t, h in itertools.product((0.0, 1.0, -3.0), (1e-16, 1e-15, 1e-3))],
     "runs_away": [(v, f, 1.0) for v, f in itertools.product((-1.0, 0.0, 1.0), (-1e12, -1.0, 0.0, 1.0, 1e12))],
