@@ -147,3 +147,12 @@ def counted(count: float, noun: str, plural: str = "") -> str:
     """A count with its noun: `1 member`, `2 members`, `0.5 steps`. plural: of the noun, if it is not noun + s."""
     word = noun if count == 1 else plural or f"{noun}s"
     return f"{count:g} {word}" if isinstance(count, float) and count < 1e6 else f"{count:.0f} {word}"
+
+
+def apart(*numbers: float) -> list[str]:
+    """Numbers as texts of six digits, or of as many as tell those apart that differ."""
+    for digits in range(6, 17):
+        texts = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(texts)) == len(set(numbers)):
+            return texts
+    return [f"{number:.17g}" for number in numbers]

@@ -125,3 +125,12 @@ class Layout:
         for name, view in self.split(y).items():
             view[...] = parts[name]
         return y
+
+
+def to_ends(times: Array, t0: float, t1: float) -> Array:
+    """Increasing times (T,), the last of which is t1 if it is beyond it by no more than rounding, and the first t0."""
+    near, held = 4 * np.spacing(max(abs(t0), abs(t1))), times.copy()
+    for k, end, beyond in ((0, t0, t0 - times[:1]), (len(times) - 1, t1, times[-1:] - t1)):
+        if 0 < beyond.sum() <= near:
+            held[k] = end
+    return held if np.all(np.diff(held) > 0) else times

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.errors import ParamError, apart, counted
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 
@@ -103,7 +103,8 @@ def common_times(a: Array, b: Array) -> Array:
     inside = [np.clip(t[(t >= low - slack) & (t <= high + slack)], low, high) for t in (a, b)]
     times = min(inside, key=len) if min(map(len, inside)) > 1 else max(inside, key=len)
     if low >= high or len(times) < 2:
-        raise ParamError(f"no overlap in time: one run goes from {a[0]:g} to {a[-1]:g}, the other from {b[0]:g} to {b[-1]:g}")
+        ends = apart(a[0], a[-1], b[0], b[-1])
+        raise ParamError("no overlap in time: one run goes from {} to {}, the other from {} to {}".format(*ends))
     return np.unique(times)
 
 

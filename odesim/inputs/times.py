@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ParamError, value_text
+from odesim.errors import ParamError, apart, value_text
 from odesim.inputs.grammar import parse_number, parse_numbers, show_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_span(span: Any, where: str = "span") -> tuple[float, float]:
     if not (math.isfinite(t0) and math.isfinite(t1) and math.isfinite(t1 - t0)):
         raise ParamError(f"{where} {t0:g}:{t1:g} is not finite")
     if not t1 > t0:
-        raise ParamError(f"{where} {t0:g}:{t1:g} does not go forward: the end must be later than the start")
+        raise ParamError("{} {}:{} does not go forward: the end must be later than the start".format(where, *apart(t0, t1)))
     return t0, t1
 
 
@@ -72,17 +72,20 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
     """The times (T,) to save, increasing, within [t0, t1].
 
     save: None (both ends), a number N of evenly spaced times, a text such as "log:200", a Save, or the times themselves (T,).
-    A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1. whole: only whole numbers, to which a grid is
-    rounded, each once; a logarithmic one then begins with t0 + 1 at least. Raises ParamError.
+    A time beyond an end by rounding is the end. A logarithmic grid is t0, then N - 1 geometric times from t0 + 1e-4 (t1 - t0) to t1.
+    whole: only whole numbers, to which a grid is rounded, each once; a logarithmic one then begins with t0 + 1 at least.
+    Raises ParamError.
     """
     import numpy as np
 
+    from odesim.base.arrays import to_ends
+
     save = to_save(save)
     if not isinstance(save, Save) or save.times:
-        times = np.array(save.times if isinstance(save, Save) else save)
+        times = to_ends(np.array(save.times if isinstance(save, Save) else save), t0, t1)
         outside = times[(times < t0) | (times > t1)]
         if outside.size:
-            raise ParamError(f"save: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+            raise ParamError("save: {} lies outside the span {}:{}".format(*apart(outside[0], t0, t1)))
         if whole and np.any(times != np.floor(times)):
             raise ParamError(f"save: {times[times != np.floor(times)][0]:g} is no time of a Map, which has whole numbers of updates")
         return times
@@ -104,7 +107,7 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     """The times at which a step has to end, increasing, from a number, a list or an array. Raises ParamError."""
     import numpy as np
 
-    from odesim.base.arrays import on_host
+    from odesim.base.arrays import on_host, to_ends
 
     try:
         times = np.atleast_1d(np.asarray(on_host(stop_at), float))
@@ -112,10 +115,10 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
         times = np.empty((0, 0))
     if times.ndim != 1 or isinstance(stop_at, str):
         raise ParamError(f"stop_at takes a time or a list of times, not {value_text(stop_at)}")
-    times = np.unique(times)
+    times = to_ends(np.unique(times), t0, t1)
     outside = times[~((times >= t0) & (times <= t1))]
     if outside.size:
-        raise ParamError(f"stop_at: {outside[0]:g} lies outside the span {t0:g}:{t1:g}")
+        raise ParamError("stop_at: {} lies outside the span {}:{}".format(*apart(outside[0], t0, t1)))
     return tuple(times.tolist())
 
 
@@ -160,5 +163,5 @@ def _check_times(times: Sequence[float], where: str) -> tuple[float, ...]:
             raise ParamError(f"{where}: {t} is not a finite time")
     for a, b in pairwise(times):
         if not b > a:
-            raise ParamError(f"{where}: times must increase; {b:g} follows {a:g}")
+            raise ParamError("{}: times must increase; {} follows {}".format(where, *apart(b, a)))
     return tuple(times)

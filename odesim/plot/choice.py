@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.arrays import Array, to_ends
+from odesim.errors import ParamError, apart, counted, no_such
 
 if TYPE_CHECKING:
     import xarray
@@ -79,11 +79,11 @@ class Choice:
         if self.at is None:
             return len(times) - 1
         first, last = float(times[0]), float(times[-1])
-        if not (math.isfinite(self.at) and min(first, last) <= self.at <= max(first, last)):
-            saved = (
-                f"outside the saved times, which go from {first:g} to {last:g}" if len(times) > 1 else f"not the only saved time, {last:g}"
-            )
-            raise ParamError(f"at = {self.at:g} is {saved}")
+        low, high = min(first, last), max(first, last)
+        if not (math.isfinite(self.at) and low <= to_ends(np.array([self.at]), low, high)[0] <= high):
+            at, a, b = apart(self.at, first, last)
+            saved = f"outside the saved times, which go from {a} to {b}" if len(times) > 1 else f"not the only saved time, {b}"
+            raise ParamError(f"at = {at} is {saved}")
         return int(np.argmin(np.abs(times - self.at)))
 
     def scale(self, letter: str) -> bool | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.run_options import RunOptions
-from odesim.errors import SolveError
+from odesim.errors import SolveError, apart
 from odesim.solve.problem import Problem
 
 
@@ -34,7 +34,8 @@ def save_grid(problem: Problem, save: Array | None) -> Array:
     if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
         raise SolveError("the times to save must be finite and increasing")
     if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
-        raise SolveError(f"the times to save must lie in {problem.t0:g}:{problem.t1:g}, not in {times[0]:g}:{times[-1]:g}")
+        ends = apart(problem.t0, problem.t1, times[0], times[-1])
+        raise SolveError("the times to save must lie in {}:{}, not in {}:{}".format(*ends))
     return times
 
 

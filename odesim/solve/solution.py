@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.base.arrays import Array, array_namespace, on_host, to_ends
 from odesim.base.pictures import draw, with_accessor
 from odesim.base.signatures import readable
-from odesim.errors import SolveError, counted, value_text
+from odesim.errors import SolveError, apart, counted, value_text
 
 if TYPE_CHECKING:
     import xarray
@@ -162,9 +162,10 @@ class Solution:
         if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
             raise SolveError("at() takes one time; dense() takes a vector of finite times that increase")
         start = float(self.attrs["span"][0])
+        asked = to_ends(asked, start, self.t_end)
         if len(asked) and not start <= asked[0] <= asked[-1] <= self.t_end:
             outside = asked[0] if asked[0] < start else asked[-1]
-            raise SolveError(f"t = {outside:g} lies outside the run, which goes from {start:g} to {self.t_end:g}")
+            raise SolveError("t = {} lies outside the run, which goes from {} to {}".format(*apart(outside, start, self.t_end)))
         return self._again(asked)
 
     def to_numpy(self) -> Solution:

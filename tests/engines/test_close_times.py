@@ -9,6 +9,7 @@ import pytest
 from sympy import Float, Interval, Mod, Piecewise, Rational, Symbol, oo
 
 import odesim
+from odesim.errors import ParamError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic import time as t
 
@@ -104,3 +105,26 @@ def test_a_clock_ticks_to_the_end(period: float, ticks: int, method: str) -> Non
     assert made.status == "ok" and made.final["x"] == ticks
     made = odesim.integrate(clock, span=(0, ticks * period), method=method, backend="numpy")
     assert made.status == "ok" and ticks - 1 <= made.final["x"] <= ticks
+
+
+@pytest.mark.parametrize("t0", STARTS)
+def test_a_time_beyond_the_end_by_rounding_is_the_end(t0: float) -> None:
+    """Ends as sums and as products of steps: each is saved, stepped to and looked at in a span that ends at the other. A time that is
+    later is refused, and the sentence shows how."""
+    rng = np.random.default_rng(3)
+    moving = own(equations={x: 1})
+    for step in rng.uniform(0, 1, 20).round(2) + 0.01:
+        ends = t0 + 7 * step, float(np.cumsum([t0, *[step] * 7])[-1])
+        for end, other in (ends, ends[::-1]):
+            if abs(other - end) > 4 * math.ulp(max(abs(end), abs(t0))):
+                continue
+            made = odesim.integrate(moving, span=(t0, end), save=[t0, t0 + step, other], stop_at=[other], backend="numpy")
+            assert made.status == "ok" and made.t[-1] in (end, other) and made.t[-1] <= end
+            assert made.at(other)["x"] == pytest.approx(end - t0, rel=1e-12, abs=4 * math.ulp(t0))
+        late = ends[0] + 12 * math.ulp(max(abs(ends[0]), abs(t0)))
+        for what in ("save", "stop_at"):
+            asked: dict[str, Any] = {what: [late]}
+            with pytest.raises(ParamError) as refused:
+                odesim.integrate(moving, span=(t0, ends[0]), backend="numpy", **asked)
+            shown, span = str(refused.value).removeprefix(f"{what}: ").split(" lies outside the span ")
+            assert float(shown) > float(span.rpartition(":")[2])
