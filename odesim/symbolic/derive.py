@@ -21,6 +21,10 @@ from odesim.symbolic.system import System
 Direction = Callable[[tuple[Any, ...]], Any]
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
 """Step functions: constant between their jumps, with derivative 0, like a condition."""
+HOLDING = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, *STEPS)
+"""Functions that may hold an expression at a value."""
+STEEP: dict[Any, tuple[int, ...]] = {sp.asin: (-1, 1), sp.acos: (-1, 1), sp.acosh: (1,)}
+"""{function: arguments at which it is a number and its slope is not}; also powers between 0 and 1 of 0."""
 
 
 def jvp(system: System) -> System:
@@ -110,7 +114,7 @@ class _ChainRule:
         if isinstance(e, XLogY):
             return e.along(*map(self, e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]
-        return sp.Add(*(_partial(e, n) * slope for n, slope in slopes if slope != 0))
+        return sp.Add(*(_at_rest(e, n, _partial(e, n)) * slope for n, slope in slopes if slope != 0))
 
     def _max_slope(self, e: Any) -> Expr:
         """The derivative of a Max or Min, two arguments at a time: where both are equal, each counts half."""
@@ -121,6 +125,19 @@ class _ChainRule:
             slope = sp.Heaviside(ahead) * slope + sp.Heaviside(-ahead) * self(other)
             value = e.func(value, other)
         return slope
+
+
+def _at_rest(e: Expr, n: int, slope: Expr) -> Expr:
+    """The derivative of e by its n-th argument; 0 where a Max holds that at a place where e is steep.
+
+    sqrt(Max(x, 0)): 1/(2 sqrt(Max(x, 0))) for x > 0; below, infinity times the slope 0 of the Max would not be a number.
+    """
+    a = e.args[n]
+    ends = STEEP.get(e.func, (0,) if e.is_Pow and n == 0 and e.exp.is_positive is not False else ())
+    if not ends or not a.has(*HOLDING):
+        return slope
+    smooth = e.exp >= 1 if e.is_Pow else sp.false
+    return sp.Piecewise((slope, sp.Or(sp.And(*(sp.Ne(a, end) for end in ends)), smooth)), (0, True))
 
 
 def _partial(e: Expr, n: int) -> Expr:

@@ -9,7 +9,12 @@ from odesim.codegen.unrolled.builder import CodeBuilder
 from odesim.codegen.unrolled.derivatives import derivatives
 from odesim.codegen.unrolled.formulas import Formulas
 from odesim.codegen.unrolled.guards import Guard, guards_of
-from odesim.codegen.unrolled.operations import Operation, is_number
+from odesim.codegen.unrolled.operations import Operation, is_number, parsed
+
+HOLDING = ("if", "maximum", "minimum", "abs")
+"""Operations that may hold a value."""
+STEEP = {"sqrt": "a != 0.0", "asin": "a*a != 1.0", "acos": "a*a != 1.0", "acosh": "a != 1.0"}
+"""Where a function that is a number has a slope that is one; a power a^b: where a != 0 or b >= 1."""
 
 
 class Slopes:
@@ -27,9 +32,12 @@ class Slopes:
             known[name] = self.builder.write(operation, known, fresh=name in formulas.shifts)
         self.outputs = tuple(known.get(output, output) for output in formulas.outputs)
         shifts = {known[name] for name in formulas.shifts}
+        self._held: set[str] = set()
         self._active = {"t", *(f"y{k}" for k in range(formulas.states))}
         self._guards = guards_of(self.builder.code, self.outputs)
         for name, operation in list(self.builder.code.items()):
+            if operation.function in HOLDING or not self._held.isdisjoint(map(str, operation.operands)):
+                self._held.add(name)
             slopes = {} if name in shifts else self._derive(name, operation)
             if slopes:
                 self.rows[name] = slopes
@@ -41,12 +49,20 @@ class Slopes:
         for read, slope in derivatives(self.builder, name, operation):
             if read not in self._active:
                 continue
-            value = slope()
+            value = self._at_rest(operation, read, slope())
             if not is_number(value):
                 value = self._taken(value, self._guards[name])
             if not _is_zero(value):
                 found[read] = self.builder.plus(found[read], value) if read in found else value
         return {read: value for read, value in found.items() if not _is_zero(value)}
+
+    def _at_rest(self, operation: Operation, read: str, slope: str) -> str:
+        """The slope by what is read; 0 where a maximum holds that at a place where the operation is steep: else 0 times infinity."""
+        text = "a != 0.0 or b >= 1.0" if operation.function == "pow" else STEEP.get(operation.function)
+        if text is None or read not in self._held or read != operation.operands[0]:
+            return slope
+        smooth = self.builder.write(parsed(text), dict(zip("ab", map(str, operation.operands), strict=False)))
+        return self.builder.name("if", smooth, slope, "0.0")
 
     def _taken(self, value: str, ways: Sequence[Guard]) -> str:
         """value if one of the paths is taken, else 0."""
