@@ -85,7 +85,7 @@ def make_ensemble_request(
     compiled = compiled_of(system, shared.sizes, asked)
     seen = observed_shapes(compiled, names, shared)
     outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
-    held = held_of(rescaled_system(system) if options.rescaled else system)
+    held = held_of(rescaled_system(system) if options.rescaled else system, options.step)
     runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, asked)}
     request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
     if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.own)):

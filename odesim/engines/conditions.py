@@ -11,6 +11,7 @@ from sympy import Add, Expr, Symbol
 from odesim.base.arrays import Array
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
+from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.batch_formulas import member_values, own_names_read
 from odesim.errors import SolveError
@@ -21,7 +22,7 @@ from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 from odesim.symbolic.resets import Watched
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
-from odesim.symbolic.times import AnyTimes, Times, Zeros
+from odesim.symbolic.times import AnyTimes, Pulses, Times
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""
@@ -114,9 +115,11 @@ class Conditions:
 
     def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
         """The times of each member, or one row for all."""
-        if isinstance(times, Zeros):
+        if not isinstance(times, Times):
             form = form_of(times.function)
             found = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
+            if isinstance(times, Pulses):
+                return pulse_rows(form, found, len(axes), (self.t0, self.t1))
             return isolated_rows(form, found, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
         first = values(times.first, axes, self.sizes, self.shared, own)
         first = first.reshape(len(first), -1)

@@ -124,7 +124,7 @@ def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, s
     """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
     from odesim.engines.switching import held_of
 
-    held = held_of(system)
+    held = held_of(system, options.step)
     compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)
     return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
 

@@ -17,7 +17,7 @@ from odesim.symbolic.expr import time
 from odesim.symbolic.program import names_read
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 from odesim.symbolic.system import System
-from odesim.symbolic.times import edges
+from odesim.symbolic.times import Pulses, edges
 
 TIME = str(time)
 POINTS = 4
@@ -29,9 +29,13 @@ SHAKEN = 8
 _HELD: Memo[HeldSystem] = Memo()
 
 
-def held_of(system: System) -> HeldSystem:
-    """The held form of a System, made once a process. Raises SpecError."""
-    return _HELD(IdentityKey(system), lambda: hold_conditions(system))
+def held_of(system: System, step: float | None = None) -> HeldSystem:
+    """The held form of a System, made once a process; step: a fixed one, which passes over pulses as it is told to. Raises SpecError."""
+    held = _HELD(IdentityKey(system), lambda: hold_conditions(system))
+    kinks = tuple(kink for kink in held.kinks if not any(isinstance(at, Pulses) for at in kink.times))
+    if step is None or len(kinks) == len(held.kinks):
+        return held
+    return _HELD((IdentityKey(system), "fixed step"), lambda: replace(held, kinks=kinks))
 
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
@@ -407,4 +411,5 @@ def make_switching(
     """The Switching of one run; None if nothing switches. Raises an OdesimError."""
     if not (held.stops or len(stop_at)):
         return None
-    return Switching(Conditions(held, sizes, shared, *span, tuple(stop_at)), layout, dtype)
+    switching = Switching(Conditions(held, sizes, shared, *span, tuple(stop_at)), layout, dtype)
+    return switching if held.switches or held.watched or len(switching.stops) else None

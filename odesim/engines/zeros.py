@@ -276,14 +276,21 @@ def _split_at(parts: Parts, roots: Parts) -> Parts:
     return Parts(edges.row[starts], edges.low[starts], edges.low[starts + 1])
 
 
-def isolated_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
-    """The times of each member, or one row for all; found: each coefficient's values (members or 1, *indices, *its sum's extent)."""
+def rows_of(form: Form, found: Sequence[Array], indices: int) -> tuple[dict[Symbol, Array], tuple[int, ...]]:
+    """{coefficient: its rows, as Ranges has them}, and the shape (members or 1, *indices) of these rows."""
     lead = np.broadcast_shapes((1,), *(v.shape[: 1 + indices] for v in found)) if found else (1,)
     rows = int(np.prod(lead))
     values = {}
     for c, v in zip(form.coefficients, found, strict=True):
         more = v.shape[1 + indices :]
         values[c.symbol] = np.broadcast_to(v, (*lead, *more)).reshape(rows, *more)
+    return values, lead
+
+
+def isolated_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
+    """The times of each member, or one row for all; found: each coefficient's values (members or 1, *indices, *its sum's extent)."""
+    values, lead = rows_of(form, found, indices)
+    rows = int(np.prod(lead))
     with np.errstate(all="ignore"):
         times = Search(form, values, *span).times(rows)
     each = rows // lead[0]

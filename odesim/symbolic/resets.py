@@ -25,7 +25,7 @@ from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
 from odesim.symbolic.program import names_read
 from odesim.symbolic.sensitivity import fresh_indices, shape_of, used_names
 from odesim.symbolic.system import System
-from odesim.symbolic.times import AnyTimes, UnknownTimesError, Zeros
+from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
 MOVED = "reset_moved"
@@ -102,7 +102,7 @@ def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
 def happens_often(event: Event, times: tuple[AnyTimes, ...] | None) -> bool:
     """Whether an event with these times may pass 0 more often than steps in another time see: at once or twice by a parabola's dip."""
     most = 2 if event.expr.is_polynomial(time) else 1
-    return bool(times) and (len(times or ()) > most or any(isinstance(at, Zeros) or at.period is not None for at in times or ()))
+    return bool(times) and (len(times or ()) > most or any(not isinstance(at, Times) or at.period is not None for at in times or ()))
 
 
 def stopped_system(system: System, watched: Iterable[Watched]) -> System:

@@ -23,13 +23,14 @@ from odesim.symbolic.layered import changed, layers_in, with_layers
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.program import names_read
+from odesim.symbolic.pulses import pulses_in
 from odesim.symbolic.reductions import REDUCTIONS
 from odesim.symbolic.resets import Watched, stopped_system, watched_events
 from odesim.symbolic.rests import by_cases
 from odesim.symbolic.sensitivity import fresh_indices, used_names
 from odesim.symbolic.signed import signed
 from odesim.symbolic.system import System
-from odesim.symbolic.times import KNOWN, AnyTimes, UnknownTimesError
+from odesim.symbolic.times import KNOWN, AnyTimes, Pulses, UnknownTimesError
 
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""
@@ -72,7 +73,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Kink:
-    """Times at which a right-hand side has a kink, for each value of the indices."""
+    """Times at which a right-hand side has a kink or a pulse, for each value of the indices."""
 
     indices: tuple[Symbol, ...]
     extents: tuple[Any, ...]
@@ -121,11 +122,18 @@ def hold_conditions(system: System) -> HeldSystem:
     if any(event.expr is not other.expr for event, other in zip(events, system.events, strict=True)):
         system = replace(system, events=events)
     held = _hold_conditions(system)
+    if pulses := tuple(_pulse(g, scope) for g, scope in pulses_in(system)):
+        held = replace(held, kinks=(*held.kinks, *pulses))
     watched = watched_events(system)
     if not watched:
         return held
     kinks = (Kink(w.indices, w.extents, w.times) for w in watched if w.times)
     return replace(held, system=stopped_system(held.system, watched), kinks=(*held.kinks, *kinks), watched=watched)
+
+
+def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
+    own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
+    return Kink(own, tuple(scope[i] for i in own), (Pulses(g),))
 
 
 def _hold_conditions(system: System) -> HeldSystem:

@@ -54,7 +54,23 @@ class Zeros:
         return Zeros(self.function.xreplace(moved))
 
 
-AnyTimes = Times | Zeros
+@dataclass(frozen=True)
+class Pulses:
+    """The times at which `function`, which rests elsewhere, rises and falls: so briefly that a step may pass over it."""
+
+    function: Expr
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions from which the times are computed."""
+        return (self.function,)
+
+    def renamed(self, moved: Mapping[Any, Any]) -> "Pulses":
+        """These times with other names of indices."""
+        return Pulses(self.function.xreplace(moved))
+
+
+AnyTimes = Times | Zeros | Pulses
 
 
 def isolated(g: Expr) -> Zeros:
