@@ -53,6 +53,10 @@ class CacheWarning(UserWarning):
     """Compiled code cannot be kept; the run goes on."""
 
 
+class ToleranceWarning(UserWarning):
+    """A state of a run is below its absolute tolerance; the run goes on."""
+
+
 class ClusterWarning(UserWarning):
     """A dask cluster has no workers for a run, which waits for them."""
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from odesim.api.discrete import options_for, span_of_steps
 from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
+from odesim.api.tolerances import warn_below_tolerance
 from odesim.api.undefined_events import undefined_events
 from odesim.base.arrays import Array, on_same_device
 from odesim.base.backends import RUN
@@ -147,6 +148,9 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
+    watched = [] if step is not None or system.discrete or options.on.gpu else plain.states
+    below = warn_below_tolerance(map(str, watched), numbers, options.atol, slopes)
+
     def again(asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
         asked = save_times(asked, numbers.t0, numbers.t1, whole=system.discrete) if len(asked) else asked
@@ -185,6 +189,7 @@ def integrate(
             **about,
             **({"auto": raw.auto} if raw.auto else {}),
             **({"undefined_events": undefined} if (undefined := list(undefined_events(loaded, added, raw.t, y, numbers))) else {}),
+            **({"below_tolerance": below} if below else {}),
             **({"jumps": jumps} if (jumps := jumping_names(system)) else {}),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),

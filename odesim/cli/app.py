@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from odesim.cli.outcome import exit_code, open_streams, release, say
-from odesim.errors import CacheWarning, ClusterWarning, ModelWarning
+from odesim.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
 
 # command -> module that has it as `<command>_command`, in the order of the help page
 COMMANDS = {
@@ -84,7 +84,7 @@ class CommandGroup(click.Group):
 
 def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
     """Prints a warning of odesim as one sentence, others as Python does."""
-    if issubclass(category, CacheWarning | ClusterWarning):
+    if issubclass(category, CacheWarning | ClusterWarning | ToleranceWarning):
         say(f"warning: {message}")
     elif issubclass(category, ModelWarning):
         say(f"warning: {filename}, line {lineno}: {message}")

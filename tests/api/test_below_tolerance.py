@@ -1,0 +1,54 @@
+"""States that start, and stay for long, below the absolute tolerance: a warning names them, and only them."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Interval, Symbol, oo
+
+import odesim
+from odesim.errors import ToleranceWarning
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
+
+(i,), (N,) = index("i"), sizes("N")
+y = IndexedBase("y", shape=(N,))
+z, k = Symbol("z", real=True), Symbol("k", real=True)
+GROWS = System(
+    name="own", source=Source("own", "test"), axes={i: N}, equations={y[i]: k * y[i] * (1 - y[i]), z: 1 - z},
+    params=(Param(k, 1.0, Interval(-oo, oo), "rate"),), initial={y[i]: 1, z: 0}, span=(0, 20),
+)  # fmt: skip
+
+
+def told(**how: Any) -> tuple[Any, list[str]]:
+    """A run, and the sentences of its warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        run = odesim.integrate(GROWS, backend="numpy", **how)
+    return run, [str(one.message) for one in heard if one.category is ToleranceWarning]
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+def test_silence_means_that_growth_is_right(method: str) -> None:
+    """y' = y (1 - y) from 1e-20 to 1e-2, for several atol: where nothing is said, y is right to 1e-3; where it starts below a hundredth of
+    atol, something is said."""
+    for start in 10.0 ** np.arange(-20, -1, 2):
+        for atol in (1e-6, 1e-9, 1e-12, 1e-24):
+            span = (0.0, float(np.log(1 / start)))
+            run, said = told(initial={"y": [start, start / 2]}, atol=atol, method=method, span=span)
+            right = [1 / (1 + np.exp(-span[1]) * (1 / a - 1)) for a in (start, start / 2)]
+            assert run.attrs.get("below_tolerance") == (["y"] if said else None)
+            if not said:
+                np.testing.assert_allclose(run.final["y"], right, rtol=1e-3)
+            assert bool(said) or start > atol / 100
+
+
+def test_what_is_no_such_state() -> None:
+    """One component above, zeros, a state that leaves at once, and fixed steps."""
+    for how in ({"initial": {"y": [1e-12, 1e-3]}}, {"initial": {"y": [0.0, 0.0]}}, {"initial": {"y": [0.5], "z": 1e-15}}):
+        assert told(**how)[1] == []
+    assert told(initial={"y": [1e-12]}, method="rk4", step=0.1)[1] == []
+    _, said = told(initial={"y": [1e-12]})
+    assert said == [
+        "y starts below atol = 1e-09, where errors are not seen: what grows from there may be wrong; give an atol well below 1e-12"
+    ]
