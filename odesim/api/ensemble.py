@@ -17,6 +17,7 @@ from odesim.api.ensemble_dataset import dataset
 from odesim.api.ensemble_request import choose_members, make_ensemble_request, make_execution
 from odesim.api.options import check_array_kind
 from odesim.api.sensitivity import check_sensitivities, with_sensitivities
+from odesim.api.tolerances import warn_below_tolerance
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
@@ -210,4 +211,5 @@ def members_and_request(system: System, asked: EnsembleArguments, options: RunOp
     asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}, "span": span})
     chosen = choose_members(system, asked, options.seed)
     check_sensitivities(system, chosen.shared)
+    warn_below_tolerance(system, chosen.shared, options)
     return chosen, make_ensemble_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)

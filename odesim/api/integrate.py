@@ -148,8 +148,7 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
-    watched = [] if step is not None or system.discrete or options.on.gpu else plain.states
-    below = warn_below_tolerance(map(str, watched), numbers, options.atol, slopes)
+    below = warn_below_tolerance(system, numbers, options)
 
     def again(asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)

@@ -43,6 +43,13 @@ def test_silence_means_that_growth_is_right(method: str) -> None:
             assert bool(said) or start > atol / 100
 
 
+def test_ensembles_say_it_too() -> None:
+    """Of what a typical member starts from."""
+    with pytest.warns(ToleranceWarning, match="y starts below atol"):
+        members = odesim.ensemble(GROWS, params={"k": [0.5, 1.0]}, initial={"y": [1e-12, 2e-12]}, method="tsit5")
+    assert (members.status == 0).all()
+
+
 def test_what_is_no_such_state() -> None:
     """One component above, zeros, a state that leaves at once, and fixed steps."""
     for how in ({"initial": {"y": [1e-12, 1e-3]}}, {"initial": {"y": [0.0, 0.0]}}, {"initial": {"y": [0.5], "z": 1e-15}}):
