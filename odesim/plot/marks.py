@@ -14,12 +14,13 @@ from odesim.base.arrays import Array
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, MARKERS, literal
 from odesim.plot.times import TimeAxis, time_text
-from odesim.solve.occurrences import Events
+from odesim.solve.occurrences import BELOW, Events
 
 MAX_MARKS = 40  # largest number of marks of one event
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
+FAINT = 0.35  # opacity of a mark of an event that states below atol decide
 PALE = 0.3  # share of the colour in a band behind curves
 NARROW = 80.0  # points: the width of a panel in one of two columns
 
@@ -29,7 +30,9 @@ def captions(events: Mapping[str, Events]) -> list[str]:
     texts = []
     for name, occurrences in events.items():
         times = [time_text(t) for t in (occurrences.t.min(), occurrences.t.max())]
-        count = f" ({len(occurrences)}×)" if len(occurrences) > 1 else ""
+        noise = 0 if occurrences.below is None else int(occurrences.below.sum())
+        below = f", {noise} below atol" if noise else ""
+        count = f" ({len(occurrences)}×{below})" if len(occurrences) > 1 or noise else ""
         texts.append(literal(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
     return texts
 
@@ -65,7 +68,8 @@ def draw_events(
                 if (on_curve and is_near(positions, time_axis)) or (len(matching) == 1 and quantity.kind == "map"):
                     draw_marks(ax, quantity, occurrences, time_axis, style)
                 else:
-                    on_axis[ax] += [(float(x), style) for x in positions]
+                    faint = set() if occurrences.below is None else set(time_axis.positions(occurrences.t[occurrences.below]).tolist())
+                    on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in positions.tolist()]
         handles.append(Line2D([], [], label=caption, **style))
     for ax, marks in on_axis.items():
         draw_on_axis(ax, marks, time_axis)
@@ -141,4 +145,4 @@ def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAx
                     y = float(values[max(np.searchsorted(time_axis.x, x[0]) - 1, 0)])
                 else:
                     y = float(np.interp(scaled(x[0]), scaled(time_axis.x), values))
-            axes.plot(x, [y], zorder=3, **style)
+            axes.plot(x, [y], zorder=3, **style, alpha=FAINT if BELOW in event else None)

@@ -9,16 +9,21 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.errors import counted
 
+BELOW = "below_tolerance"
+"""The key of an event, in a list, that states below ten times atol decide."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Events(Sequence[dict[str, Any]]):
     """A list of {"t": float, "index": tuple of ints or None} in the order of time, stored as arrays.
 
-    t (n,) and indices (n, rank), or None for an event without axes: all of them at once.
+    t (n,) and indices (n, rank), or None for an event without axes: all of them at once. below (n,): which are decided by states below
+    ten times atol, and have "below_tolerance": True in the list; None for none.
     """
 
     t: Array
     indices: Array | None = None
+    below: Array | None = None
 
     @staticmethod
     def of(found: Iterable[Mapping[str, Any]]) -> "Events":
@@ -28,7 +33,9 @@ class Events(Sequence[dict[str, Any]]):
         every = list(found)
         places = [e["index"] for e in every]
         whole = not every or any(place is None for place in places)
-        return Events(np.array([e["t"] for e in every], np.float64), None if whole else np.array(places, np.int64))
+        below = np.array([BELOW in e for e in every], bool)
+        times = np.array([e["t"] for e in every], np.float64)
+        return Events(times, None if whole else np.array(places, np.int64), below if below.any() else None)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -39,12 +46,15 @@ class Events(Sequence[dict[str, Any]]):
     def __getitem__(self, k: slice) -> "Events": ...
     def __getitem__(self, k: int | slice) -> "dict[str, Any] | Events":
         if isinstance(k, slice):
-            return Events(self.t[k], None if self.indices is None else self.indices[k])
-        return {"t": float(self.t[k]), "index": None if self.indices is None else tuple(self.indices[k].tolist())}
+            return Events(*(None if part is None else part[k] for part in (self.t, self.indices, self.below)))  # type: ignore[arg-type]
+        event = {"t": float(self.t[k]), "index": None if self.indices is None else tuple(self.indices[k].tolist())}
+        return event | ({BELOW: True} if self.below is not None and self.below[k] else {})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         places = [None] * len(self) if self.indices is None else map(tuple, self.indices.tolist())
-        return ({"t": t, "index": place} for t, place in zip(self.t.tolist(), places, strict=True))
+        marks = [False] * len(self) if self.below is None else self.below.tolist()
+        each = zip(self.t.tolist(), places, marks, strict=True)
+        return ({"t": t, "index": place, BELOW: True} if mark else {"t": t, "index": place} for t, place, mark in each)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
@@ -68,4 +78,6 @@ def joined(parts: Sequence[Events]) -> Events:
     places = [part.indices for part in parts]
     whole = not places or any(place is None for place in places)
     times = np.concatenate([part.t for part in parts]) if parts else np.empty(0)
-    return Events(times, None if whole else np.concatenate([p for p in places if p is not None]))
+    below = [np.zeros(len(part), bool) if part.below is None else part.below for part in parts]
+    marked = np.concatenate(below) if any(part.below is not None for part in parts) else None
+    return Events(times, None if whole else np.concatenate([p for p in places if p is not None]), marked)

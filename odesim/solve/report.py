@@ -42,7 +42,7 @@ class Left(Protocol):
         """The state there (n,)."""
 
     def event_records(self) -> tuple[Array, Array]:
-        """Times and component numbers of all events, in the order of time."""
+        """Times and component numbers of all events, in the order of time; half a number more where states below atol decide."""
 
     def worst(self) -> Worst:
         """The worst violation of each law."""
@@ -93,12 +93,14 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
         return out, ""
     times, numbers = state.event_records()
     reached = int(np.searchsorted(times, state.t, side="right"))
-    times, numbers = times[:reached], numbers[:reached]
+    times, marked = times[:reached], numbers[:reached]
+    numbers = np.floor(marked).astype(np.int64)
+    below = marked > numbers
     first, outside, ended = 0, False, []
     for event in problem.events:
         mine = (numbers >= first) & (numbers < first + event.size)
         at = np.stack(np.unravel_index(numbers[mine] - first, event.shape), axis=-1) if event.shape else None
-        out[event.name] = Events(times[mine], at)
+        out[event.name] = Events(times[mine], at, below[mine] if below[mine].any() else None)
         if status is Status.EVENT and event.guard is not None and mine.any():
             outside = True
         elif status is Status.EVENT and event.terminal and mine.any():

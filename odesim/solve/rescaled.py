@@ -88,7 +88,7 @@ class RescaledRun:
         times, y = self._closed(times, y, t_last, first.y_last, t is None or status is not Status.OK)
         blow_up = self._blow_up(first, options) if status is Status.BLOW_UP else None
         events = {
-            name: Events(np.array([float(rows[float(at)][-1]) for at in found.t]), found.indices)
+            name: Events(np.array([float(rows[float(at)][-1]) for at in found.t]), found.indices, found.below)
             for name, found in first.events.items()
             if name not in (self.blow_up, self.end)
         }

@@ -13,7 +13,7 @@ from odesim.base.signatures import readable
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
 from odesim.errors import StoreError
-from odesim.solve.occurrences import Events
+from odesim.solve.occurrences import BELOW, Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import damage_errors, open_group
@@ -135,7 +135,9 @@ def _events(path: str | Path, attributes: Mapping[str, Any]) -> dict[str, Sequen
             table = rows[str(k)]
             result[name] = Events(table[:, 0], table[:, 1:].astype(np.int64) if table.shape[1] > 1 else None)
         else:
-            result[name] = [{"t": e["t"], "index": None if e["index"] is None else tuple(e["index"])} for e in events]
+            marks: list[dict[str, Any]] = [{BELOW: True} if e.get(BELOW) is True else {} for e in events]
+            places = [None if e["index"] is None else tuple(e["index"]) for e in events]
+            result[name] = [{"t": e["t"], "index": at, **mark} for e, at, mark in zip(events, places, marks, strict=True)]
             Events.of(result[name])  # raises for indices of different lengths
     return result
 

@@ -10,6 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.cli.output.tables import GLUE, number_text, shape_text, table
 from odesim.errors import counted, escaped
+from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
 from odesim.store.plain_data import events_to_plain, to_plain
@@ -99,8 +100,16 @@ def violation_text(worst: float | None) -> str:
 
 def event_text(occurrences: Sequence[Mapping[str, Any]]) -> str:
     """Times of an event as text, with components."""
-    times = [f"t = {number_text(e['t'])}" + (f" at {list(e['index'])}" if e["index"] is not None else "") for e in occurrences[:ENTRIES]]
-    more = [f"{len(occurrences) - ENTRIES} more, the last at t = {number_text(occurrences[-1]['t'])}"] if len(occurrences) > ENTRIES else []
+    times = [
+        f"t = {number_text(e['t'])}"
+        + (f" at {list(e['index'])}" if e["index"] is not None else "")
+        + (" (below atol)" if BELOW in e else "")
+        for e in occurrences[:ENTRIES]
+    ]
+    rest = occurrences[ENTRIES:]
+    noise = sum(BELOW in e for e in rest)
+    below = f", {noise} of them below atol" if noise else ""
+    more = [f"{len(rest)} more{below}, the last at t = {number_text(occurrences[-1]['t'])}"] if len(rest) else []
     return ", ".join(part.replace(" ", GLUE) for part in [*times, *more]) or "none"
 
 

@@ -101,7 +101,7 @@ class RunState:
         """Moves the events found so far out of the driver's buffer."""
         found = int(self.count[places.FOUND])
         pairs = self.room[: 2 * found].reshape(found, 2)
-        self._found.append((pairs[:, 0], pairs[:, 1].astype(np.int64)))
+        self._found.append((pairs[:, 0], pairs[:, 1].copy()))
         self.count[places.FOUND] = 0
         self._make_room()
 

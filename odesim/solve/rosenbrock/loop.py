@@ -31,7 +31,9 @@ class Run:
         self._y = problem.y0.astype(np.float64)
         self.stages = Stages(problem, linear, method, self.atol)
         self._control = Control(method.error_order, longest_step(options.max_step))
-        self._search = Search(problem, max(4, len(method.H) + 2)) if problem.rhs.n_events else None
+        self._search = (
+            Search(problem, max(4, len(method.H) + 2), self.atol if options.step is None else 0.0) if problem.rhs.n_events else None
+        )
         self._watch = LawWatch(problem.laws, problem.rhs.dtype) if problem.laws else None
         self._fixed = fixed_steps(problem.t0, problem.t1, options.step) if options.step is not None else (0, 0.0)
 
