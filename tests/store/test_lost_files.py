@@ -105,7 +105,7 @@ def test_a_training_of_one_row(tmp_path):
     assert odesim.open_run(tmp_path / "run.zarr").time.values.tolist() == [0]
 
 
-@pytest.mark.parametrize("state", product(("whole", "empty", "absent"), repeat=3), ids=" ".join)
+@pytest.mark.parametrize("state", list(product(("whole", "empty", "absent"), repeat=3)), ids=" ".join)
 def test_files_are_there_where_each_is(state, tmp_path):
     """Three files, each whole, empty or absent: a chunk is stored where all of them are whole."""
     files = [tmp_path / str(k) for k in range(3)]
