@@ -168,6 +168,26 @@ def test_members_in_loops_take_the_steps_of_a_plain_loop(method: str, width: str
         assert found.steps.values[i] + found.rejected.values[i] == pytest.approx(steps + rejected, rel=0.02)
 
 
+RISING = System(
+    name="made.rising",
+    source=Source("none", "test"),
+    axes={m: M},
+    equations={z[m]: mu[m] * (2 + cos(time))},
+    params=(Param(mu, 1e306, Interval(0, oo), "half of the mean speed"),),
+    initial={z[m]: 1.5e308},
+    span=(0.0, 100.0),
+)
+
+
+@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("vern7", "loops")], several=True))
+def test_no_infinite_state_is_accepted(method: str, width: str) -> None:
+    """States that overflow near t = 15 while their slope stays finite, and their error in units of themselves would be 0."""
+    states, count = WIDTHS[width]
+    rows = np.full((count, states), 1e306)
+    found = odesim.ensemble(RISING, params={"mu": rows}, sizes={"M": states}, method=method, rtol=LOOSE, atol=LOOSE)
+    assert (found.status != 0).all() and (found.t_end < 20).all()
+
+
 IN_LANES = [("tsit5", True, "lanes"), ("vern7", False, "loops"), ("rodas4", False, "lanes"), ("rodas5p", False, "wide")]
 MEMBERS = [
     (method, fixed, width)
