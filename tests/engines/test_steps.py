@@ -206,3 +206,18 @@ def test_no_member_needs_a_time_after_the_end(method: str, fixed: bool, width: s
         given: Any = {"step": 10.0} if fixed else {"rtol": 0.1, "atol": 10.0}
         found = odesim.ensemble(PUSHED, params={"T": [t1] * count}, sizes={"M": states}, span=(t0, t1), method=method, **given)
         assert not found.status.any() and (found.t_end == t1).all() and not found.rejected.any()
+
+
+SQUARE = System(
+    name="made.square", source=Source("none", "test"), axes={}, equations={x: x**2}, params=(), initial={x: 1.0}, span=(0.0, 2.0)
+)
+
+
+@pytest.mark.parametrize("t0", [-1e6, 0.0, 1e3, 1e6])
+def test_a_blow_up_at_any_clock(t0: float) -> None:
+    """x' = x^2 from 1, whose pole is 1 later, where the steps cannot be shorter than what the clock tells apart."""
+    for method in (*ADAPTIVE, *ROSENBROCK):
+        run = odesim.integrate(SQUARE, span=(t0, t0 + 2), method=method, rtol=1e-9, backend="numpy")
+        assert (run.status, run.t_end) == ("blow_up", pytest.approx(t0 + 1, abs=1e-7 + 1e-12 * abs(t0)))
+    found = odesim.ensemble(SQUARE, initial={"x": [1.0, 0.1]}, span=(t0, t0 + 2), method="tsit5", rtol=1e-9)
+    assert [found.attrs["status_names"][k] for k in found.status.values] == ["blow_up", "ok"]

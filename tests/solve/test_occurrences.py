@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve.occurrences import Events
+from odesim.solve.occurrences import Events, components_since
 
 TABLE: dict[str, list[dict[str, Any]]] = {
     "none": [],
@@ -29,3 +29,13 @@ def test_events_are_their_list(name):
 def test_many_events_have_a_short_name():
     """The repr of a million is no megabyte of text."""
     assert repr(Events(np.arange(10.0))) == "<10 events, t = 0 to 9>"
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("since", [0.0, 0.25, 0.5, 0.6, 0.75, 9.0])
+def test_components_since_a_time(name, since):
+    """The numbers, in C order, of the components whose events are at this time or later; of an event without axes one for all of them."""
+    shape = (4, 3)[: len(TABLE[name][0]["index"] or ())] if TABLE[name] else ()
+    late = [e["index"] for e in TABLE[name] if e["t"] >= since]
+    found = components_since(Events.of(TABLE[name]), shape, since)
+    assert found == ([0] * bool(late) if not shape else [place[0] * 3 + place[1] if len(place) == 2 else place[0] for place in late])
