@@ -37,7 +37,6 @@ WORST: dict[str, tuple[str, str, tuple[int, ...], str]] = {
     "no such backend": ("MPLBACKEND=nope", "plot ens.zarr", (2,), "matplotlib does not load here"),
     "no such backend, before the run": ("MPLBACKEND=nope", f"{RUN} --out new.zarr --plot new.png", (2,), "matplotlib does not load here"),
     "few open files": ("ulimit -n 12;", "plot ens.zarr", (0, 2), ""),  # how many are needed depends on the machine
-    "fewer open files": ("ulimit -n 8;", "plot ens.zarr", (0, 2), ""),
     "a matplotlibrc that is no text": ("printf 'font.size: \\377' > matplotlibrc;", "plot ens.zarr", (2,), "matplotlib does not load here"),
 }
 
