@@ -26,7 +26,7 @@ from odesim.symbolic.program import names_read
 
 FEW = 4
 """So many times of one event pile up, if each is no more than a MOMENT after the one before, or its function has only moved by rounding."""
-FAR = 16
+FAR = 64
 """So many times less than its rounding may be a function moves by rounding at least."""
 REPEATS = 100
 """So many times one event may happen at one time, set off by resets of others."""
@@ -58,7 +58,9 @@ class Resetting:
         self._last: dict[Which, tuple[float, int]] = {}
         self._ahead: dict[int, tuple[int, Array]] = {}
         self._rates = {e: np.zeros(1) for e in self._on_states}
-        self._zeros = {e: np.zeros(1) for e in self._on_states}  # what a function was when it was last taken for 0
+        self._zeros = {
+            e: np.zeros(int(np.prod(self._events.shapes[e]))) for e in self._on_states
+        }  # what a function was when it was last taken for 0
         self._sides: dict[int, Array] = {}
         self._acts: list[Which] = []
         self._times: Counter[Which] = Counter()
@@ -101,10 +103,9 @@ class Resetting:
             any_near |= bool(near.any())
             there = near & (np.abs(rate) * (t - self._since) > off) & (rate * w.event.direction >= 0) & ~((until >= t) & (side * rate > 0))
             roots |= {(e, i) for i in np.flatnonzero(there).tolist()}
+            for i in [i for k, i in found if k == e]:
+                self._zeros[e][i] = max(self._zeros[e][i], abs(g[i]))  # so far from 0 has the search found it
         self._sides = {}
-        for e, i in roots:
-            if e in self._rates and self._watched[e].side:
-                self._side(e, t, y)[i] = 0.0  # however far from 0 the search has found it
         return sorted(roots) if roots or any_near else None
 
     def _stops(self, which: Which) -> bool:
@@ -248,10 +249,9 @@ class Resetting:
             rate = self._events.rate(e, t, y, rates)
             near = np.abs(g) <= off + self._moment(t) * np.abs(rate)
             side, until, zero = (modes[name].ravel() for name in w.parameters)
-            zero[...] = 0.0
+            zero[...], self._zeros[e] = 0.0, np.where(near, np.abs(g), 0.0)
             until[...] = np.where(near, just_after(t + self._moment(t), until.dtype), NEVER)
             if near.any():
-                self._zeros[e] = np.where(near, np.abs(g), self._zeros[e])
                 still = np.abs(rate) <= ROUNDINGS * float(np.finfo(y.dtype).eps) * np.abs(before)
                 way = self._heading(e, t, y, np.where(still, 0.0, rate))
                 acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)

@@ -21,7 +21,7 @@ from odesim.symbolic.guards import SLACK, Guard
 from odesim.symbolic.parts import Event, key_indices
 from odesim.symbolic.resets import MOVED, event_rate, free_of, jumps, reads_any, slope
 
-ROUNDINGS = 64
+ROUNDINGS = 256
 """How many roundings of each state and of the time an event's function may have behind it."""
 
 

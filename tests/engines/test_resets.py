@@ -104,6 +104,45 @@ def test_events_at_the_start(c: float) -> None:
         assert run.final["n"] == (at_start and speed < 0) and [e["t"] for e in run.events["bounce"]] == [0.0] * int(run.final["n"])
 
 
+def test_components_at_the_start() -> None:
+    """Two balls on the floor that are thrown down both bounce at once; the third is in the air."""
+    (i,), (N,) = index("i"), sizes("N")
+    height, speed = IndexedBase("height", shape=(N,)), IndexedBase("speed", shape=(N,))
+    three = System(
+        name="own",
+        source=Source("own", "test"),
+        axes={i: N},
+        equations={height[i]: speed[i], speed[i]: -10},
+        params=(),
+        initial={height[i]: i * (i - 1), speed[i]: -1},
+        sizes={N: 3},
+        events=(Event("bounce", height[i], -1, resets={speed[i]: -speed[i]}, at_start=True),),
+    )
+    run = odesim.integrate(three, span=(0, 0.01), **PLAIN)
+    assert [e["index"] for e in run.events["bounce"]] == [(0,), (1,)]
+    assert run.final["speed"] == pytest.approx([0.9, 0.9, -1.1])
+
+
+@pytest.mark.parametrize("g", [lambda y: y - 1, lambda y: y**3 - 1, lambda y: sp.exp(y) - 2], ids=["line", "cube", "exp"])
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+def test_many_components_count_once(g: Any, method: str) -> None:
+    """More components than are searched on the functions themselves, which resets leave where they are, happen once each."""
+    (i,), (N,) = index("i"), sizes("N")
+    y, m = IndexedBase("y", shape=(N,)), IndexedBase("m", shape=(N,))
+    own = System(
+        name="own",
+        source=Source("own", "test"),
+        axes={i: N},
+        equations={y[i]: 1 + i / (3 * N), m[i]: 0},
+        params=(),
+        initial={y[i]: 0, m[i]: 0},
+        sizes={N: 90},
+        events=(Event("passes", g(y[i]), resets={m[i]: m[i] + 1}),),
+    )
+    run = odesim.integrate(own, span=(0, 3), backend="numpy", method=method)
+    assert run.status == "ok" and set(run.final["m"]) == {1.0}
+
+
 def test_conditions_that_hold_at_the_start() -> None:
     """An event upwards whose function is above 0 at the start happens there, also in members, in typed events, and with sensitivities."""
     full = Event("full", x - a, 1, resets={x: b * x}, at_start=True)
