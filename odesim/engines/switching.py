@@ -247,7 +247,7 @@ class Switching:
     def _look(self, s: Switch, t: float, y: Array) -> Array:
         """The values of a switch's expression (components,), remembered."""
         g: Array = self._value(s.smooth, s, t, y).ravel()
-        self._seen[s.name], self._largest[s.name] = g, np.fmax(self._largest[s.name], np.abs(g))
+        self._seen[s.name], self._largest[s.name] = g, np.fmax(self._largest[s.name], np.where(np.isfinite(g), np.abs(g), 0))
         return g
 
     def _leave(self, s: Switch, there: Array, t: float, y: Array) -> str:
@@ -276,10 +276,13 @@ class Switching:
         """Moves component i across its boundary (_change); returns why the run cannot continue there, or "".
 
         If the flow leads back on the new side, and away from the boundary on the old one, rounding alone met it: nothing changes then.
+        Where its expression jumps across 0, as 1/x at its pole, the flow says nothing.
         """
         old, before = float(self.modes[s.name].flat[i]), y
         y, moved = self._change(s, i, new, t, y, cause)
         if cause is not None or not way * self._drift(s, t, y)[i] < 0:
+            return y, moved, ""
+        if s.kind == "sign" and not abs(self._value(s.smooth, s, t, y).ravel()[i]) <= NEAR * max(self._largest[s.name][i], 1e-300):
             return y, moved, ""
         self._set(s, np.array([i]), old)
         if old != (AS_WRITTEN if s.kind == "sign" else FREE) and way * self._drift(s, t, before)[i] < 0:

@@ -22,6 +22,7 @@ from odesim.symbolic.expr import base_name, free_indices, index, time
 from odesim.symbolic.layered import changed, layers_in, with_layers
 from odesim.symbolic.limits import extent_of
 from odesim.symbolic.parts import Event, Param
+from odesim.symbolic.poles import may_have_sides, with_sides
 from odesim.symbolic.program import names_read
 from odesim.symbolic.pulses import pulses_in
 from odesim.symbolic.reductions import REDUCTIONS
@@ -137,13 +138,20 @@ def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
 
 
 def _hold_conditions(system: System) -> HeldSystem:
-    if not any(isinstance(part, STEPPED) for rhs in with_layers(system.equations.values()) for part in sp.preorder_traversal(rhs)):
-        return HeldSystem(system, system, (), ())
     moving = {*system.states, str(time)}
-    plain = {
-        key: changed(rhs, lambda e, _: by_cases(e, lambda part: not moving.isdisjoint(names_read(part))))
-        for key, rhs in system.equations.items()
-    }
+
+    def depends(e: Any) -> bool:
+        return not moving.isdisjoint(names_read(e))
+
+    plain = dict(system.equations)
+    parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
+    if any(may_have_sides(part) and depends(part) for part in parts):
+        plain = {key: changed(rhs, lambda e, _: with_sides(e, depends)) for key, rhs in plain.items()}
+        parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
+    if not any(isinstance(part, STEPPED) for part in parts):
+        return HeldSystem(system, system, (), ())
+    if any(isinstance(part, (*ORDER, *STEPS)) for part in parts):
+        plain = {key: changed(rhs, lambda e, _: by_cases(e, depends)) for key, rhs in plain.items()}
     work = _SwitchRewriter(system, plain)
     rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in plain.items()}
     if not work.switches:
