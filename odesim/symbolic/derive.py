@@ -1,6 +1,7 @@
 """Directional derivatives of expressions, and of a System's right-hand side: jvp."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, combinations
 from typing import Any
 
 import sympy as sp
@@ -11,10 +12,12 @@ from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices
 from odesim.symbolic.layered import Layer, Value, layers_in
+from odesim.symbolic.limits import UpTo, triangle
 from odesim.symbolic.logs import XLogY
 from odesim.symbolic.lowering import all_names
+from odesim.symbolic.neighbours import Inside, padded_as_choice
 from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.reductions import AtMax, MaxOver, Shift, at_max
+from odesim.symbolic.reductions import AtMax, MaxOver, Shift, SumOver, at_max
 from odesim.symbolic.special import slope
 from odesim.symbolic.system import System
 
@@ -114,7 +117,30 @@ class _ChainRule:
         if isinstance(e, XLogY):
             return e.along(*map(self, e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]
-        return sp.Add(*(_at_rest(e, n, _partial(e, n)) * slope for n, slope in slopes if slope != 0))
+        return sp.Add(*(self._term(e, n, slope) for n, slope in slopes if slope != 0))
+
+    def _term(self, e: Any, n: int, slope: Any) -> Expr:
+        """The partial derivative of e by its n-th argument, times the slope of that argument.
+
+        It is 0 where the argument is a constant as it lies beyond the end of an axis, such as 0 in sqrt(x[i + 1]): the partial
+        derivative may be infinite there.
+        """
+        a = e.args[n] if e.is_Add or e.is_Mul else _with_choices(e.args[n])
+        ends = sorted((c for c in a.atoms(Inside, UpTo) if c.free_symbols <= a.free_symbols), key=str)
+        if e.is_Add or e.is_Mul or not ends:
+            return _at_rest(e, n, _partial(e, n)) * slope
+        hole = sp.Dummy("hole", real=True)
+        partial = _partial(e.func(*(hole if k == n else x for k, x in enumerate(e.args))), n)
+        beyond = partial.xreplace({hole: _beyond(a, ends)})
+        if beyond.is_number and beyond.is_finite:  # of 0**p sympy says that it is finite
+            return _at_rest(e, n, _partial(e, n)) * slope
+        still: list[set[Any]] = []
+        for some in chain.from_iterable(combinations(ends, size) for size in range(1, len(ends) + 1)):
+            if not any(found <= {*some} for found in still) and self(_beyond(a, some)) == 0:
+                still.append({*some})
+        moves = sp.And(*(sp.Or(*found) for found in still))
+        there = e.args[n] + sp.Piecewise((0, moves), (1, True))  # sympy would make an infinity of 0**(-1/2) in a branch that is not taken
+        return sp.Piecewise((_at_rest(e, n, partial.xreplace({hole: there})) * slope, moves), (0, True))
 
     def _max_slope(self, e: Any) -> Expr:
         """The derivative of a Max or Min, two arguments at a time: where both are equal, each counts half."""
@@ -138,6 +164,23 @@ def _at_rest(e: Expr, n: int, slope: Expr) -> Expr:
         return slope
     smooth = e.exp >= 1 if e.is_Pow else sp.false
     return sp.Piecewise((slope, sp.Or(sp.And(*(sp.Ne(a, end) for end in ends)), smooth)), (0, True))
+
+
+def _with_choices(a: Any) -> Any:
+    """a with a choice for what is 0 beyond the end of an axis: an element beside its place, and a partial sum that may have no terms."""
+    elements = {x: padded_as_choice(x) for x in a.atoms(Indexed)}
+    sums: dict[Any, Any] = {}
+    for x in a.atoms(SumOver):
+        _, low, high = x.limits[0]
+        t = triangle(low, high) if len(x.limits) == 1 else None
+        if t is not None and t.empty:
+            sums[x] = sp.Piecewise((x, t.condition(low if t.op == "prefix" else high)), (sp.S.Zero, True))
+    return a.xreplace(sums).xreplace({x: choice for x, choice in elements.items() if choice != x})
+
+
+def _beyond(a: Any, ends: Iterable[Any]) -> Any:
+    """a where these conditions do not hold."""
+    return a.xreplace(dict.fromkeys(ends, sp.false))
 
 
 def _partial(e: Expr, n: int) -> Expr:

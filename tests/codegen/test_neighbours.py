@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Piecewise, Sum, exp, sin, symbols
+from scipy import special
+from sympy import Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
 
 import odesim
 from odesim.codegen.compiled import CompiledRHS, compile_system
@@ -13,9 +14,9 @@ from odesim.codegen.jacobian import linearization
 from odesim.codegen.jacobian.sparse import Sparse
 from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import ParamError, SpecError
-from odesim.symbolic import Event, IndexedBase, Invariant, Map, System, grad, gradient_flow, index, over, sizes
+from odesim.symbolic import Event, IndexedBase, Invariant, Map, System, grad, gradient_flow, index, named, over, sizes, xlogy
 from odesim.symbolic.clock import rate_direction
-from odesim.symbolic.derive import directional_derivative
+from odesim.symbolic.derive import directional_derivative, jvp
 from odesim.symbolic.show import equations_text, latex
 from tests.support.systems import SOURCE, param
 
@@ -260,3 +261,43 @@ def test_conditions_on_neighbours(case: str, kind: str) -> None:
         for system, exact, tolerance in ((rates, value(u, w), 1e-15), (falls, slope, 1e-8)):
             found = compile_system(system, backend="numpy").arrays({"N": n}, {"heat": u, "lorenz": w, "t": 0.0})["d_heat"]
             np.testing.assert_allclose(np.broadcast_to(found, n), exact, atol=tolerance)
+
+
+SINGULAR: dict[str, tuple[Any, Any]] = {
+    "root": (lambda y, z: sqrt(y), lambda y, z: np.sqrt(y)),
+    "root of a product": (lambda y, z: sqrt(y * z), lambda y, z: np.sqrt(y * z)),
+    "root of squares": (lambda y, z: sqrt(y**2 + z**2), lambda y, z: np.hypot(y, z)),
+    "power": (lambda y, z: y**c, lambda y, z: y**0.7),
+    "x log x": (lambda y, z: xlogy(y, y) * (1 + z), lambda y, z: special.xlogy(y, y) * (1 + z)),
+    "arc": (lambda y, z: asin(1 - y) + z, lambda y, z: np.arcsin(1 - y) + z),
+    "inner root": (lambda y, z: log(1 + sqrt(y)) * z, lambda y, z: np.log(1 + np.sqrt(y)) * z),
+    "named": (lambda y, z: named("h", sqrt(heat[i + 1]), (i, N))[i] * z, lambda y, z: np.sqrt(y) * z),
+    "empty sums": (lambda y, z: sqrt(Sum(heat[j], (j, 0, i - 1))) + sqrt(Sum(heat[j], (j, i + 1, N - 1))), None),
+}
+
+
+@pytest.mark.parametrize("what", SINGULAR)
+def test_a_constant_beyond_the_end_has_no_slope(what: str) -> None:
+    """Functions that are singular at 0, of neighbours that are 0 beyond the ends: all derivatives are central differences, 1e-8 off."""
+    of, by_hand = SINGULAR[what]
+    equation = of(heat[i + 1], heat[i - 1])
+    more: dict[str, Any] = {"source": SOURCE, "axes": {i: N}, "params": (param(c),), "sizes": {N: 4}, "initial": {heat[i]: 0.5}}
+    s = System(name="test.singular", equations={heat[i]: equation + 0 * c}, boundary={i: "zero", j: "zero"}, **more)
+    flow = gradient_flow(over(Sum, equation, (i, N)), {heat[i]: -1}, boundary={i: "zero", j: "zero"})
+    y, w, out = np.array([0.5, 0.7, 0.3, 0.9]), np.array([0.2, -1.0, 0.6, 0.4]), np.empty(4)
+
+    def right(y: np.ndarray) -> np.ndarray:
+        if by_hand is None:
+            before = np.concatenate([[0.0], np.cumsum(y)[:-1]])
+            return np.sqrt(before) + np.sqrt(np.maximum(y.sum() - before - y, 0) * (np.arange(4) < 3))  # type: ignore[no-any-return]
+        return by_hand(np.append(y[1:], 0), np.append(0, y[:-1]))  # type: ignore[no-any-return]
+
+    J = np.array([right(y + 1e-6 * e) - right(y - 1e-6 * e) for e in np.eye(4)]).T / 2e-6
+    bound = compile_system(s, backend="numpy").bind({"N": 4}, {"c": 0.7})
+    np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-7)
+    bound.vjp(0.0, y, w, out)
+    np.testing.assert_allclose(out, w @ J, atol=1e-7)
+    values = {"heat": y, "w_heat": w, "c": 0.7, "t": 0.0}
+    np.testing.assert_allclose(compile_system(jvp(s), backend="numpy").arrays({"N": 4}, values)["d_w_heat"], J @ w, atol=1e-7)
+    descent = compile_system(System(name="test.flow", equations=flow, **more), backend="numpy")
+    np.testing.assert_allclose(descent.arrays({"N": 4}, values)["d_heat"], J.sum(0), atol=1e-7)
