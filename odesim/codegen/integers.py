@@ -9,9 +9,13 @@ from sympy import Expr, Indexed
 
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name
+from odesim.symbolic.limits import UpTo
+from odesim.symbolic.neighbours import Inside
 from odesim.symbolic.program import Program, Statement
 
 REAL = sp.Function("real", real=True)
+PLACES = (sp.KroneckerDelta, Inside, UpTo)
+"""What compares places on an axis, which stay whole numbers."""
 
 
 def integers_as_real(program: Program, integers: set[str]) -> Program:
@@ -23,7 +27,7 @@ def integers_as_real(program: Program, integers: set[str]) -> Program:
     def real(e: Expr) -> Expr:
         if isinstance(e, Indexed):
             return REAL(e) if base_name(e) in integers else e
-        return e.func(*map(real, e.args)) if e.args and not isinstance(e, sp.KroneckerDelta) else e
+        return e.func(*map(real, e.args)) if e.args and not isinstance(e, PLACES) else e
 
     def convert(s: Statement) -> Statement:
         reads = any(base_name(a) in integers for a in s.body.atoms(Indexed))

@@ -72,7 +72,16 @@ def bind_indices(op: type, body: Any, limits: list[tuple[Any, Any, Any]]) -> Exp
     if levels is None or levels[1] or any(bound.has(BoundIndex) for _, *bounds in e.limits for bound in bounds):
         return canonical(e)  # type: ignore[no-any-return]
     new = {k: BoundIndex(k.name, levels[0] + 1 + n) for n, (k, _, _) in enumerate(limits)}
-    return e.func(e.function.xreplace(new), *((new[k], low.xreplace(new), high.xreplace(new)) for k, low, high in e.limits))  # type: ignore[no-any-return]
+    return e.func(e.function.xreplace(new), *_renamed(e.limits, new))  # type: ignore[no-any-return]
+
+
+def _renamed(limits: Any, new: Mapping[Any, Any]) -> list[tuple[Any, Any, Any]]:
+    """Limits, the innermost first, with new indices; the ends of each see those of the limits outside it, and no other."""
+    renamed, outside = list[tuple[Any, Any, Any]](), dict[Any, Any]()
+    for k, low, high in reversed(limits):
+        renamed.insert(0, (new[k], low.xreplace(outside), high.xreplace(outside)))
+        outside[k] = new[k]
+    return renamed
 
 
 _FACTS = BoundIndex("k", 1).assumptions0.items()
@@ -159,5 +168,5 @@ class _Renumbering:
         first = max(inside, self.above) + 1
         new = {hole: BoundIndex(hole.name, first + n) for n, hole in enumerate(holes.values())}
         cls = SumOver if isinstance(e, sp.Sum) else type(e)
-        limits = [(new[holes[k]], inner(low).xreplace(new), inner(high).xreplace(new)) for k, low, high in e.limits]
+        limits = [(new[k], self(low).xreplace(new), self(high).xreplace(new)) for k, low, high in _renamed(e.limits, holes)]
         return cls(body.xreplace(new), *limits)

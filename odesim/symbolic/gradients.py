@@ -164,6 +164,8 @@ class _Sweep(ReverseSweep):
     def propagate(self, s: Statement, adjoint: Expr) -> None:
         if s.op != "max":
             return super().propagate(s, adjoint)
+        if base_name(s.body) not in self.indices:  # of parameters alone
+            return None
         loops = {i: self.fresh_index(i) for i in s.loops}
         read, weight = s.body.xreplace(loops), adjoint.xreplace(loops)  # the body of a maximum is an element of an array
         k = loops[s.bound]
@@ -184,11 +186,13 @@ class _Inline:
         self._layers = {base_name(element): (layer, loops, element) for layer, (loops, element) in work.layers.items()}
         self.parts = {s.name: (s.free, self._definition(s)) for s in work.statements} | {**adjoints}
         self._inlined: dict[str, Expr] = {}
-        for name, (_, e) in adjoints.items():  # from the last layer to the first, each in terms of those before it
+        for name, (free, e) in adjoints.items():  # from the last layer to the first, each in terms of those before it
             of = name.removeprefix("b_").rstrip("_")
             if of in self._layers:
                 layer, loops, element = self._layers[of]
-                slope = _with_short_names(at(self(e), dict(zip(loops, layer.along, strict=True))))
+                places = dict(zip(loops, layer.along, strict=True))  # equal layers share a statement, whose indices are those of one
+                own = {i: places[k] for i, k in zip(free, key_indices(element), strict=True)}
+                slope = _with_short_names(at(self(e), own))
                 made = (Value if isinstance(layer, Value) else Layer)(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
                 self._layers[name] = made, loops, element
 

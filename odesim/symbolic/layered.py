@@ -50,7 +50,7 @@ class Layer(IndexedBase):
     __reduce_ex__ = lambda self, _: self.__reduce__()  # noqa: E731
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        return (*super()._hashable_content(), self.along, self.definition)
+        return (*super()._hashable_content(), sp.Tuple(*self.along), self.definition)
 
     @property
     def func(self) -> Any:
@@ -172,10 +172,9 @@ def with_layers(expressions: Iterable[Any]) -> list[Any]:
 def changed(e: Any, change: Callable[[Any, Mapping[Symbol, Any]], Any], scope: Mapping[Symbol, Any] | None = None) -> Any:
     """change(e, scope), with every layer replaced by one whose definition is changed in the same way. scope: {index: extent}."""
     new: dict[Any, Any] = {}
-    for layer in layers_in(e):
-        definition = change(layer.definition, layer.axes)
-        new[layer] = layer.with_definition(_put(definition, new))
-    return _put(change(e, scope or {}), new)
+    for layer in layers_in(e):  # layers first: what replaces an element reaches an equal one in a layer too
+        new[layer] = layer.with_definition(change(_put(layer.definition, new), layer.axes))
+    return change(_put(e, new), scope or {})
 
 
 def _put(e: Any, new: Mapping[Any, Any]) -> Any:
@@ -263,7 +262,8 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
 @readable
 def solve(entry: Any, right: Any, *axes: tuple[Symbol, Any], name: str = "solution") -> Layer:
     """The array x of solutions of sum_j A[i, j] x[j] = b[i]: x = solve(A[i, j], b[i], (i, K), (j, K)), by inverse()."""
-    X = inverse(entry, *axes)
+    X, b = inverse(entry, *axes), argument_expression("solve()", right)
     *batch, i, j = X.along
-    e = over(sp.Sum, X[X.along] * at(argument_expression("solve()", right), {i: j}), (j, X.shape[-1]))
-    return Layer(name, (*batch, i), e, tuple(X.shape[:-1]))
+    if j in free_indices(b, {j}):
+        raise SpecError(f"solve(): the right side {value_text(b)} has the index {j} of a column: write it in {i}, the index of a row")
+    return Layer(name, (*batch, j), over(sp.Sum, X[(*batch, j, i)] * b, (i, X.shape[-1])), tuple(X.shape[:-1]))

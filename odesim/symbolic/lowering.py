@@ -126,9 +126,9 @@ class Lowering:
     def _layer(self, layer: Layer) -> tuple[tuple[Symbol, ...], Indexed]:
         """(loop indices, element at them) of the temporary that holds a layer."""
         if layer not in self.layers:
-            loops: list[Symbol] = []
+            loops, others = list[Symbol](), [s for s in layer.free_symbols if isinstance(s, Symbol)]
             for i, extent in layer.axes.items():
-                loops.append(self.loop_index(i, extent, sp.Tuple(layer.definition, *loops)))
+                loops.append(self.loop_index(i, extent, sp.Tuple(*others, *loops)))
             body = self.hoist(layer.definition.xreplace(dict(zip(layer.along, loops, strict=True))))
             held = self.new(body, "map", tuple(loops))
             self.layers[layer] = tuple(loops), self._inverse(held, tuple(loops)) if isinstance(layer, Inverse) else held
@@ -199,7 +199,7 @@ class Lowering:
     def loop_index(self, k: Symbol, extent: Expr, near: Expr) -> Symbol:
         """The loop index for k: an index with its name, or a new one where that name has another extent or meaning in near."""
         first = index(k.name)[0] if isinstance(k, BoundIndex) else k
-        used = {s.name for s in subexpressions([near], Symbol) if s != k and not isinstance(s, BoundIndex)}
+        used = {s.name for s in subexpressions([near], Symbol) if not isinstance(s, BoundIndex)}
         used |= self._others | {s.name for s in self._symbols if s.name == k.name and s not in (k, first) and not isinstance(s, BoundIndex)}
         fresh = (index(f"{k}_{n}")[0] for n in count(1))
         fit = (j for j in fresh if (self.extents[j] == extent if j in self.extents else j.name not in self.taken))
@@ -281,6 +281,9 @@ class Lowering:
             return outside * self.extents[k]
         for d in (f for f in inside if isinstance(f, KroneckerDelta) and self.removes(f, k)):
             rest = sp.Mul(*(f for f in inside if f is not d))
+            if k in d.args:
+                other = d.args[1] if d.args[0] == k else d.args[0]
+                return outside * rest.xreplace({k: other})
             if isinstance(d.args[0], Wrapped) or isinstance(d.args[1], Wrapped):
                 ring, other = sorted(d.args, key=lambda x: not isinstance(x, Wrapped))
                 return outside * rest.xreplace({k: Wrapped(other, -ring.args[1], ring.args[2])})
@@ -292,9 +295,6 @@ class Lowering:
                 row = self.loop_index(Symbol(f"{k}_row", integer=True, nonnegative=True), extent, body)
                 scattered = self.new(rest, "scatter", (row, *along), k, via)
                 return outside * scattered.base[(picked, *along)]
-            if k in d.args:
-                other = d.args[1] if d.args[0] == k else d.args[0]
-                return outside * rest.xreplace({k: other})
             row, via = sorted(d.args, key=lambda x: isinstance(x, Indexed))
             inside_free = self.free(sp.Tuple(rest, via))
             if row not in inside_free:

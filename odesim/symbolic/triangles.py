@@ -69,7 +69,6 @@ def _sum(work: Lowering, term: Expr, j: Symbol, t: Triangle) -> Expr:
         masked = _masked(sp.Mul(*(both or alone)), t.condition(j), sp.S.Zero)
         return outside * work.sum(sp.Mul(masked, *deltas, *(alone if both else ())), j)
     body = sp.Mul(*alone)
-    free = work.free(body)
-    partial = work.new(body, t.op, free, along=j)
+    partial = work.new(body, t.op, work.free(body), along=j)
     place = Padded(t.index, t.shift, work.extents[j]) if t.shift else t.index
-    return outside * padded_as_choice(partial.base[tuple(place if f == j else f for f in free)])
+    return outside * padded_as_choice(partial.xreplace({j: place}))

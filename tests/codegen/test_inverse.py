@@ -222,3 +222,40 @@ def test_formulas() -> None:
 def test_mistakes(axes: Any) -> None:
     with pytest.raises(SpecError, match=r"inverse\(\) takes an expression and the axes of square matrices, such as \(i, K\), \(j, K\)"):
         inverse(B[i, j], *axes)
+
+
+@pytest.mark.parametrize("kind", ["periodic", "zero", "edge"])
+def test_the_right_side_of_solve_has_the_boundary_of_its_index(kind: str) -> None:
+    """solve(A[i, j], b[i - 1] + b[i + 2]) reads b beyond the ends of i, whatever stands beyond those of j: the numbers of LAPACK."""
+    other = {"periodic": "zero", "zero": "edge", "edge": "periodic"}[kind]
+    b, y = IndexedBase("b", shape=(K,)), IndexedBase("y", shape=(K,))
+    made = solve(B[i, j], b[i - 1] + 2 * b[i + 2], (i, K), (j, K))
+    s = System(
+        name="test.solve", source=SOURCE, axes={l: K}, params=(Param(B, spread, REAL, "a matrix"), Param(b, 1.0, REAL, "right side")),
+        equations={y[l]: made[l]}, initial={y[l]: 0.0}, sizes={K: 4}, boundary={i: kind, j: other, l: other},
+    )  # fmt: skip
+    numbers, matrix = np.array([1.0, 2.0, 4.0, 8.0]), spread({"K": 4})
+    padded = np.pad(numbers, 2, mode={"periodic": "wrap", "zero": "constant", "edge": "edge"}[kind])  # type: ignore[call-overload]
+    run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"b": numbers})
+    np.testing.assert_allclose(run.y["y"][-1], np.linalg.solve(matrix, padded[1:5] + 2 * padded[4:8]), rtol=1e-12)
+    with pytest.raises(SpecError, match="has the index j of a column: write it in i, the index of a row"):
+        solve(B[i, j], b[j], (i, K), (j, K))
+
+
+def test_layers_of_one_name_with_other_letters() -> None:
+    """Two inverse() and two solve() of one name, multiplied and added, each with letters of its own: the numbers of LAPACK."""
+    A, b = IndexedBase("A", shape=(K, K)), IndexedBase("b", shape=(K,))
+    first, second = inverse(A[i, j], (i, K), (j, K)), inverse(B[k, l], (k, K), (l, K))
+    u, v = solve(A[i, j], x[i], (i, K), (j, K)), solve(B[l, k], b[l], (l, K), (k, K))
+    s = System(
+        name="test.twice", source=SOURCE, axes={i: K}, params=(*(Param(p, 1.0, REAL, "numbers") for p in (A, B, b)),),
+        equations={x[i]: over(Sum, first[i, j] * second[j, i] + first[j, i], (j, K)) + u[i] * v[i] - v[i]}, initial={x[i]: 0.0},
+        sizes={K: 3},
+    )  # fmt: skip
+    rng = np.random.default_rng(4)
+    a, c, start, right = spread({"K": 3}), 3 * np.eye(3) + rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
+    run = odesim.integrate(
+        s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"A": a, "B": c, "b": right}, initial={"x": start}
+    )
+    p, q = np.linalg.inv(a), np.linalg.inv(c)
+    np.testing.assert_allclose(run.y["x"][-1] - start, (p * q.T + p.T).sum(1) + (p @ start - 1) * (q @ right), rtol=1e-11)

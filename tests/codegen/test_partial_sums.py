@@ -1,6 +1,7 @@
 """Sums up to an index, or from an index on: values, cost, derivatives, gradients of losses, members, formulas."""
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -163,3 +164,37 @@ def test_other_limits_are_refused(what: str) -> None:
         System(
             name="test.wrong", source=SOURCE, axes={i: N}, equations={x[i]: equation}, params=(param(q), *more), initial={x[i]: 0.1}
         )  # fmt: skip
+
+
+LETTERS = index("i j k p")
+(m,) = index("m")
+FULL = IndexedBase("X", shape=(N, N))
+SUMMANDS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Numbers], Numbers]]] = {
+    "plain": (lambda k, b: FULL[k, b], lambda X: X),
+    "shifted": (lambda k, b: FULL[k + 1, b], lambda X: np.roll(X, -1, 0)),
+    "a function": (lambda k, b: exp(FULL[b, k]), lambda X: np.exp(X.T)),
+    "partial sums": (lambda k, b: over(Sum, FULL[k, m], (m, b + 1)), lambda X: np.cumsum(X, 1)),
+}
+
+
+@pytest.mark.parametrize("what", SUMMANDS)
+@pytest.mark.parametrize("side", ["up to", "from"])
+def test_two_partial_sums_with_swapped_indices(what: str, side: str) -> None:
+    """P[a, b] - 2*P[b, a], and sums over a row and a column of P, whatever the letters are: those of numpy."""
+    summand, by_hand = SUMMANDS[what]
+    X, y = np.random.default_rng(1).normal(size=(3, 3)), np.array([0.3, -0.7, 1.1])
+    summed = np.cumsum(by_hand(X), 0) if side == "up to" else np.cumsum(by_hand(X)[::-1], 0)[::-1]
+    for a, b, k in permutations(LETTERS, 3):
+
+        def P(a: Any, b: Any, k: Any = k) -> Any:
+            return over(Sum, summand(k, b), (k, a + 1)) if side == "up to" else Sum(summand(k, b), (k, a, N - 1))
+
+        Z = IndexedBase("Z", shape=(N, N))
+        rows = over(Sum, x[b] * P(a, b), (b, N)) + over(Sum, x[b] * P(b, a), (b, N))
+        s = System(
+            name="test.swapped", source=SOURCE, axes={a: N, b: N}, equations={Z[a, b]: P(a, b) - 2 * P(b, a), x[a]: rows},
+            params=(param(FULL),), initial={Z[a, b]: 0.0, x[a]: 0.0}, sizes={N: 3}, boundary=dict.fromkeys(LETTERS, "periodic"),
+        )  # fmt: skip
+        run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), save=2, backend="numpy", params={"X": X}, initial={"x": y})
+        np.testing.assert_allclose(run.y["Z"][-1], summed - 2 * summed.T, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(run.y["x"][-1] - y, summed @ y + summed.T @ y, rtol=1e-12, atol=1e-13)

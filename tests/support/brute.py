@@ -12,7 +12,7 @@ from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.symbolic.layered import Inverse, Layer, Value
 from odesim.symbolic.logs import Share, XLogY
-from odesim.symbolic.neighbours import Clipped, Neighbour, Padded, Wrapped
+from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped
 from odesim.symbolic.parts import key_indices
 from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System
@@ -50,6 +50,9 @@ def value(e: Any, env: Mapping[Any, Any]) -> Any:
         indices = [k for k, _, _ in reversed(e.limits)]
         terms = [value(e.function, {**env, **dict(zip(indices, at, strict=True))}) for at in itertools.product(*ranges)]
         return math.fsum(terms) if isinstance(e, sp.Sum) else max(terms)
+    if isinstance(e, Inside):
+        i, c, n = (value(a, env) for a in e.args)
+        return 0 <= i + c < n
     if isinstance(e, Weighted):
         weight = value(e.args[0], env)
         return weight * math.exp(value(e.args[1], env)) if weight else 0.0

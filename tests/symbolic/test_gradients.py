@@ -166,3 +166,23 @@ def test_refused(name):
     with pytest.raises(SpecError) as caught:
         call()
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_maximum_of_parameters():
+    """A factor of the loss that is a maximum of bare parameters: the gradient is that of the other factors."""
+    (i, j), (N, M) = index("i j"), sizes("N M")
+    y, w, A = IndexedBase("y", shape=(N,)), IndexedBase("w", shape=(M,)), IndexedBase("A", shape=(M, N))
+    largest = over(MaxOver, w[j], (j, M))
+    loss = over(Sum, y[i] ** 2 * over(MaxOver, A[j, i], (j, M)), (i, N)) * largest + over(MaxOver, y[i] * largest, (i, N))
+    params = tuple(Param(p, 1.0, REAL, "numbers") for p in (w, A))
+    flow = System(
+        name="flow", source=SOURCE, axes={i: N}, equations=gradient_flow(loss, {y[i]: -1}), params=params, initial={y[i]: 0.0},
+        sizes={N: 3, M: 2},
+    )  # fmt: skip
+    rng = np.random.default_rng(2)
+    start, table, weights = rng.normal(size=3), rng.normal(size=(2, 3)), np.array([0.3, 0.8])
+    run = odesim.integrate(
+        flow, method="euler", step=1.0, span=(0, 1), backend="numpy", initial={"y": start}, params={"A": table, "w": weights}
+    )
+    want = 0.8 * (2 * start * table.max(0) + (start == start.max()))
+    np.testing.assert_allclose(run.y["y"][-1] - start, want, rtol=1e-12)

@@ -89,3 +89,28 @@ def test_named_refuses(call: Callable[[], Any], words: str) -> None:
     """What is no name, no expression or no number."""
     with pytest.raises(SpecError, match=words):
         call()
+
+
+@pytest.mark.parametrize("second", ["i j", "j i", "j k", "k l"])
+def test_equal_arrays_with_other_indices(second: str) -> None:
+    """Two names for one array, whatever the letters of their axes: the gradient of a loss of both is that of numpy."""
+    (p, q), (i, j) = index(second), index("i j")
+    y, W = IndexedBase("y", shape=(D,)), IndexedBase("W", shape=(D, D))
+    G = named("G", x[i] * exp(y[j]), (i, D), (j, D))
+    H = named("H", x[p] * exp(y[q]), (p, D), (q, D))
+    loss = over(Sum, W[i, j] * G[i, j] * H[j, i] ** 2 + H[i, j], (i, D), (j, D))
+    flow = System(
+        name="t.equal", source=SOURCE, axes={i: D}, equations=gradient_flow(loss, {x[i]: -1, y[i]: -1}),
+        params=(Param(W, 1.0, REAL, "weights"),), initial={x[i]: 0.0, y[i]: 0.0}, sizes={D: 3},
+    )  # fmt: skip
+    rng = np.random.default_rng(3)
+    start, weights = {"x": rng.normal(size=3), "y": rng.normal(size=3)}, rng.normal(size=(3, 3))
+    run = odesim.integrate(flow, method="euler", step=1.0, span=(0, 1), save=2, backend="numpy", params={"W": weights}, initial=start)
+
+    def value(x: Any, y: Any) -> Any:
+        G = np.outer(x, np.exp(y))
+        return np.sum(weights * G * G.T**2 + G)
+
+    for name in start:
+        slopes = [value(**{**start, name: start[name] + 1e-30j * e}).imag / 1e-30 for e in np.eye(3)]
+        np.testing.assert_allclose(run.y[name][-1] - start[name], slopes, rtol=1e-12)
