@@ -18,8 +18,9 @@ from odesim.symbolic.elements import our_element
 from odesim.symbolic.expr import base_name, free_indices, index, over
 from odesim.symbolic.flows import GradientFlow
 from odesim.symbolic.layered import Layer, Value, bounded, with_layers
+from odesim.symbolic.limits import is_index, triangle
 from odesim.symbolic.lowering import Lowering
-from odesim.symbolic.neighbours import CHOICES, check_boundary, shift_of
+from odesim.symbolic.neighbours import CHOICES, Neighbour, check_boundary, shift_of
 from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.program import Statement
 from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
@@ -178,6 +179,23 @@ class _Sweep(ReverseSweep):
         return None
 
 
+def _over_whole_axes(e: Any, extents: Mapping[Symbol, Any]) -> Any:
+    """e with a condition in the place of each limit that is one of these indices: a limit can be no number and no row of a parameter.
+
+    sum_{k <= i} x[k]  ->  sum_k (x[k] if k <= i else 0)
+    """
+    if isinstance(e, Indexed) or not e.args:
+        return e
+    if not isinstance(e, SumOver):
+        return e.func(*(_over_whole_axes(a, extents) for a in e.args))
+    body = _over_whole_axes(e.function, extents)
+    k, low, high = e.limits[0]
+    t = triangle(low, high)
+    if len(e.limits) > 1 or t is None or t.index not in extents:
+        return e.func(body, *e.limits)
+    return e.func(sp.Piecewise((body, t.condition(k)), (0, True)), (k, sp.S.Zero, extents[t.index] - 1))
+
+
 class _Inline:
     """Puts the definitions of temporaries back into an expression, each at the indices at which it is read."""
 
@@ -215,7 +233,11 @@ class _Inline:
         free, e = self.parts[name]
         if name not in self._inlined:
             self._inlined[name] = self(e)
-        return at(self._inlined[name], dict(zip(free, read.indices, strict=True))) if isinstance(read, Indexed) else self._inlined[name]
+        if not isinstance(read, Indexed):
+            return self._inlined[name]
+        places = dict(zip(free, read.indices, strict=True))
+        rows = {i: self.work.extents[i] for i, place in places.items() if not (is_index(place) or isinstance(place, Neighbour))}
+        return at(_over_whole_axes(self._inlined[name], rows) if rows else self._inlined[name], places)
 
     def _definition(self, s: Statement) -> Expr:
         """The value of a statement, as an expression of what it reads."""

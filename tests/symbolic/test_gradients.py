@@ -186,3 +186,21 @@ def test_a_maximum_of_parameters():
     )
     want = 0.8 * (2 * start * table.max(0) + (start == start.max()))
     np.testing.assert_allclose(run.y["y"][-1] - start, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_partial_sum_at_one_place(place):
+    """A delta that picks one value of the limit, in a sum of several terms: the gradient is the partial sum at that place."""
+    (k, s, a, b), (N,) = index("k s a b"), sizes("N")
+    x, A = IndexedBase("x", shape=(N,)), IndexedBase("A", shape=(N, N))
+    up, down = over(Sum, x[s] ** 2, (s, k + 1)), Sum(sp.exp(x[s]), (s, k + 1, N - 1))
+    loss = over(Sum, (A[k - 2, k] + A[k, k]) * sp.KroneckerDelta(place, k) * (up + 3 * down), (k, N))
+    flow = System(
+        name="flow", source=SOURCE, axes={a: N, b: N}, equations=gradient_flow(loss, {A[a, b]: -1}, boundary={k: "periodic"}),
+        params=(Param(x, 1.0, REAL, "numbers"),), initial={A[a, b]: 0.0}, sizes={N: 3},
+    )  # fmt: skip
+    numbers_ = np.array([0.3, -0.5, 0.7])
+    run = odesim.integrate(flow, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": numbers_})
+    want = np.zeros((3, 3))
+    want[[(place - 2) % 3, place], place] = np.sum(numbers_[: place + 1] ** 2) + 3 * np.exp(numbers_[place + 1 :]).sum()
+    np.testing.assert_allclose(run.y["A"][-1], want, rtol=1e-12)
