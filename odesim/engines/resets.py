@@ -15,7 +15,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
-from odesim.engines.saltation import ROUNDINGS, StateSetter
+from odesim.engines.saltation import StateSetter
 from odesim.engines.switching import Switching
 from odesim.solve.codes import Status
 from odesim.solve.resets import Acted, Which
@@ -26,8 +26,8 @@ from odesim.symbolic.program import names_read
 
 FEW = 4
 """So many times of one event pile up, if each is no more than a MOMENT after the one before, or its function has only moved by rounding."""
-FAR = 64
-"""So many times less than its rounding may be a function moves by rounding at least."""
+FEWEST = 4
+"""A function moves by so many roundings of its states and the time at least."""
 REPEATS = 100
 """So many times one event may happen at one time, set off by resets of others."""
 AHEAD = 1e-9
@@ -156,7 +156,8 @@ class Resetting:
         (e, i), least = which, max(length_of(MOMENT, t, self._conditions.t0), 4 * self._moment(t))
         if e not in self._rates or self._rates[e][i] == 0:
             return least
-        return max(least, float(self._events.function(e, t, y)[1][i] / np.abs(self._rates[e][i])) / FAR)
+        least_off = FEWEST * float(np.finfo(y.dtype).eps) / self._events.rounded(y.dtype) * self._events.function(e, t, y)[1][i]
+        return max(least, float(least_off / np.abs(self._rates[e][i])))
 
     def piles_up(self, t: float, which: Which) -> str:
         """The sentence that an event happens ever faster."""
@@ -252,7 +253,7 @@ class Resetting:
             zero[...], self._zeros[e] = 0.0, np.where(near, np.abs(g), 0.0)
             until[...] = np.where(near, just_after(t + self._moment(t), until.dtype), NEVER)
             if near.any():
-                still = np.abs(rate) <= ROUNDINGS * float(np.finfo(y.dtype).eps) * np.abs(before)
+                still = np.abs(rate) <= self._events.rounded(y.dtype) * np.abs(before)
                 way = self._heading(e, t, y, np.where(still, 0.0, rate))
                 acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)
                 side[...] = TINY * np.where(still & acted & (way * before > 0), -way, way)

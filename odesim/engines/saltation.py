@@ -21,8 +21,8 @@ from odesim.symbolic.guards import SLACK, Guard
 from odesim.symbolic.parts import Event, key_indices
 from odesim.symbolic.resets import MOVED, event_rate, free_of, jumps, reads_any, slope
 
-ROUNDINGS = 256
-"""How many roundings of each state and of the time an event's function may have behind it."""
+ROUNDED, ROUNDINGS = 1e-12, 64
+"""Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
 
 
 class StateSetter:
@@ -55,6 +55,10 @@ class StateSetter:
         shape = self.shapes[e]
         return self.event(which).name + (f"[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else "")
 
+    def rounded(self, dtype: Any) -> float:
+        """The part of itself by which rounding may have moved a state."""
+        return max(ROUNDED, ROUNDINGS * float(np.finfo(dtype).eps))
+
     def value(self, e: int, t: float, y: Array) -> Array:
         """The function of an event, (components,)."""
         w = self.watched[e]
@@ -68,7 +72,7 @@ class StateSetter:
     def _rounded(self, t: float, y: Array) -> Sequence[tuple[float, Array]]:
         """The time and the state with other roundings, in two ways between which none is lost."""
         if not (self._seen[0] == t and self._seen[1] is y):
-            tiny, turns = ROUNDINGS * float(np.finfo(y.dtype).eps), 1.0 + 2.4 * np.arange(len(y) + 1)
+            tiny, turns = self.rounded(y.dtype), 1.0 + 2.4 * np.arange(len(y) + 1)
             factors = [1 + tiny * turn(turns) for turn in (np.cos, np.sin)]
             self._seen = t, y, [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
         return self._seen[2]
