@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
-from sympy import Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
+from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
 
 import odesim
 from odesim.codegen.compiled import CompiledRHS, compile_system
@@ -14,7 +14,7 @@ from odesim.codegen.jacobian import linearization
 from odesim.codegen.jacobian.sparse import Sparse
 from odesim.codegen.whole_arrays import evaluate
 from odesim.errors import ParamError, SpecError
-from odesim.symbolic import Event, IndexedBase, Invariant, Map, System, grad, gradient_flow, index, named, over, sizes, xlogy
+from odesim.symbolic import Event, IndexedBase, Invariant, Map, Param, System, grad, gradient_flow, index, named, over, sizes, xlogy
 from odesim.symbolic.clock import rate_direction
 from odesim.symbolic.derive import directional_derivative, jvp
 from odesim.symbolic.show import equations_text, latex
@@ -301,3 +301,19 @@ def test_a_constant_beyond_the_end_has_no_slope(what: str) -> None:
     np.testing.assert_allclose(compile_system(jvp(s), backend="numpy").arrays({"N": 4}, values)["d_w_heat"], J @ w, atol=1e-7)
     descent = compile_system(System(name="test.flow", equations=flow, **more), backend="numpy")
     np.testing.assert_allclose(descent.arrays({"N": 4}, values)["d_heat"], J.sum(0), atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["zero", "edge"])
+def test_a_neighbour_of_a_gathered_place(kind: str) -> None:
+    """The neighbour of the row that a parameter names, in an ensemble: the numbers of numpy.pad."""
+    rows, k = IndexedBase("rows", shape=(N,)), index("k")[0]
+    gathered = over(Sum, KroneckerDelta(k, rows[i]) * heat[k - 1] * (1 + heat[k + 2]), (k, N))
+    s = System(
+        name="test.gathered", source=SOURCE, axes={i: N}, boundary={k: kind}, equations={heat[i]: gathered}, initial={heat[i]: 0.5},
+        params=(Param(rows, 0, Naturals0, "rows", indexes=N, cover=False),), sizes={N: 4},
+    )  # fmt: skip
+    starts, places = np.random.default_rng(7).normal(size=(3, 4)), np.array([3, 0, 1, 3])
+    found = odesim.ensemble(s, method="euler", step=1.0, span=(0, 1), initial={"heat": starts}, params={"rows": places})
+    for start, end in zip(starts, found["heat"].values[:, -1], strict=True):
+        padded = np.pad(start, 2, mode=BEYOND[kind])  # type: ignore[call-overload]
+        np.testing.assert_allclose(end - start, (padded[1:5] * (1 + padded[4:8]))[places], rtol=1e-12, atol=1e-14)

@@ -9,7 +9,7 @@ from sympy import Sum, Symbol, exp, log
 
 import odesim
 from odesim.errors import SpecError
-from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, named, over, sizes
+from odesim.symbolic import IndexedBase, MaxOver, Param, System, gradient_flow, index, named, over, sizes
 from odesim.symbolic.show import definitions_text
 from tests.support.systems import REAL, SOURCE
 
@@ -114,3 +114,34 @@ def test_equal_arrays_with_other_indices(second: str) -> None:
     for name in start:
         slopes = [value(**{**start, name: start[name] + 1e-30j * e}).imag / 1e-30 for e in np.eye(3)]
         np.testing.assert_allclose(run.y[name][-1] - start[name], slopes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("letters", ["k k_1", "k_1 k", "k_1 k_2"])
+def test_an_array_whose_indices_are_called_as_generated_ones(letters: str) -> None:
+    """h = outer(x, exp(y)), though its letter k is an index of another axis, for which generated code says k_1."""
+    (p, q), (k, j), (M,) = index(letters), index("k k_1"), sizes("M")
+    y, u, Z = IndexedBase("y", shape=(D,)), IndexedBase("u", shape=(M,)), IndexedBase("Z", shape=(D, D))
+    h = named("h", x[p] * exp(y[q]), (p, D), (q, D))
+    s = System(
+        name="t.letters", source=SOURCE, axes={k: M, i: D, j: D}, equations={u[k]: -u[k], Z[i, j]: h[i, j] - 2 * h[j, i]},
+        params=(Param(x, 1.0, REAL, "numbers"), Param(y, 1.0, REAL, "numbers")), initial={u[k]: 1.0, Z[i, j]: 0.0}, sizes={D: 3, M: 2},
+    )  # fmt: skip
+    a, b = np.random.default_rng(5).normal(size=(2, 3))
+    run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": a, "y": b})
+    want = np.outer(a, np.exp(b))
+    np.testing.assert_allclose(run.y["Z"][-1], want - 2 * want.T, rtol=1e-12)
+
+
+def test_a_neighbour_in_a_layer_and_beside_it() -> None:
+    """A maximum of neighbours that stands in a named array, with others of its own, and beside it once more."""
+    (j, k), y = index("j k"), IndexedBase("y", shape=(D,))
+    top = over(MaxOver, x[k - 1] * y[k], (k, D))
+    h = named("h", top + x[j + 1], (j, D))
+    s = System(
+        name="t.neighbours", source=SOURCE, axes={i: D}, equations={y[i]: h[i] * top}, params=(Param(x, 1.0, REAL, "numbers"),),
+        initial={y[i]: 0.0}, sizes={D: 3}, boundary={j: "periodic", k: "zero"},
+    )  # fmt: skip
+    a, b = np.random.default_rng(6).normal(size=(2, 3))
+    run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": a}, initial={"y": b})
+    want = max(0.0, a[0] * b[1], a[1] * b[2])
+    np.testing.assert_allclose(run.y["y"][-1] - b, (want + np.roll(a, -1)) * want, rtol=1e-12, atol=1e-15)
