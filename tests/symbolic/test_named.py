@@ -118,18 +118,18 @@ def test_equal_arrays_with_other_indices(second: str) -> None:
 
 @pytest.mark.parametrize("letters", ["k k_1", "k_1 k", "k_1 k_2"])
 def test_an_array_whose_indices_are_called_as_generated_ones(letters: str) -> None:
-    """h = outer(x, exp(y)), though its letter k is an index of another axis, for which generated code says k_1."""
+    """outer(x, exp(y)), and x^2 along one axis: their letter k is an index of another axis, for which generated code says k_1."""
     (p, q), (k, j), (M,) = index(letters), index("k k_1"), sizes("M")
     y, u, Z = IndexedBase("y", shape=(D,)), IndexedBase("u", shape=(M,)), IndexedBase("Z", shape=(D, D))
-    h = named("h", x[p] * exp(y[q]), (p, D), (q, D))
+    h, g = named("h", x[p] * exp(y[q]), (p, D), (q, D)), named("g", x[p] ** 2, (p, D), (q, D))
     s = System(
-        name="t.letters", source=SOURCE, axes={k: M, i: D, j: D}, equations={u[k]: -u[k], Z[i, j]: h[i, j] - 2 * h[j, i]},
+        name="t.letters", source=SOURCE, axes={k: M, i: D, j: D}, equations={u[k]: -u[k], Z[i, j]: h[i, j] - 2 * h[j, i] + g[i, j]},
         params=(Param(x, 1.0, REAL, "numbers"), Param(y, 1.0, REAL, "numbers")), initial={u[k]: 1.0, Z[i, j]: 0.0}, sizes={D: 3, M: 2},
     )  # fmt: skip
     a, b = np.random.default_rng(5).normal(size=(2, 3))
     run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": a, "y": b})
     want = np.outer(a, np.exp(b))
-    np.testing.assert_allclose(run.y["Z"][-1], want - 2 * want.T, rtol=1e-12)
+    np.testing.assert_allclose(run.y["Z"][-1], want - 2 * want.T + a[:, None] ** 2, rtol=1e-12)
 
 
 def test_a_neighbour_in_a_layer_and_beside_it() -> None:
