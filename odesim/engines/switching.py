@@ -106,8 +106,7 @@ class Switching:
         stopped = bool(one_by_one[1]) or not np.isfinite(one_by_one[0]).all()
         if not (stopped or self._stands_between(t, one_by_one[0], before)):
             return one_by_one
-        after = self._copied()
-        at_once = self._at_once(t, y, crossed, ahead, before, stopped=stopped)
+        after, at_once = self._copied(), self._at_once(t, y, crossed, ahead, before, stopped=stopped)
         if at_once is None:
             self._put(after)
         return at_once or one_by_one
@@ -174,8 +173,7 @@ class Switching:
 
     def _near(self, s: Switch, mode: Array) -> Array:
         """Which components of a condition with these values were last seen near their boundary."""
-        near: Array = (np.abs(self._seen[s.name]) <= NEAR * self._largest[s.name]) & (np.abs(mode) == 1) & (s.kind == "sign")
-        return near
+        return np.asarray((np.abs(self._seen[s.name]) <= NEAR * self._largest[s.name]) & (np.abs(mode) == 1) & (s.kind == "sign"))
 
     def _stands_between(self, t: float, y: Array, before: Mapping[str, Array]) -> bool:
         """Whether the run has come to a boundary but for rounding, which it would now not come to: others that it has met stop it."""
@@ -199,8 +197,7 @@ class Switching:
         """Changes all conditions at once on whose boundaries the run stands but for rounding; None where the flow does not go on then.
 
         A boundary may be written in two ways, as s < a and s**2 < a**2, and rounding puts each a little elsewhere. Between them the
-        right-hand side may be a third one, which stops the run or pushes it back. before: the conditions then. stopped: whether the run
-        stops, or its sensitivities do not follow, where they change one by one.
+        right-hand side may be a third one. stopped: whether it stops the run, or its sensitivities do not follow.
         """
         self._put(before)
         group: dict[tuple[str, int], tuple[Switch, float, float, float]] = {}
