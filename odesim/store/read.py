@@ -55,6 +55,9 @@ def open_run(path: str | Path) -> xr.Dataset:
         dataset = dataset[names]  # files in a folder have no order
         if run.kind == ENSEMBLE:
             return with_members(dataset)
+        axes = dict.fromkeys(axis for v in dataset.data_vars.values() for axis in v.dims)
+        coordinates = {name: dataset[name].variable for name in [*axes, *sorted(map(str, dataset.coords))] if name in dataset.coords}
+        dataset = dataset.drop_vars(list(coordinates)).assign_coords(coordinates)
         # an interrupted training has fewer rows than its arrays
         return dataset.isel({TIME: slice(attributes["rows"])}) if run.kind == TRAINING else dataset
 

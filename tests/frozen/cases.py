@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import odesim
+from odesim.errors import OdesimError
 from tests.support.balls import BALLS
 from tests.support.dips import DIPS
 from tests.support.models import MAPS
@@ -109,7 +110,7 @@ def main() -> None:
             continue
         try:
             lines[str(case)] = case.run()
-        except odesim.OdesimError as error:
+        except OdesimError as error:
             print(f"{case}: {error}", flush=True)  # a method that cannot do it: there are no bits
             continue
         print(case, *lines[str(case)], flush=True)
