@@ -1,5 +1,7 @@
 """Strict runs have the bits that are written down in bits.txt, on every machine."""
 
+from zlib import crc32
+
 import pytest
 
 from tests.frozen.cases import cases, known
@@ -8,9 +10,12 @@ KNOWN = known()
 DEFAULT = {"joma.nonlinear-tsit5-one", "joma.nonlinear-tsit5-lanes", "joma.nonlinear-rodas5p-one"}  # kernels that other tests compile too
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, id=str(c), marks=() if str(c) in DEFAULT else pytest.mark.slow) for c in cases() if str(c) in KNOWN]
-)
+def mark(case):
+    """By default those whose kernels are there anyway; of the others one in eight is slow, and the rest rare."""
+    return () if str(case) in DEFAULT else pytest.mark.slow if crc32(str(case).encode()) % 8 == 0 else pytest.mark.rare
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=str(c), marks=mark(c)) for c in cases() if str(c) in KNOWN])
 def test_bits_are_those_of_before(case):
     """States, times of events, status, steps, rejections, right-hand sides: a core that is built anew computes the same."""
     given, *before = KNOWN[str(case)]
