@@ -134,6 +134,14 @@ class Resetting:
         then = t + ahead, (y + ahead * self._switching.slope(t, y)).astype(y.dtype)
         return np.sign(np.where(rate == 0, self._events.rate(e, *then, self._events.rates(*then)), rate))
 
+    def _rests(self, e: int, t: float, y: Array, rate: Array) -> Array:
+        """Which components of a function stay 0 from here on, whatever their rate, as Max(x, 0) does: at the edge its slope is a half."""
+        ahead = AHEAD * (self._conditions.t1 - self._conditions.t0)
+        then = t + ahead, (y + ahead * self._switching.slope(t, y)).astype(y.dtype)
+        g, off = self._events.function(e, *then)
+        rests: Array = (np.abs(g) <= off) & (np.abs(rate) * ahead > 4 * off)
+        return rests
+
     def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
         """Applies the events that happen at t: see odesim.solve.resets.Resets."""
         self._acts, self._times = [], Counter()
@@ -255,6 +263,7 @@ class Resetting:
             if near.any():
                 still = np.abs(rate) <= self._events.rounded(y.dtype) * np.abs(before)
                 way = self._heading(e, t, y, np.where(still, 0.0, rate))
+                way[self._rests(e, t, y, rate)] = 0.0
                 acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)
                 side[...] = TINY * np.where(still & acted & (way * before > 0), -way, way)
                 zero[...] = np.where(near & (g * side < 0) & (np.abs(g) > self._moment(t) * np.abs(rate)), g, 0.0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, oo, symbols
+from sympy import Interval, Rational, oo, symbols
 
 import odesim
 from odesim.api.ensemble_request import make_ensemble_request
@@ -231,7 +231,7 @@ def test_names_that_are_taken():
 
 
 MODEL_FILE = """
-from sympy import Interval, oo, symbols
+from sympy import Interval, Rational, oo, symbols
 from odesim.symbolic import Event, IndexedBase, Param, Source, System
 x, a = symbols("x a", real=True)
 SYSTEM = System(
@@ -278,3 +278,18 @@ def test_wrong_counts(most):
     """max_events is a whole number from 0."""
     with pytest.raises(ParamError, match=r"max_events must be a whole number, (0 to 1000000|not)"):
         found(clocked(), {"c": C}, max_events=most)
+
+
+@pytest.mark.parametrize("method", ["rodas4", "rodas5p", "auto"])
+def test_events_that_read_some_states_of_a_conserved_sum(method):
+    """x' = -x, y' = x keeps x + y; an event on x alone, and on y alone, is at its time, in a run and in an ensemble."""
+    x, y = symbols("x y", real=True)
+    half, third = Event("half", x - Rational(1, 2)), Event("third", y - Rational(1, 3))
+    parts: dict[str, Any] = {"name": "a.b", "source": Source("none", "test"), "axes": {}, "params": (), "initial": {x: 1, y: 0}}
+    for events in ((half,), (third,), (half, third)):
+        system = System(**parts, equations={x: -x, y: x}, span=(0.0, 5.0), events=events)
+        run, members = odesim.integrate(system, method=method), odesim.ensemble(system, initial={"x": np.ones(3)}, method=method)
+        for event in events:
+            right = np.log(2 if event is half else 1.5)
+            assert [e["t"] for e in run.events[event.name]] == pytest.approx([right], rel=1e-5)  # ten times the tolerance
+            np.testing.assert_allclose(members[f"{event.name}_t"].values[:, 0], right, rtol=1e-5)

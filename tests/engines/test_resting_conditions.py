@@ -112,3 +112,20 @@ def test_events_that_rest(method: str, terminal: bool) -> None:
         run = odesim.integrate(model, params={"c": at}, method=method, backend="numpy", rtol=1e-9, atol=1e-12)
         for found in run.events.values():
             assert [e["t"] for e in found] == pytest.approx(falls, abs=1e-7)
+
+
+@pytest.mark.parametrize("way", [0, -1])
+@pytest.mark.parametrize("form", ["Max(s - p, 0)", "Max(s, p) - p", "Min(p - s, 0)"])
+def test_an_event_whose_function_comes_to_rest_acts_once(form, way):
+    """s falls through p: wherever rounding puts the zero, before p or after it, the state is set once, and x grows by 1 there."""
+    s, n, x, p = symbols("s n x p", real=True)
+    f = {"Max(s - p, 0)": Max(s - p, 0), "Max(s, p) - p": Max(s, p) - p, "Min(p - s, 0)": Min(p - s, 0)}[form]
+    event = Event("e", f, direction=-way if form.startswith("Min") else way, resets={x: x + 1, n: n + 1})
+    system = System(
+        name="test.rest", source=Source("none", "test"), axes={}, equations={s: -1, x: -x, n: 0},
+        params=(Param(p, 0.777, REALS, "level"),), initial={s: 2, x: 1, n: 0}, span=(0.0, 2.5), events=(event,),
+    )  # fmt: skip
+    for level in 0.1 * np.arange(1, 19) + 0.03:
+        run = odesim.integrate(system, params={"p": level}, backend="numpy")
+        assert run.status == "ok" and run.final["n"] == 1
+        assert run.final["x"] == pytest.approx(np.exp(-2.5) + np.exp(-0.5 - level), rel=1e-5)

@@ -110,13 +110,14 @@ def probe_text(plan: KernelPlan, rows: Rows) -> str:
     assert watch is not None
     if plan.sampled:  # never called
         return "@kernel\ndef probe(S, l, theta, i):\n    return nan"
-    reads = sorted({*watch.reads("y"), *touched(plan)})
+    restored = watch.terminal and bool(plan.invariants)  # only where a step ends does a run go on from another state than the interpolant's
+    reads = sorted({*watch.reads("y"), *(touched(plan) if restored else ())})
     head, end = ["@kernel", "def probe(S, l, theta, i):"], f"return S[({rows.probed[0]} + i) * {w} + l]"
     if plan.probed:
         head = ["@nb.njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, i):", "    S = doubles(address)"]
         end = "return"
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, reads), *between_lines(plan, reads)]
-    if plan.invariants:
+    if restored:
         lines += ["if i < 0:", *(f"    {line}" for line in restore_lines(plan, rows, "z"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
