@@ -145,8 +145,10 @@ class Resetting:
     def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
         """Applies the events that happen at t: see odesim.solve.resets.Resets."""
         self._acts, self._times = [], Counter()
+        # how their times move with the parameters, before one of them sets what the function of another reads
+        slopes = {root: self._events.time_slopes(root, t, y) if self._events.event(root).resets else {} for root in roots}
         for root in roots:
-            y, why = self._chain(root, t, y, end)
+            y, why = self._chain(root, slopes[root], t, y, end)
             if why is not None:
                 return Acted(y, tuple(self._acts), *why)
         self._settle(t, y)
@@ -178,9 +180,13 @@ class Resetting:
         """Whether an event ends the run."""
         return bool(self._events.event(which).terminal)
 
-    def _chain(self, root: Which, t: float, y: Array, end: float) -> tuple[Array, tuple[Status, str] | None]:
-        """Applies an event's resets and the events they set off; returns the state, and why the run must stop, or None."""
-        slopes = self._events.time_slopes(root, t, y) if self._events.event(root).resets else {}
+    def _chain(
+        self, root: Which, slopes: dict[str, Array] | None, t: float, y: Array, end: float
+    ) -> tuple[Array, tuple[Status, str] | None]:
+        """Applies an event's resets and the events they set off; returns the state, and why the run must stop, or None.
+
+        slopes: of the event's time by the parameters, as of StateSetter.time_slopes.
+        """
         if slopes is None:
             what = f"the event {self._events.name(root)} only touches 0 at t = {t:.9g}, where there are no sensitivities"
             return y, (Status.NON_FINITE, f"{what}; integrate without them, or end the span before it")

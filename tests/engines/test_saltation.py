@@ -104,3 +104,21 @@ def test_what_has_no_sensitivities() -> None:
 def _slope(f: Any, at: float) -> Any:
     """The central difference of f (n,) at a number."""
     return (np.array(f(at + STEP)) - np.array(f(at - STEP))) / (2 * STEP)
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+@pytest.mark.parametrize("form", [lambda s, p: s - p, lambda s, p: s**2 - p**2])
+@pytest.mark.parametrize("first", ["tick", "count"])
+def test_events_of_one_time_move_together(first, form, method):
+    """tick sets back the clock that count reads too: whichever comes first in the list, both move with p. x grows by 1 at p, 2 p, 3 p."""
+    s, x, p = sp.symbols("s x p", real=True)
+    events = (Event("tick", s - p, resets={s: 0}), Event("count", form(s, p), resets={x: x + 1}))
+    system = System(
+        name="test.tick", source=Source("none", "test"), axes={}, equations={s: 1, x: -x},
+        params=(Param(p, 1.0, REALS, "period"),), initial={s: 0, x: 1}, span=(0.0, 3.5),
+        events=events if first == "tick" else events[::-1],
+    )  # fmt: skip
+    run = odesim.integrate(system, sensitivities=("p",), method=method, backend="numpy")
+    ages = 3.5 - np.arange(1, 4)
+    assert run.final["x"] == pytest.approx(np.exp(-3.5) + np.exp(-ages).sum(), rel=1e-5)
+    assert run.sensitivities["p"]["x"][-1] == pytest.approx((np.arange(1, 4) * np.exp(-ages)).sum(), rel=1e-5)
