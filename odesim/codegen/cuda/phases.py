@@ -25,7 +25,7 @@ from odesim.errors import CodegenError
 
 WAIT = "odesim_wait(team);"
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
-SHORT = 400  # characters of a body that is written for so many elements; what computes more does not wait for memory
+SHORT = 400  # characters of a body that is written for so many elements: longer ones wait less for memory, and NVRTC takes as many times
 UNROLL = '_Pragma("unroll")'
 FOLDS = {"block_sum": "sum", "block_dot": "sum", "block_max": "max"}
 SUMS = 64
@@ -61,7 +61,7 @@ class Phases(FunctionText):
         self.sums = 0
         self.bases: dict[str, str] = {}  # views of arrays: where they begin
         self.element = ""  # the index of the loop over a block that is being written
-        self.stored: dict[tuple[str, str], Typed] = {}  # (where an array begins, element): what that loop stores there
+        self.stored: dict[str, Typed] = {}  # where an array begins: what that loop stores at its index
 
     def lines(self) -> list[str]:
         """The declarations and phases of the body."""
@@ -263,7 +263,7 @@ class Phases(FunctionText):
             name = f"v{len(self.stored)}_"
             first.append(f"{entry} {name}[{count}];")
             store.append(f"{guard}{base}[j_] = {name}[u_];")
-            self.stored[base, "j_"] = Typed(entry, f"{name}[u_]")
+            self.stored[base] = Typed(entry, f"{name}[u_]")
             return name
 
         for s in loops:
@@ -305,7 +305,7 @@ class Phases(FunctionText):
             first.append(f"double f{key_of}_[{count}];")
             compute.append(f"f{key_of}_[u_] = {' * '.join(p.text for p in parts)};")
             store.append(self._summand(key_of, f"f{key_of}_[u_]"))
-        roots = {self._root(base) for base, _ in self.stored}
+        roots = set(map(self._root, self.stored))
         if any(self._root(word) in roots for line in compute for word in re.findall(r"[A-Za-z_]\w*", line)):
             raise CodegenError(f"no C++ form of a block that reads other elements of what it stores: {ast.unparse(loops[-1])[:60]}")
         self.stored = {}
@@ -336,7 +336,7 @@ class Phases(FunctionText):
 
     def _read(self, array: Typed) -> Typed:
         """The element of a block at the index of its loop, which a loop before may just have computed."""
-        held = self.stored.get((self._base(array.text), "j_"))
+        held = self.stored.get(self._base(array.text))
         return held or Typed(array.type.entry, f"{array.text}[j_]")
 
     def _products(self, node: Any) -> list[str]:

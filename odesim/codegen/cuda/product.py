@@ -140,6 +140,17 @@ template <class R> struct odesim_entry { static constexpr bool wide = false; };
 template <> struct odesim_entry<double> { static constexpr bool wide = true; };
 #endif
 
+// the same as odesim_product, a thread an element: for products too small for tiles
+template <class R> __device__ void odesim_by_element(odesim_team& team, R* out, const R* a, const R* b, long long over, long long next,
+                                                     long long down, long long along, long long below, long long beside, long long rows,
+                                                     long long depth, long long columns, long long add) {
+    for (long long e = team.thread; e < rows * columns; e += team.threads) {
+        const long long i = e / columns, j = e % columns;
+        R sum = add ? out[i * over + j * next] : 0;
+        for (long long k = 0; k < depth; ++k) sum = sum + a[i * down + k * along] * b[k * below + j * beside];
+        out[i * over + j * next] = sum;
+    }
+}
 // out (rows, columns) = a (rows, depth) b (depth, columns), or out += a b where add is not 0; (i, k) of a at i * down + k * along,
 // (k, j) of b at k * below + j * beside, (i, j) of out at i * over + j * next.
 // A block of threads takes a tile at a time, each thread 4 x 4 of its elements; where tiles are few, a thread takes an element
@@ -150,12 +161,7 @@ template <class R> __device__ __noinline__ void odesim_product(odesim_team& team
 #if defined(ODESIM_TENSOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     if constexpr (odesim_entry<R>::wide) {
         if (odesim_by_tensor(team, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add)) return;
-        for (long long e = team.thread; e < rows * columns; e += team.threads) {
-            const long long i = e / columns, j = e % columns;
-            R sum = add ? out[i * over + j * next] : 0;
-            for (long long k = 0; k < depth; ++k) sum = sum + a[i * down + k * along] * b[k * below + j * beside];
-            out[i * over + j * next] = sum;
-        }
+        odesim_by_element(team, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
         return;
     } else {
 #endif
@@ -164,12 +170,7 @@ template <class R> __device__ __noinline__ void odesim_product(odesim_team& team
     const int across = blockDim.x >= 256 ? 16 : 8, tile = 4 * across, thread = threadIdx.x, threads = blockDim.x;
     const long long high = (rows + tile - 1) / tile, wide = (columns + tile - 1) / tile;
     if (4 * high * wide < team.blocks) {
-        for (long long e = team.thread; e < rows * columns; e += team.threads) {
-            const long long i = e / columns, j = e % columns;
-            R sum = add ? out[i * over + j * next] : 0;
-            for (long long k = 0; k < depth; ++k) sum = sum + a[i * down + k * along] * b[k * below + j * beside];
-            out[i * over + j * next] = sum;
-        }
+        odesim_by_element(team, out, a, b, over, next, down, along, below, beside, rows, depth, columns, add);
         return;
     }
     const int x = thread % across, y = thread / across;

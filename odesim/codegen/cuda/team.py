@@ -48,29 +48,6 @@ __device__ __forceinline__ double odesim_fold_max(double most, double x0, double
     for (int width = 16; width > 0; width /= 2) most = odesim_larger(most, __shfl_down_sync(0xffffffffu, most, width));
     return most + 0.0;
 }
-template <class R> __device__ __forceinline__ double odesim_block_sum(odesim_team& team, const R* a, long long n) {
-    double sum = 0.0, x0 = 0.0, x1 = 0.0;
-    for (long long i = team.lane; i < n; i += 32) {
-        const double x = a[i];
-        if (i < 32) x0 = x; else if (i < 64) x1 = x;
-        sum = sum + x;
-    }
-    return odesim_fold_sum(sum, x0, x1, n);
-}
-template <class R> __device__ __forceinline__ double odesim_block_max(odesim_team& team, const R* a, long long n) {
-    double most = -ODESIM_INF;
-    for (long long i = team.lane; i < n; i += 32) most = odesim_larger(most, a[i]);
-    return odesim_fold_max(most, 0.0, 0.0, n);
-}
-template <class R> __device__ __forceinline__ double odesim_block_dot(odesim_team& team, const R* a, const R* b, long long n) {
-    double sum = 0.0, x0 = 0.0, x1 = 0.0;
-    for (long long i = team.lane; i < n; i += 32) {
-        const double x = a[i] * b[i];
-        if (i < 32) x0 = x; else if (i < 64) x1 = x;
-        sum = sum + x;
-    }
-    return odesim_fold_sum(sum, x0, x1, n);
-}
 
 // p[0] of each row of n numbers: the upper half onto the lower, again and again; a block of threads a row
 // (one number is its own sum, for which nobody waits)
