@@ -17,12 +17,11 @@ from odesim.base.signals import stop_signals
 from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.ledger import Progress
+from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
-from odesim.ensembles.slabs import shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.inputs.events import with_stored_events
-from odesim.inputs.stored_model import stored_model
+from odesim.inputs.registry import stored_model
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution

@@ -16,7 +16,7 @@ from odesim.api.stored_ensemble import resume, stored_run
 from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
-from odesim.ensembles.slabs import chunk_size, shard_chunks
+from odesim.ensembles.ledger import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
