@@ -23,8 +23,8 @@ StageRow = tuple[str, int | str]
 Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
-FREE = frozenset(("inf", "nan", "n"))
-"""Names in the text that are no rows and no numbers of a member; n: the number of components, where it is known when run only."""
+FREE = frozenset(("inf", "nan"))
+"""Names in the text that are no rows and no numbers."""
 
 
 class Comb(ast.expr):
@@ -384,67 +384,70 @@ def _is_logical(e: ast.expr, logical: Collection[str]) -> bool:
     return False
 
 
-def names_in(e: ast.expr, common: Collection[str] = ()) -> set[Row]:
-    """What an expression reads: rows and numbers by name, a stage as ("k", j). What is common to all members is left out."""
+def names_in(e: ast.expr) -> set[Row]:
+    """What an expression reads: rows and numbers by name, a stage as ("k", j).
+
+    What is common to all members is among them, and n, the number of components: which names are arguments is the target's choice.
+    """
     out: set[Row] = set()
     for node in ast.walk(e):
         match node:
             case Comb():
                 out |= {("k", j) for j, _ in node.terms} | ({node.base} if node.base else set())
-                out |= {x for _, w in node.terms for x in names_in(w, common)}
+                out |= {x for _, w in node.terms for x in names_in(w)}
             case ast.Subscript(value=ast.Name(id=row), slice=place):
                 out.add((row, _place(place)))
             case ast.Name(id=other):
                 out.add(other)
     called = {n.func.id for n in ast.walk(e) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    return out - called - {"k"} - FREE - set(common)
+    return out - called - {"k"} - FREE
 
 
-def reads_writes(s: Statement, common: Collection[str] = ()) -> tuple[set[Row], set[Row]]:
+def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
     """What a statement reads, and what it surely writes: a branch may not be taken."""
     match s:
         case Let(names, value):
-            return names_in(value, common), set(names)
+            return names_in(value), set(names)
         case Sum(total, value):
-            return names_in(value, common), {total}
+            return names_in(value), {total}
         case Right(stage, time, state, keep):
-            return names_in(time, common) | names_in(state, common) | {"p"}, {("k", stage)} | ({keep} if keep else set())
+            return names_in(time) | names_in(state) | {"p"}, {("k", stage)} | ({keep} if keep else set())
         case Each(row, value):
-            return names_in(value, common), {row}
+            return names_in(value), {row}
         case Take(row, source, when):
             return {row, source, when}, {row}
         case Out(place, value):
-            return names_in(value, common) | {place}, set()
+            return names_in(value) | {place}, set()
         case Do(names, _, arguments):
-            return set().union(*(names_in(a, common) for a in arguments)), set(names)
+            return set().union(*(names_in(a) for a in arguments)), set(names)
         case If(test, yes, no):
-            return names_in(test, common) | exposed(yes, common) | exposed(no, common), set()
+            return names_in(test) | exposed(yes) | exposed(no), set()
         case While(test, body) | Stages(_, _, test, body):
-            return names_in(test, common) | exposed(body, common), set()
+            return names_in(test) | exposed(body), set()
     raise TypeError(s)
 
 
-def exposed(statements: Iterable[Statement], common: Collection[str] = ()) -> set[Row]:
+def exposed(statements: Iterable[Statement]) -> set[Row]:
     """What statements read before they write it: what they need from memory."""
     out, ready = set[Row](), set[Row]()
     for s in statements:
-        reads, writes = reads_writes(s, common)
+        reads, writes = reads_writes(s)
         out |= reads - ready
         ready |= writes
     return out
 
 
-def written(statements: Iterable[Statement], common: Collection[str] = ()) -> set[Row]:
+def written(statements: Iterable[Statement]) -> set[Row]:
     """All that statements write, in branches too."""
     out: set[Row] = set()
     for s in statements:
         match s:
             case If(_, yes, no):
-                out |= written(yes, common) | written(no, common)
+                out |= written(yes) | written(no)
             case While(_, body) | Stages(_, _, _, body):
-                out |= written(body, common)
+                out |= written(body)
             case _:
-                out |= reads_writes(s, common)[1]
+                out |= reads_writes(s)[1]
     return out
 
 
