@@ -90,7 +90,7 @@ class Looped:
     def __init__(self, reader: Reader, width: int, capacity: int, arguments: Sequence[str], head: Sequence[str], strict: bool) -> None:
         self.reader, self.width, self.capacity, self.arguments = reader, width, capacity, arguments
         self.numbers = {"COMPONENT": f"(i // {width})"}
-        self.head, self.strict, self.common = head, strict, {*arguments, *self.numbers}
+        self.head, self.strict, self.common = head, strict, {"n", *arguments, *self.numbers}
         read, saves = reader.read, bool(reader.known["SAVES"])
         self.phases = {"begin": read("begin"), "step": read("aim", "step", *([] if saves else ["accept"]))}
         self.phases |= {"accept": read("accept")} if saves else {}
@@ -130,8 +130,13 @@ class Looped:
         every = [s for phase in (*self.phases.values(), *self.single.values()) for s in flat(phase) if isinstance(s, Right)]
         return sorted({s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE for s in every})
 
+    def begun(self) -> list[str]:
+        """Lines that set the numbers of lane l that every member begins with, known without its state."""
+        lets = [s for s in self.phases["begin"] if isinstance(s, Let) and not self._exposed([s]) and len(s.names) == 1]
+        return [f"{self.at(s.names[0])} = {self._value(s.value)}" for s in lets if s.names[0] in self.places]
+
     def _exposed(self, statements: Iterable[Statement]) -> set[Row]:
-        return exposed(statements, self.common)
+        return exposed(statements) - self.common
 
     def _left(self, statements: Iterable[Statement]) -> set[Row]:
         """Numbers that one group of statements reads and another has set, and sums."""
@@ -228,7 +233,7 @@ class Looped:
                 row = self.at(s.row, "i + ")
                 out += self._nest([f"{row} = {self.at(s.source, 'i + ')} if {self.at(s.when)} != 0.0 else {row}"])
             elif isinstance(s, If):  # if any lane wants it; what is inside does no harm to the others
-                wants = [*self._loads(names_in(s.test, self.common)), f"wanted += 1 if {self._value(s.test)} else 0"]
+                wants = [*self._loads(names_in(s.test)), f"wanted += 1 if {self._value(s.test)} else 0"]
                 out += ["wanted = 0", *self._over_lanes(wants), "if wanted > 0:", *margin(self._lines(s.yes))]
             else:
                 raise TypeError(s)
@@ -254,7 +259,7 @@ class Looped:
         if isinstance(s.state, Comb):
             lines = nest([f"{self.at(state, 'i + ')} = {self._text(s.state, self._lane_number)}"])
         time = [
-            *self._loads(names_in(s.time, self.common)),
+            *self._loads(names_in(s.time)),
             f"S[{self.places[state] * self.width} + clock * {self.width} + l] = {self._value(s.time)}",
         ]
         lines += ["if clock >= 0:", *margin(lanes(time))]

@@ -88,6 +88,8 @@ def run(table):
         {look}
 """.strip("\n")
 
+BEGUN = "S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {numbers}"
+
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
 
 # a loop with a call in it keeps no constants in registers
@@ -142,16 +144,17 @@ S[{next} + l] = save[q] if q < saves else inf
 
 def part_words(plan: KernelPlan, rows: Rows, error: str, saved: str) -> dict[str, str]:
     """The words of the templates for members that run in parts, and for those with the whole span."""
+    at_lane = {name: getattr(rows, name) * plan.width for name in ("t", "error", "retry", "steps", "rejected")}
     if not plan.parts:
         whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
-        return {**whole, "begun": f"t0, {error}, 0.0, 0.0, 0.0", "begins": "t0"}
+        return {**whole, "begun": BEGUN.format(**at_lane, numbers=f"t0, {error}, 0.0, 0.0, 0.0"), "begins": "t0"}
     begins = f"S[{rows.start * plan.width} + l]"
     return {
         "order": f"order, done_before = ints(at[{AT['ORDER']}]), ints(at[{AT['PLACES']}])",
         "a_member": "order[min(tile + l, end - 1)]",
         "the_next": "order[following]",
         "placed": f"done_before[i] = {saved}" if plan.saves else "pass",
-        "begun": f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])",
+        "begun": BEGUN.format(**at_lane, numbers=f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])"),
         "begins": begins,
     }
 

@@ -139,7 +139,7 @@ def loop_lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[
     """The engine, or None if lanes with loops do not support the request: events, fixed steps, stiff methods, float32."""
     options, method = request.options, METHODS.get(request.options.method)
     watched = request.outputs.events or any(e.terminal for e in request.system.events)
-    if method is None or not method.adaptive or options.step is not None or request.dtype != "float64":
+    if method is None or not method.adaptive or options.step is not None or request.strict or request.dtype != "float64":
         return None
     if (watched and request.system.events) or request.switches or request.options.on.gpu or not request.right.on.compiles:
         return None

@@ -13,7 +13,7 @@ from odesim.solve.auto import stable_up_to
 from odesim.solve.codes import WORDS
 from odesim.solve.methods import METHODS
 from odesim.solve.step import stability
-from odesim.stepper.lanes import SPARE, Looped
+from odesim.stepper.lanes import Looped
 from odesim.stepper.statements import explicit_reader
 
 LANES = 16
@@ -89,10 +89,10 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
         ("event_arrays", "order", "landing", "last_look", "placed", "leaving", "watching", "leave", "look", "first_save"), "pass"
     )
     words |= {"fill": "\n".join(fill), "a_member": "min(tile + l, end - 1)", "the_next": "following", "counted": "ended, due"}
-    begun = (("h", f"start[j * (n + 2)]"), ("code", "start[j * (n + 2) + 1]"))
-    keep = [f"{source} = {step.at(row)}" for row, source in begun] + [each("start[j * (n + 2) + 2 + d]", state(("k", 0)))]
-    take = [f"{step.at(row)} = {source}" for row, source in begun] + [each(state(("k", 0)), "start[j * (n + 2) + 2 + d]")]
-    words |= {"keep": "\n".join(keep), "take": "\n".join(take), "begun": "t0, LOG2_LEAST_OLD, 0.0, 0.0, 0.0"}
+    known = (("h", "start[j * (n + 2)]"), ("code", "start[j * (n + 2) + 1]"))
+    keep = [f"{source} = {step.at(row)}" for row, source in known] + [each("start[j * (n + 2) + 2 + d]", state(("k", 0)))]
+    take = [f"{step.at(row)} = {source}" for row, source in known] + [each(state(("k", 0)), "start[j * (n + 2) + 2 + d]")]
+    words |= {"keep": "\n".join(keep), "take": "\n".join(take), "begun": "\n".join(step.begun())}
     end = each("out[i * saves * n + d]", state("y"))
     words |= {"finish": "pass" if saves else end, "stopped": each("state[i * n + d]", state("y")), "going": "ended == idle"}
     words |= {
