@@ -8,7 +8,8 @@ compile once for all systems, and from some hundred operations on they are faste
 
 import ast
 import copy
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from odesim.stepper.statements import (
     Comb,
@@ -32,6 +33,10 @@ from odesim.stepper.statements import (
 )
 
 MARGIN = "    "
+PARTIAL, SEQUENCE = 32, 64
+"""Partial sums of many numbers; up to so many are added in sequence."""
+SPARE = "x"
+"""The row of the state where the state of a stage lies that has no name in the text."""
 Lines = Callable[[list[str]], list[str]]
 
 
@@ -76,6 +81,40 @@ def margin(lines: Iterable[str]) -> list[str]:
 def comb_in(e: ast.expr) -> Comb | None:
     """The combination in an expression, which has at most one."""
     return next((n for n in ast.walk(e) if isinstance(n, Comb)), None)
+
+
+def function(head: str, lines: Iterable[str]) -> str:
+    """The text of a compiled function."""
+    return "\n".join(["@kernel", f"def {head}:", *margin(lines)])
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The types of numbers that are written out. doubles: parameters that are float64 whatever the states are.
+
+    late: how many stages the right-hand side of one system adds to a state of float32 without rounding in between.
+    """
+
+    dtype: str
+    doubles: frozenset[int] = frozenset()
+    late: int = 0
+
+    def real(self, text: str) -> str:
+        """A number in the type of the states."""
+        return f"float32({text})" if self.dtype == "float32" else text
+
+    def loaded(self, row: Row, d: int, text: str) -> str:
+        """Component d of a row, from memory, where all is float64."""
+        return text if row == "p" and d in self.doubles else self.real(text)
+
+    def combined(self, base: str, terms: Sequence[tuple[str, str]], late: int = 0) -> str:
+        """base + c0 k0 + c1 k1 + ..., one after another; float32 is rounded after every four, but for the last `late` of them."""
+        text, early = base, len(terms) - late
+        for j, (c, k) in enumerate(terms):
+            text = f"({text} + {c} * {k})"
+            if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+                text = self.real(text[1:-1])
+        return text
 
 
 class Looped:
@@ -317,12 +356,111 @@ class Looped:
         return out
 
 
-PARTIAL, SEQUENCE = 32, 64
-"""Partial sums of many numbers; up to so many are added in sequence."""
-SPARE = "x"
-"""The row of the state where the state of a stage lies that has no name in the text."""
+class Written:
+    """Lanes whose components are written out: all between a load and a store is a name, for a register to hold.
 
+    places {row: its rows of S}: what is loaded before it is read, and stored when it is set. numbers: {name: text} of those that are no
+    rows. A row is loaded where it is first read, not at the head: it would take a register through all stages.
+    """
 
-def function(head: str, lines: Iterable[str]) -> str:
-    """The text of a compiled function."""
-    return "\n".join(["@kernel", f"def {head}:", *margin(lines)])
+    def __init__(
+        self, reader: Reader, width: int, n: int, places: Mapping[Row, Sequence[int]], numbers: Mapping[str, str], kinds: Kinds
+    ) -> None:
+        self.reader, self.width, self.n, self.places, self.numbers, self.kinds = reader, width, n, places, numbers, kinds
+
+    def at(self, row: Row, d: int = 0) -> str:
+        """The text of a number of lane l."""
+        first = self.places[row][d] * self.width
+        return f"S[{first} + l]" if first else "S[l]"
+
+    def local(self, row: Row, d: int) -> str:
+        """The name of component d."""
+        return f"{row}{d}" if isinstance(row, str) else f"{row[0]}{row[1]}_{d}"
+
+    def lines(self, statements: Iterable[Statement | str], stores: Collection[Row] = ()) -> list[str]:
+        """Statements for lane l, with lines of text between them; stores: the rows that are stored when they are set."""
+        statements = list(statements)
+        waiting, out = exposed(s for s in statements if not isinstance(s, str)) & set(self.places), list[str]()
+        for s in statements:
+            if isinstance(s, str):
+                out.append(s)
+                continue
+            now = waiting & reads_writes(s)[0]
+            out += [*self._loads(now), *self._statement(s, stores)]
+            waiting -= now
+        return out
+
+    def _loads(self, rows: Iterable[Row]) -> list[str]:
+        out: list[str] = []
+        for row in sorted(rows, key=str):
+            if self._vector(row):
+                out += [f"{self.local(row, d)} = {self.kinds.loaded(row, d, self.at(row, d))}" for d in range(len(self.places[row]))]
+            else:
+                out.append(f"{row} = {self.at(row)}")
+        return out
+
+    def _vector(self, row: Row) -> bool:
+        return isinstance(row, tuple) or row in self.reader.text.rows
+
+    def _stores(self, names: Iterable[str], stores: Collection[Row]) -> list[str]:
+        return [f"{self.at(x)} = {x}" for x in names if x in stores]
+
+    def _value(self, e: ast.expr, d: int = 0) -> str:
+        rows = self.reader.text.rows
+        place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d))
+        return unparsed(place.visit(copy.deepcopy(e)))
+
+    def _comb(self, c: Comb, d: int) -> str:
+        base = self.local(c.base, d) if c.base else "0.0"
+        return f"({self.kinds.combined(base, [(f'c{j}', self.local(('k', j), d)) for j, _ in c.terms], self._late)})"
+
+    _late = 0
+
+    def _weights(self, e: ast.expr) -> list[str]:
+        """Lines that set c_j = factor w_j for the combination in an expression: the products come first, in both modes (see Comb)."""
+        comb = comb_in(e)
+        if comb is None:
+            return []
+        factor = f"{self._value(comb.factor)} * " if comb.factor is not None else ""
+        return [f"c{j} = {factor}{self._value(w)}" for j, w in comb.terms]
+
+    def _statement(self, s: Statement, stores: Collection[Row]) -> list[str]:
+        n = range(self.n)
+        match s:
+            case Let():
+                return [f"{', '.join(s.names)} = {self._value(s.value)}", *self._stores(s.names, stores)]
+            case Sum():
+                return self._sum(s)
+            case Right():
+                return self._right(s, stores)
+            case Each():
+                return [*self._weights(s.value), *(f"{self.local(s.row, d)} = {self.kinds.real(self._value(s.value, d))}" for d in n)]
+            case Take():  # the names keep the old state: the search for events reads it
+                pairs = [(self.local(s.row, d), self.local(s.source, d)) for d in n]
+                return [f"{self.at(s.row, d)} = {new} if {s.when} else {old}" for d, (old, new) in enumerate(pairs)]
+            case If():
+                out = [f"if {self._value(s.test)}:", *margin(self.lines(s.yes, stores))]
+                return [*out, "else:", *margin(self.lines(s.no, stores))] if s.no else out
+            case While():
+                return [f"while {self._value(s.test)}:", *margin(self.lines(s.body, stores))]
+        raise TypeError(s)
+
+    def _sum(self, s: Sum) -> list[str]:
+        parts = PARTIAL if self.n > SEQUENCE else 1
+        out = [*self._weights(s.value), *(f"{s.name}_{j} = 0.0" for j in range(parts))]
+        out += [f"{s.name}_{d % parts} += {self._value(s.value, d)}" for d in range(self.n)]
+        while parts > 1:
+            parts //= 2
+            out += [f"{s.name}_{j} += {s.name}_{j + parts}" for j in range(parts)]
+        return [*out, f"{s.name} = {s.name}_0"]
+
+    def _right(self, s: Right, stores: Collection[Row]) -> list[str]:
+        state, out = s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE, list[str]()
+        if isinstance(s.state, Comb):
+            self._late = self.kinds.late
+            out += [*self._weights(s.state), *(f"{self.local(state, d)} = {self._value(s.state, d)}" for d in range(self.n))]
+            self._late = 0
+        stage: Row = ("k", s.stage)
+        given = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
+        out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(given)})")
+        return out + [f"{self.at(stage, d)} = {self.local(stage, d)}" for d in range(self.n) if stage in stores]
