@@ -17,17 +17,16 @@ from uuid import uuid4
 
 import numpy as np
 
-from odesim.api.attempts import engines
-from odesim.api.ensemble_manifest import restore
+from odesim.api.manifest import engines, restore
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
+from odesim.base.errors import OdesimError, StoreError
 from odesim.base.memo import Memo
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, merge_not_numbers
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import OdesimError, StoreError
 from odesim.inputs.registry import CarriedFile
 from odesim.solve.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore

@@ -10,28 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.doubts import doubts_of, exact_of
-from odesim.api.experiment import as_task, check_seeds, make_experiment
-from odesim.api.theory import theory_of
 from odesim.base.arrays import Array
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.base.signals import stop_signals
-from odesim.comparison.clock import KINDS, TrainingClock
-from odesim.comparison.compare import Comparison, compare_sides
-from odesim.comparison.pair import Pair, TrainingFacts
-from odesim.comparison.pairs import check_described, check_flow, find_pair
-from odesim.comparison.recipe import Recipe
-from odesim.comparison.recipes import find_recipe
-from odesim.comparison.side import ITERATIONS, Side, side_of_solution, side_of_training
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
-from odesim.reference.protocols import Experiment, Task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.record import LOSS
-from odesim.reference.training.train import train as train_experiment
-from odesim.reference.training.trajectory import Trajectory
+from odesim.lab.compare.comparison import Comparison, compare_sides
+from odesim.lab.compare.links import Pair, TrainingFacts
+from odesim.lab.compare.pairs import check_described, check_flow, find_pair
+from odesim.lab.compare.recipes import Recipe, find_recipe
+from odesim.lab.compare.runs import doubts_of, exact_of, theory_of
+from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, side_of_solution, side_of_training
+from odesim.lab.experiment import as_task, check_seeds, make_experiment
+from odesim.lab.training.loop import TrainingOptions, Trajectory
+from odesim.lab.training.loop import train as train_experiment
+from odesim.lab.training.protocols import Experiment, Task
+from odesim.lab.training.record import LOSS
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System
 
@@ -247,9 +242,9 @@ def read_run(run: Run | System) -> Solution | Trajectory:
         return run
     if not isinstance(run, str | PathLike):
         raise ParamError(f"a run is a Solution, a Trajectory or a folder, not {type(run).__name__}")
-    from odesim.store.inspected import run_kind
+    from odesim.lab.store import read_trajectory
     from odesim.store.read import read_solution
-    from odesim.store.trajectory import read_trajectory
+    from odesim.store.schema import run_kind
 
     path = Path(run)
     return read_trajectory(path) if run_kind(path) == "training" else read_solution(path)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.experiment import make_experiment
 from odesim.base.arrays import Array
-from odesim.comparison.pair import Pair, TrainingFacts
-from odesim.comparison.pairs import does_not_describe, misfits
-from odesim.reference.tasks import load_task
-from odesim.reference.training.trajectory import Trajectory
+from odesim.lab.compare.links import Pair, TrainingFacts
+from odesim.lab.compare.pairs import does_not_describe, misfits
+from odesim.lab.experiment import make_experiment
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import Trajectory
 from odesim.solve.solution import Solution
 
 
@@ -21,7 +21,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     wrong = misfits(pair, facts)
     if wrong:
         return (does_not_describe(solution.model, facts.task, wrong),)
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
     if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored
@@ -45,7 +45,7 @@ def known_settings(trajectory: Trajectory) -> dict[str, Any]:
 def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
     """The exact population arrays of a task: those stored with the training, or computed again from its settings."""
     if isinstance(place, str | PathLike):
-        from odesim.store.trajectory import read_exact
+        from odesim.lab.store import read_exact
 
         return read_exact(Path(place))
     return make_experiment(load_task(trajectory.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64").exact

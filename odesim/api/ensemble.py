@@ -12,27 +12,22 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from odesim.api.destination import Destination
-from odesim.api.discrete import span_of_steps
-from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import choose_members, make_ensemble_request, make_execution
-from odesim.api.options import check_array_kind
-from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.api.tolerances import warn_below_tolerance
+from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
+from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_saves_fit
-from odesim.base.run_options import NAMES, RunOptions
+from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
+from odesim.base.errors import ParamError, counted
+from odesim.base.options import MAX_EVENTS, NAMES, RunOptions
+from odesim.base.options import Values as EnsembleArguments
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.design import EnsembleArguments
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
-from odesim.errors import ParamError, counted
+from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
@@ -44,7 +39,7 @@ if TYPE_CHECKING:
     import xarray
     from distributed import Client
 
-    from odesim.api.stored_ensemble import EnsembleRun
+    from odesim.api.stored import EnsembleRun
 
 
 @check_arguments
@@ -181,7 +176,7 @@ def run_ensemble(
     model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
-    from odesim.api.stored_ensemble import begin_stored
+    from odesim.api.stored import begin_stored
     from odesim.inputs.registry import carried_model
     from odesim.store.paths import check_new_run
 

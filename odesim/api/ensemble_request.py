@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.discrete import options_for
-from odesim.api.options import check_run_options
+from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import cupy_here
-from odesim.base.run_options import RunOptions
+from odesim.base.device import cupy_here
+from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.options import MAX_EVENTS, RunOptions
+from odesim.base.options import Values as EnsembleArguments
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
@@ -21,11 +22,10 @@ from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_for, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.design import Design, EnsembleArguments, Table, design_members
+from odesim.ensembles.design import Design, Table, design_members
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest, check_max_events, check_observe, make_outputs
-from odesim.errors import ParamError, SolveError, no_such
+from odesim.ensembles.request import EnsembleRequest, check_max_events, check_observe, make_outputs
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odesim.api.discrete import options_for, span_of_steps
-from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
-from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.api.tolerances import warn_below_tolerance
-from odesim.api.undefined_events import undefined_events
+from odesim.api.integrate import undefined_events
+from odesim.api.request import (
+    check_array_kind,
+    check_range,
+    check_run_options,
+    check_sensitivities,
+    options_for,
+    sizes_text,
+    span_of_steps,
+    warn_below_tolerance,
+    with_sensitivities,
+)
 from odesim.base.arrays import Array, on_same_device
 from odesim.base.backends import RUN
-from odesim.base.gpu import device_context, device_errors
-from odesim.base.memory import check_saves_fit
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.device import check_saves_fit, device_context, device_errors
+from odesim.base.options import RunOptions, versions
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
@@ -32,9 +37,9 @@ from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
-from odesim.symbolic.clock import BLOW_UP
-from odesim.symbolic.resets import jumping_names, resets_key
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, resets_key
 
 OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
 

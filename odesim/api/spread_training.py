@@ -14,31 +14,18 @@ from zipfile import BadZipFile
 import numpy as np
 
 from odesim.api.destination import Destination
-from odesim.api.stored_training import attributes_of, check_same, check_unchanged, train_into
-from odesim.api.training_parts import (
-    check_no_parts,
-    check_plan,
-    has_parts,
-    join,
-    part_of,
-    parts_folder,
-    read_plan,
-    remove_parts,
-    split,
-    write_plan,
-)
-from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
+from odesim.base.errors import ClusterError, ParamError, StoreError, counted
+from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
-from odesim.base.versions import other_versions, versions
-from odesim.errors import ClusterError, ParamError, StoreError, counted
-from odesim.reference.training.train import check_count, check_save
-from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
-from odesim.store.lock import RunLock
-from odesim.store.paths import check_new_run, publish
-from odesim.store.trajectory import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
+from odesim.lab.experiment import TrainingRequest
+from odesim.lab.resume import attributes_of, check_same, check_unchanged, train_into
+from odesim.lab.spread import check_no_parts, check_plan, has_parts, join, part_of, parts_folder, read_plan, remove_parts, split, write_plan
+from odesim.lab.store import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
+from odesim.lab.training.loop import INTERRUPTED, Trajectory, check_count, check_save
+from odesim.store.paths import RunLock, check_new_run, publish
 
 Progress = Callable[[int, int, Array], None]
 PATIENCE = 60  # s to wait for another worker, which the cluster gave up, to let go of a seed

@@ -7,26 +7,24 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from odesim.api.attempts import engines
 from odesim.api.destination import Destination
-from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
-from odesim.base.run_options import RunOptions, options_of
+from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
+from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
+from odesim.base.options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
-from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
-from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
-from odesim.store.paths import check_new_run, is_taken
+from odesim.store.paths import RunLock, check_new_run, is_taken
 from odesim.symbolic.system import System
 
 AGAIN = "odesim resume continues it"
@@ -178,7 +176,7 @@ def integrate_stored(
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
     if execution.cluster is not None:
-        from odesim.api.cluster_ensemble import run_on_cluster
+        from odesim.api.cluster import run_on_cluster
 
         with stop_signals() as asked:
             began = time.perf_counter()

@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.api.destination import Destination
-from odesim.api.experiment import as_task, check_seeds
-from odesim.api.stored_training import LONG, train_into
-from odesim.api.training_parts import check_no_parts, has_parts, remove_parts
-from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError
 from odesim.base.signals import stop_signals
-from odesim.errors import ParamError
 from odesim.inputs.arguments import check_arguments
-from odesim.reference.protocols import Task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.train import train as train_experiment
-from odesim.reference.training.trajectory import Trajectory
+from odesim.lab.experiment import TrainingRequest, as_task, check_seeds
+from odesim.lab.resume import LONG, train_into
+from odesim.lab.spread import check_no_parts, has_parts, remove_parts
+from odesim.lab.training.loop import TrainingOptions, Trajectory
+from odesim.lab.training.loop import train as train_experiment
+from odesim.lab.training.protocols import Task
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -88,7 +85,7 @@ def train(
         raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
     to = Destination(Path(out), overwrite, resume)
     if client or (resume and has_parts(to.path)):
-        from odesim.api.spread_training import train_spread
+        from odesim.lab.spread import train_spread
 
         cluster = Cluster(client) if client else None
         return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)

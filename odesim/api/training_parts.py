@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, StoreError
-from odesim.reference.protocols import Experiment
-from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from odesim.reference.training.trajectory import NON_FINITE, OK, Trajectory, outcome_sentence
-from odesim.store.document import read_document
-from odesim.store.trajectory import RunSink, checkpoint_file, read_trajectory
+from odesim.base.errors import ParamError, StoreError
+from odesim.lab.store import RunSink, checkpoint_file, read_trajectory
+from odesim.lab.training.loop import NON_FINITE, OK, Trajectory, outcome_sentence
+from odesim.lab.training.protocols import Experiment
+from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
+from odesim.store.guard import read_document
 
 PLAN = "parts.json"
 TOKEN = 8  # characters of the token in names

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odesim.api.experiment import as_task, make_experiment
-from odesim.reference.protocols import Experiment, Task
-from odesim.reference.training.options import TrainingOptions
+from odesim.lab.experiment import as_task, make_experiment
+from odesim.lab.training.loop import TrainingOptions
+from odesim.lab.training.protocols import Experiment, Task
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from threading import RLock
 
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 
 
 def in_child(action: Callable[[], object]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.backends import TRAINING, find_backend
-from odesim.errors import CodegenError, DeviceError
+from odesim.base.errors import CodegenError, DeviceError
 
 DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
 LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from threading import Event, Lock
 from typing import Any, Generic, TypeVar
 
-from odesim.base.forks import in_child
+from odesim.base.memo import in_child
 
 Value = TypeVar("Value")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container: it may be less than the machine has
 STATUS = Path("/proc/meminfo")

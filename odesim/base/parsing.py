@@ -3,7 +3,7 @@
 import ast
 from typing import Any
 
-from odesim.base.forks import ForkLock
+from odesim.base.memo import ForkLock
 
 # Python 3.11 counts the depth of a tree in one place for all threads: two at once end in a SystemError (its issue 106905)
 _LOCK = ForkLock()

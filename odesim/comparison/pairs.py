@@ -9,23 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from odesim.comparison.one_layer_links import (
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.compare.links import (
     ANY_START_SETTINGS,
     DECORRELATED_EXAMPLE,
     FULL,
     FULL_SETTINGS,
+    NUMBERS,
+    SAME,
     STARTS,
     SYMMETRIC,
     SYMMETRIC_SETTINGS,
+    SYMMETRIC_START,
+    TOPIC_SETTINGS,
+    WEIGHTS,
+    Link,
+    Pair,
+    TrainingFacts,
     no_shared_token,
     not_alike,
     not_yz_model,
+    same_quantity,
     starts_at_random,
+    time_of_matrices,
 )
-from odesim.comparison.pair import Link, Pair, TrainingFacts, same_quantity
-from odesim.comparison.topic_links import NUMBERS, SAME, SYMMETRIC_START, TOPIC_SETTINGS, WEIGHTS, time_of_matrices
-from odesim.errors import ParamError, no_such
-from odesim.reference.tasks import TASKS
+from odesim.lab.tasks import TASKS
 
 FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
 JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}

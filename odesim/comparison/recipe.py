@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.comparison.compare import Comparison, Number
+from odesim.lab.compare.comparison import Comparison, Number
 
 Measure = Callable[[Comparison], float]
 SIDES = ("theory", "training")

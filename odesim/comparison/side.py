@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, apart, counted
-from odesim.reference.training.trajectory import Trajectory
+from odesim.base.errors import ParamError, apart, counted
+from odesim.lab.training.loop import Trajectory
 from odesim.solve.solution import Solution
 
 Loader = Callable[[], Array]

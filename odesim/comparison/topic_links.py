@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.comparison.pair import Link, TrainingFacts, same_quantity
+from odesim.lab.compare.links import Link, TrainingFacts, same_quantity
 
 WEIGHTS = ("W_V", "W_K", "W_Q")
 TOPIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {"mixture": ("sets",), "keys": ("all",), "loss": ("squared",)}

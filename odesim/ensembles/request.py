@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import ParamError, no_such
+from odesim.base.options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.errors import ParamError, no_such
 from odesim.solve.codes import STATUSES, UNDONE, Status
 from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP
 from odesim.solve.occurrences import Events
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.symbolic.guards import Guard
-from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
+from odesim.transforms.events import Guard
+from odesim.transforms.modes import HeldSystem
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from typing import Any
 
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
-from odesim.errors import ParamError, StoreError, value_text
+from odesim.base.errors import ParamError, StoreError, value_text
 from odesim.plot.choice import Choice
-from odesim.plot.datasets import as_members, as_solution
-from odesim.plot.ensemble_film import MemberFilm, film_of_members
 from odesim.plot.files import MOVING, check_picture, write_atomically
-from odesim.plot.film import Film, film_of, read_run
-from odesim.plot.frames import make_frames
+from odesim.plot.film import film_of, film_of_members, read_run
+from odesim.plot.frames import Film, MemberFilm, make_frames
+from odesim.plot.members import as_members, as_solution
 from odesim.plot.style import project_style
 
 DPI = 200  # 630 dots across
@@ -72,8 +71,8 @@ def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     from odesim.store.remote import RemotePath, as_place
 
     if isinstance(run, str | PathLike | RemotePath):
-        from odesim.store.inspected import run_kind
         from odesim.store.read import open_run
+        from odesim.store.schema import run_kind
 
         path = as_place(run)
         run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)

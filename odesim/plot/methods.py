@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such, value_text
+from odesim.base.errors import ParamError, no_such, value_text
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.comparison import figure_of_comparison
-from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.members import as_members, as_solution
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.trajectory import figure_of_trajectory
 

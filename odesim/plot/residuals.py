@@ -7,9 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from odesim.comparison.metrics import STILL
-from odesim.plot.log_ticks import PLAIN, inside, power_text
-from odesim.plot.style import FAINT, few_ticks
+from odesim.lab.compare.metrics import STILL
+from odesim.plot.style import FAINT, PLAIN, few_ticks, inside, power_text
 
 RESIDUAL = 14.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import ParamError, nearest, no_such
-from odesim.reference.protocols import Setting
+from odesim.base.errors import ParamError, nearest, no_such
+from odesim.lab.training.protocols import Setting
 
 
 def check_settings(task: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> dict[str, Any]:

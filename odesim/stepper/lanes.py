@@ -279,7 +279,7 @@ class Looped:
         return out
 
     def _sum(self, s: Sum, value: str) -> list[str]:
-        """A sum in the one order of all targets (odesim.codegen.runtime.reduce): up to 64 numbers in sequence, more in 32 parts."""
+        """A sum in the one order of all targets (odesim.runtime.sums): up to 64 numbers in sequence, more in 32 parts."""
         w, first = self.width, self.partial * self.width
         return [
             f"parts = {PARTIAL * w} if n > {SEQUENCE} else {w}",

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from odesim.errors import StoreError
-from odesim.store.document import read_document
+from odesim.base.errors import StoreError
+from odesim.store.guard import read_document
 from odesim.store.remote import RemotePath
 
 META = "zarr.json"

@@ -6,15 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.inputs import arguments
-from odesim.reference.training.trajectory import SEED
-from odesim.store.document import read_document
-from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays
+from odesim.lab.training.loop import SEED
+from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays, read_document
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
 from odesim.store.remote import RemotePath, as_place
-from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING, check_attributes, kind_of_attributes, raise_damaged
-from odesim.store.write import ALL_CHUNKS, CHUNK_FILES, TIME
+from odesim.store.schema import (
+    ALL_CHUNKS,
+    CHUNK_FILES,
+    ENSEMBLE,
+    INTEGRATION,
+    TIME,
+    TRAINING,
+    check_attributes,
+    kind_of_attributes,
+    raise_damaged,
+)
 
 NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
 MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import ParamError, StoreError
+from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
-from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import UNDONE
 from odesim.store.guard import META
-from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
-from odesim.store.plain_data import to_plain
 from odesim.store.remote import RemotePath, upload
-from odesim.store.schema import ENSEMBLE, TRAINING
-from odesim.store.write import INITIAL, PARAMS, TIME
+from odesim.store.schema import ENSEMBLE, INITIAL, PARAMS, TIME, TRAINING, inspect_run
+from odesim.store.write import to_plain
 
 MEMBER = "member"
 POINTS = "points"

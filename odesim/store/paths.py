@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from odesim.errors import OdesimError, StoreError, package_failure
-from odesim.store.document import read_document
+from odesim.base.errors import OdesimError, StoreError, package_failure
+from odesim.store.guard import read_document
 from odesim.store.remote import RemotePath, as_place
 
 RUN_FORMAT = 1

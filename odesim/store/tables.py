@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import StoreError, counted, escaped
-from odesim.store.write import TIME
+from odesim.base.errors import StoreError, counted, escaped
+from odesim.store.schema import TIME
 
 if TYPE_CHECKING:
     import xarray as xr

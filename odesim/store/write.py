@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
-from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain
-from odesim.store.rows import write_rows
+from odesim.store.write import MAX_ENTRIES, events_to_plain, to_plain, write_rows
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # bytes that a small file takes on most disks

@@ -7,17 +7,13 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.symbolic.bound import bind_indices
-from odesim.symbolic.derive import directional_derivative, twin_name
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, index, over
-from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
-from odesim.symbolic.neighbours import Clipped, Inside, Wrapped
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.reductions import SumOver
-from odesim.symbolic.schedule import dependency_order, passes
-from odesim.symbolic.share import share
+from odesim.ir.derive import directional_derivative, twin_name
+from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
+from odesim.ir.passes import dependency_order, passes, share
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Wrapped, base_name, index
+from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.reductions import SumOver, bind_indices, over
 from odesim.symbolic.system import System
 
 Indices = tuple[Symbol, ...]

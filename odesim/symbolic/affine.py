@@ -5,8 +5,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr
 
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
+from odesim.symbolic.parts import Definition
 
 
 def is_affine(system: Definition, e: Expr) -> bool:

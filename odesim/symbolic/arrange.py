@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 from sympy import Indexed, Symbol
 
-from odesim.symbolic.recognised import BINDING, Entropy, LogSumExp, SoftmaxAt
+from odesim.display.naming import BINDING, Entropy, LogSumExp, SoftmaxAt
 from odesim.symbolic.reductions import unevaluated
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.check_types import all_expressions
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.base.errors import SpecError
+from odesim.symbolic.indices import base_name, time
+from odesim.symbolic.parts import all_expressions
+from odesim.symbolic.reductions import subexpressions
 
 if TYPE_CHECKING:
-    from odesim.symbolic.definition import Definition
+    from odesim.symbolic.parts import Definition
 
 HALF_LINES = {
     "positive": sp.Interval.open(0, sp.oo),

@@ -8,19 +8,15 @@ from numbers import Integral, Real
 import sympy as sp
 from sympy import Indexed, Symbol
 
-from odesim.errors import SpecError, nearest, no_such, shorten, value_text
-from odesim.symbolic.assumed import check_assumptions
-from odesim.symbolic.check_laws import check_display, check_laws
-from odesim.symbolic.check_map import check_map
-from odesim.symbolic.check_types import LONGEST, error_part
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.expr import base_name, time
+from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
+from odesim.symbolic.assumptions import check_assumptions
+from odesim.symbolic.checks import RESULTS, check_display, check_laws, check_map, is_reserved
+from odesim.symbolic.fields import LONGEST
+from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.layered import layers_in, with_layers
-from odesim.symbolic.name_scope import NameScope
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.reductions import REDUCTIONS
-from odesim.symbolic.reserved import RESULTS, is_reserved
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.symbolic.parts import Definition, Key, error_part, key_indices
+from odesim.symbolic.reductions import REDUCTIONS, subexpressions
+from odesim.symbolic.scope import NameScope
 
 
 def check_system(s: Definition) -> None:

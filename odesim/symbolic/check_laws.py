@@ -6,11 +6,10 @@ from typing import Any
 
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.check_resets import Scope, check_resets
-from odesim.symbolic.check_types import error_part
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.expr import time
+from odesim.base.errors import SpecError, value_text
+from odesim.symbolic.checks import Scope, check_resets
+from odesim.symbolic.indices import time
+from odesim.symbolic.parts import Definition, error_part
 
 MOST = 1e300  # largest tolerance
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")

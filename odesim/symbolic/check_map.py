@@ -1,8 +1,7 @@
 """Checks of a System in discrete time."""
 
-from odesim.errors import SpecError
-from odesim.symbolic.check_types import error_part
-from odesim.symbolic.definition import Definition
+from odesim.base.errors import SpecError
+from odesim.symbolic.parts import Definition, error_part
 
 
 def check_map(s: Definition) -> None:

@@ -6,16 +6,11 @@ from typing import Any, Protocol
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, no_such, value_text
-from odesim.symbolic.check_types import element_text
-from odesim.symbolic.crossings import zero_times
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import our_element
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.layered import bounded
-from odesim.symbolic.parts import Event, checked_expression, free_in_order, key_indices
-from odesim.symbolic.program import names_read
-from odesim.symbolic.times import KNOWN, UnknownTimesError
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.symbolic.indices import base_name, our_element, time
+from odesim.symbolic.layered import bounded, names_read
+from odesim.symbolic.parts import Definition, Event, checked_expression, element_text, free_in_order, key_indices
+from odesim.symbolic.times import KNOWN, UnknownTimesError, zero_times
 
 
 class Scope(Protocol):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.expr import base_name
+from odesim.base.errors import SpecError, value_text
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.parts import required_arguments
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.symbolic.reductions import subexpressions
 
 if TYPE_CHECKING:
-    from odesim.symbolic.definition import Definition
+    from odesim.symbolic.parts import Definition
 
 
 DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++

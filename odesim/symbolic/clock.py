@@ -10,16 +10,14 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.bound import at
-from odesim.symbolic.derive import Direction, directional_derivative
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.neighbours import Inside, Padded
-from odesim.symbolic.parts import Event, Param, key_indices
-from odesim.symbolic.resets import happens_often, known_times
+from odesim.base.errors import SpecError
+from odesim.ir.derive import Direction, directional_derivative
+from odesim.symbolic.functions import Weighted
+from odesim.symbolic.indices import Inside, Padded, base_name, time
+from odesim.symbolic.parts import Event, Param, all_names, key_indices
+from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
-from odesim.symbolic.weighted import Weighted
+from odesim.transforms.events import happens_often, known_times
 
 BLOW_UP, END = "blow_up", "the end of the span"
 BLOW_UP_MARGIN = 1e-15

@@ -4,8 +4,8 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.symbolic.limits import UpTo
-from odesim.symbolic.neighbours import Inside
+from odesim.symbolic.indices import Inside
+from odesim.symbolic.reductions import UpTo
 
 OTHERS = sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent
 

@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.reductions import REDUCTIONS
 
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sympy as sp
 from sympy import Expr
 
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, edges, floors_of, isolated, with_levels
 
 KINKS = (sp.Abs, sp.Max, sp.Min)

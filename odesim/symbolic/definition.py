@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 from sympy import Symbol
 
-from odesim.symbolic.expr import base_name
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Key, Param, Source, free_in_order, key_indices
 
 

@@ -7,19 +7,15 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.crossings import without_remainders
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, free_indices
+from odesim.base.errors import SpecError
+from odesim.symbolic.functions import XLogY
+from odesim.symbolic.functions import special_slope as slope
+from odesim.symbolic.indices import IndexedBase, Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
-from odesim.symbolic.limits import UpTo, triangle
-from odesim.symbolic.logs import XLogY
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.neighbours import Inside, padded_as_choice
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.reductions import AtMax, MaxOver, Shift, SumOver, at_max
-from odesim.symbolic.special import slope
+from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.reductions import AtMax, MaxOver, Shift, SumOver, UpTo, at_max, free_indices, triangle
 from odesim.symbolic.system import System
+from odesim.symbolic.times import without_remainders
 
 Direction = Callable[[tuple[Any, ...]], Any]
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)

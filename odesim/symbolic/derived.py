@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import sympy as sp
 
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lower import lower
-from odesim.symbolic.program import Program, Statement
+from odesim.display.formulas import text_of
+from odesim.ir.passes import lower
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.reductions import MaxOver, unevaluated
-from odesim.symbolic.show import text_of
 from odesim.symbolic.system import System
 
 

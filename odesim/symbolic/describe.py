@@ -5,10 +5,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr
 
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.parts import Key, free_in_order
-from odesim.symbolic.show import Formulas, definitions_text, equations_text
+from odesim.display.formulas import Formulas, definitions_text, equations_text
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.parts import Definition, Key, free_in_order
 
 
 def describe(system: Definition) -> dict[str, Any]:

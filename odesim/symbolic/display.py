@@ -14,18 +14,24 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.bound import BoundIndex
-from odesim.symbolic.check_types import all_expressions
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.factors import Table, add, factors, multiple_in, product, terms, times_in
-from odesim.symbolic.flows import GradientFlow
+from odesim.display.naming import (
+    BINDING,
+    LogSumExp,
+    Table,
+    add,
+    factors,
+    log_of_sum,
+    multiple_in,
+    plain,
+    product,
+    softmax_in,
+    terms,
+    times_in,
+)
+from odesim.symbolic.indices import IndexedBase
 from odesim.symbolic.layered import Layer, Value, layers_in
-from odesim.symbolic.limits import extent_of
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.parts import Key, free_in_order
-from odesim.symbolic.recognised import BINDING, LogSumExp, log_of_sum, plain, softmax_in
-from odesim.symbolic.reductions import REDUCTIONS, unevaluated
+from odesim.symbolic.parts import Definition, GradientFlow, Key, all_expressions, all_names, free_in_order
+from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, extent_of, unevaluated
 
 LONG = 40
 """Operations in an equation above which the sums that it shares get names."""

@@ -1,8 +1,8 @@
 """A System as a LaTeX document: everything that `show` prints, in the symbols of the paper."""
 
-from odesim.symbolic.line_breaks import break_formula, letters
-from odesim.symbolic.page import Formula, Page, Row, page_of
-from odesim.symbolic.show import Formulas, rate_latex
+from odesim.display.document import break_formula, letters
+from odesim.display.formulas import Formulas, rate_latex
+from odesim.display.page import Formula, Page, Row, page_of
 from odesim.symbolic.system import System
 
 HEAD = r"""\documentclass{article}

@@ -10,21 +10,30 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, no_such, value_text
-from odesim.symbolic.adjoint import ReverseSweep, has_slopes
-from odesim.symbolic.bound import BoundIndex, at, bind_indices
-from odesim.symbolic.elements import our_element
-from odesim.symbolic.expr import base_name, free_indices, index, over
-from odesim.symbolic.flows import GradientFlow
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.parsing import readable
+from odesim.ir.adjoint import ReverseSweep, has_slopes
+from odesim.ir.lowering import Lowering
+from odesim.ir.passes import dependency_order
+from odesim.ir.program import Statement
+from odesim.symbolic.indices import BOUNDARY_CHOICES as CHOICES
+from odesim.symbolic.indices import Neighbour, base_name, check_boundary, index, our_element, shift_of
 from odesim.symbolic.layered import Layer, Value, bounded, with_layers
-from odesim.symbolic.limits import is_index, triangle
-from odesim.symbolic.lowering import Lowering
-from odesim.symbolic.neighbours import CHOICES, Neighbour, check_boundary, shift_of
-from odesim.symbolic.parts import Key, checked_expression, key_indices
-from odesim.symbolic.program import Statement
-from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
-from odesim.symbolic.schedule import dependency_order
+from odesim.symbolic.parts import GradientFlow, Key, checked_expression, key_indices
+from odesim.symbolic.reductions import (
+    REDUCTIONS,
+    AtMax,
+    BoundIndex,
+    MaxOver,
+    Shift,
+    SumOver,
+    at,
+    bind_indices,
+    free_indices,
+    is_index,
+    over,
+    triangle,
+)
 
 LOSS = Symbol("loss_", real=True)
 METRICS = ("euclidean", "sphere", "simplex")

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from sympy import Interval, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.assumed import assumed_intervals, set_text
-from odesim.symbolic.expr import base_name, over
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.parts import Event, Param, key_indices
-from odesim.symbolic.reductions import MaxOver
+from odesim.base.errors import SpecError
+from odesim.symbolic.assumptions import assumed_intervals, set_text
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.parts import Event, Param, all_names, key_indices
+from odesim.symbolic.reductions import MaxOver, over
 from odesim.symbolic.system import System
 
 SLACK = "assumed_slack"

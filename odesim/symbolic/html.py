@@ -3,10 +3,10 @@
 from html import escape
 from typing import Any
 
-from odesim.symbolic.arrange import readable
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.mathml import MathML, brackets, listed, row, sign, tag
-from odesim.symbolic.page import Formula, Page, Row, page_of
+from odesim.display.formulas import readable
+from odesim.display.mathml import MathML, brackets, listed, row, sign, tag
+from odesim.display.page import Formula, Page, Row, page_of
+from odesim.symbolic.parts import Definition
 
 HEAD = """<!DOCTYPE html>
 <html lang="en">

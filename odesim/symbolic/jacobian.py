@@ -7,16 +7,13 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.adjoint import needed_statements, reads_of
-from odesim.symbolic.derive import directional_derivative
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, index, time
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.schedule import dependency_order, passes
-from odesim.symbolic.share import share
+from odesim.ir.adjoint import needed_statements, reads_of
+from odesim.ir.derive import directional_derivative
+from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
+from odesim.ir.passes import dependency_order, lower_expressions, passes, share
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import IndexedBase, base_name, index, time
+from odesim.symbolic.parts import Key, all_names, key_indices
 from odesim.symbolic.system import System
 
 

@@ -6,12 +6,10 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, index, sizes, time
+from odesim.base.errors import SpecError
+from odesim.symbolic.indices import IndexedBase, base_name, index, sizes, time
 from odesim.symbolic.layered import layers_in
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.parts import Key, key_indices
+from odesim.symbolic.parts import Key, all_names, key_indices
 from odesim.symbolic.system import System
 
 LANES = "n_lanes"

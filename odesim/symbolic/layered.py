@@ -15,14 +15,10 @@ from weakref import WeakValueDictionary
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.bound import at, canonical
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import argument_expression, free_indices, index, over
-from odesim.symbolic.limits import is_index
-from odesim.symbolic.neighbours import with_boundaries
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import IndexedBase, argument_expression, index, with_boundaries
+from odesim.symbolic.reductions import at, canonical, free_indices, is_index, over, subexpressions
 
 _MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
 """Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""

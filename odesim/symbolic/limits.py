@@ -8,7 +8,7 @@ import sympy as sp
 from sympy import Expr, Symbol
 from sympy.logic.boolalg import BooleanFunction
 
-from odesim.symbolic.neighbours import Neighbour
+from odesim.symbolic.indices import Neighbour
 
 FORMS = "from 0 to a size - 1, from 0 to an index (i or i - 1), or from an index (i or i + 1) to a size - 1"
 

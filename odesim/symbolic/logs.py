@@ -7,9 +7,10 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Sum, Symbol
 
-from odesim.base.signatures import readable
-from odesim.symbolic.expr import argument_expression, over
-from odesim.symbolic.weighted import never_zero
+from odesim.base.parsing import readable
+from odesim.symbolic.functions import never_zero
+from odesim.symbolic.indices import argument_expression
+from odesim.symbolic.reductions import over
 
 
 class XLogY(sp.Function):  # type: ignore[misc]

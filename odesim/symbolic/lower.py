@@ -5,13 +5,12 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lowering import Lowering, all_names, default_sizes, derivative, index_ranges
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.program import Program
-from odesim.symbolic.schedule import passes
-from odesim.symbolic.share import share
+from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
+from odesim.ir.passes import passes, share
+from odesim.ir.program import Program
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.reductions import canonical
 from odesim.symbolic.system import System
 
 

@@ -7,20 +7,25 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
-from odesim.symbolic.bound import BoundIndex
-from odesim.symbolic.conditions import OTHERS, plain_cases, plain_condition
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, free_indices, index
+from odesim.ir.lowering import hoisted
+from odesim.ir.program import Statement, SumOrder, sum_order
+from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
-from odesim.symbolic.limits import has_triangle
-from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped, padded_as_choice
-from odesim.symbolic.orders import SumOrder, sum_order
-from odesim.symbolic.parts import Key, key_indices
-from odesim.symbolic.program import Statement
-from odesim.symbolic.reductions import REDUCTIONS, AtMax, MaxOver, Shift, SumOver
-from odesim.symbolic.subexpressions import subexpressions
-from odesim.symbolic.triangles import hoisted
+from odesim.symbolic.parts import Definition, Key, key_indices
+from odesim.symbolic.reductions import NOT_PLAIN as OTHERS
+from odesim.symbolic.reductions import (
+    REDUCTIONS,
+    AtMax,
+    BoundIndex,
+    MaxOver,
+    Shift,
+    SumOver,
+    free_indices,
+    has_triangle,
+    plain_cases,
+    plain_condition,
+    subexpressions,
+)
 
 MOST_TURNED = 4
 """Indices of a temporary up to which it is also found with its axes in another order."""

@@ -8,7 +8,7 @@ from sympy.printing.conventions import split_super_sub
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 from sympy.printing.printer import Printer
 
-from odesim.symbolic.limits import triangle
+from odesim.symbolic.reductions import triangle
 
 SIGNS = {"==": "=", "!=": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 ATOMS = ("is_Symbol", "is_Integer", "is_Float")

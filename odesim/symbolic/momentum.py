@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from sympy import Interval, Symbol, oo
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.derive import twin_state
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.maps import Map
-from odesim.symbolic.parts import Param
-from odesim.symbolic.system import System
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import base_name, time
+from odesim.symbolic.parts import Param, twin_state
+from odesim.symbolic.system import Map, System
 
 STEP, MOMENTUM = "descent_step", "descent_momentum"
 """Names of the parameters of descent()."""

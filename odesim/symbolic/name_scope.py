@@ -7,18 +7,15 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 
-from odesim.errors import SpecError, counted, nearest, no_such, shorten
-from odesim.symbolic.check_types import DEEPEST, depth_of, element_text
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.functions import CHOICES, is_known
+from odesim.base.errors import SpecError, counted, nearest, no_such, shorten
+from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argument_mistake, is_known
+from odesim.symbolic.indices import BOUNDARY_CHOICES as BEYOND
+from odesim.symbolic.indices import Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
-from odesim.symbolic.limits import FORMS, triangle
-from odesim.symbolic.neighbours import CHOICES as BEYOND
-from odesim.symbolic.neighbours import Neighbour, Padded, index_of, shift_of
-from odesim.symbolic.parts import Param
-from odesim.symbolic.reductions import REDUCTIONS
-from odesim.symbolic.special import MOST_OF_SLOPES, MOST_ORDER, argument_mistake
+from odesim.symbolic.parts import Definition, Param, element_text
+from odesim.symbolic.reductions import LIMIT_FORMS as FORMS
+from odesim.symbolic.reductions import REDUCTIONS, triangle
+from odesim.symbolic.scope import DEEPEST, depth_of
 
 
 class NameScope:

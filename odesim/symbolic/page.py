@@ -7,11 +7,10 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.describe import domain_text
-from odesim.symbolic.neighbours import boundary_words
-from odesim.symbolic.parts import Event, free_in_order, key_indices
-from odesim.symbolic.show import Formulas, LatexPrinter
+from odesim.display.formulas import Formulas, LatexPrinter
+from odesim.display.text import domain_text
+from odesim.symbolic.indices import boundary_words
+from odesim.symbolic.parts import Definition, Event, free_in_order, key_indices
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
 RELATIONS = {"==0": "=", ">=0": ">="}

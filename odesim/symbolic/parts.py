@@ -14,12 +14,10 @@ from sympy import Indexed, IndexedBase, Symbol
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.elements import our_array
-from odesim.symbolic.expr import base_name, free_indices
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import base_name, our_array
+from odesim.symbolic.reductions import canonical, free_indices, subexpressions
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""

@@ -12,7 +12,7 @@ from sympy import Expr, Indexed
 
 from odesim.symbolic.layered import layers_in
 from odesim.symbolic.reductions import REDUCTIONS
-from odesim.symbolic.rests import Depends
+from odesim.transforms.conditions import Depends
 
 BOUNDED = (sp.tanh, sp.erf, sp.erfc)
 TINY = 1e-30

@@ -7,9 +7,9 @@ from functools import lru_cache
 import sympy as sp
 from sympy import Basic, Expr, Indexed, IndexedBase, Symbol
 
-from odesim.symbolic.expr import base_name
+from odesim.ir.program import SumOrder
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import Layer, layers_in
-from odesim.symbolic.orders import SumOrder
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.symbolic.expr import time
-from odesim.symbolic.layered import layers_in
-from odesim.symbolic.limits import extent_of
-from odesim.symbolic.program import names_read
-from odesim.symbolic.reductions import REDUCTIONS
+from odesim.symbolic.indices import time
+from odesim.symbolic.layered import layers_in, names_read
+from odesim.symbolic.reductions import REDUCTIONS, extent_of
 from odesim.symbolic.system import System
 from odesim.symbolic.times import has_ranges
 

@@ -6,11 +6,9 @@ import sympy as sp
 from sympy import Expr, Symbol
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
-from odesim.symbolic.factors import factors, product
-from odesim.symbolic.limits import triangle
-from odesim.symbolic.logs import Share, XLogY
-from odesim.symbolic.reductions import REDUCTIONS, Shift, unevaluated
-from odesim.symbolic.weighted import Weighted
+from odesim.display.naming import factors, product
+from odesim.symbolic.functions import Share, Weighted, XLogY
+from odesim.symbolic.reductions import REDUCTIONS, Shift, triangle, unevaluated
 
 
 class SoftmaxAt(sp.Function):  # type: ignore[misc]

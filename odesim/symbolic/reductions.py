@@ -9,7 +9,7 @@ from sympy import Expr, Sum
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.cache import cacheit
 
-from odesim.symbolic.limits import limit_latex, limit_text
+from odesim.symbolic.reductions import limit_latex, limit_text
 
 
 @cacheit

@@ -15,17 +15,15 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.symbolic.check_resets import on_time
-from odesim.symbolic.crossings import without_remainders, zero_times
-from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.guards import Guard
-from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
-from odesim.symbolic.program import names_read
-from odesim.symbolic.sensitivity import fresh_indices, shape_of, used_names
+from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.checks import on_time
+from odesim.symbolic.indices import IndexedBase, base_name, time
+from odesim.symbolic.layered import names_read
+from odesim.symbolic.parts import Event, Param, free_in_order, key_indices, twin_state
 from odesim.symbolic.system import System
-from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError
+from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_remainders, zero_times
+from odesim.transforms.events import Guard
+from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
 MOVED = "reset_moved"

@@ -10,8 +10,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed
 
-from odesim.symbolic.conditions import plain_condition
-from odesim.symbolic.reductions import REDUCTIONS, MaxOver
+from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition
 
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 STEPS = (sp.sign, sp.Heaviside)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.program import Statement
+from odesim.ir.program import Statement
+from odesim.symbolic.indices import base_name
 
 
 def passes(statements: list[Statement], extents: Mapping[Symbol, Expr]) -> tuple[tuple[Statement, ...], ...]:

@@ -9,13 +9,12 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, no_such, value_text
-from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
-from odesim.symbolic.expr import base_name, index
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.parsing import readable
+from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.indices import base_name, index
 from odesim.symbolic.layered import with_layers
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.parts import Key, key_indices
+from odesim.symbolic.parts import Key, all_names, key_indices, twin_state
 from odesim.symbolic.system import System
 
 

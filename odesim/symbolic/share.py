@@ -7,14 +7,12 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 from sympy.codegen.cfunctions import expm1, log1p
 
-from odesim.symbolic.logs import XLogY
-from odesim.symbolic.program import Statement
-from odesim.symbolic.special import besseli_ratio
-from odesim.symbolic.subexpressions import subexpressions
-from odesim.symbolic.weighted import Weighted
+from odesim.ir.program import Statement
+from odesim.symbolic.functions import Weighted, XLogY, besseli_ratio
+from odesim.symbolic.reductions import subexpressions
 
 if TYPE_CHECKING:
-    from odesim.symbolic.lowering import Lowering
+    from odesim.ir.lowering import Lowering
 
 
 MOST_POWER = 4

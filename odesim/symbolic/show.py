@@ -9,13 +9,10 @@ from sympy.printing.conventions import split_super_sub
 from sympy.printing.latex import LatexPrinter as SympyLatexPrinter
 from sympy.printing.latex import greek_letters_set
 
-from odesim.symbolic.arrange import readable
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.display import Display
-from odesim.symbolic.flows import GradientFlow, Slope
-from odesim.symbolic.limits import limit_latex, limit_text
-from odesim.symbolic.parts import Key
-from odesim.symbolic.recognised import plain
+from odesim.display.formulas import readable
+from odesim.display.naming import Display, Slope, plain
+from odesim.symbolic.parts import Definition, GradientFlow, Key
+from odesim.symbolic.reductions import limit_latex, limit_text
 
 LONG = 240
 """Characters of a formula, three lines of a terminal, above which a gradient is shown as one."""

@@ -12,9 +12,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed
 
-from odesim.symbolic.continuity import may_jump
-from odesim.symbolic.program import names_read
+from odesim.symbolic.layered import names_read
 from odesim.symbolic.reductions import REDUCTIONS
+from odesim.transforms.jumps import may_jump
 
 LESS, MORE = (sp.StrictLessThan, sp.LessThan), (sp.StrictGreaterThan, sp.GreaterThan)
 FLAT = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, sp.floor, sp.sign, sp.Heaviside)

@@ -13,25 +13,27 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.errors import SpecError
-from odesim.symbolic.continuity import may_jump
-from odesim.symbolic.crossings import break_times, whole_number_times, without_remainders, zero_times
-from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name, free_indices, index, time
-from odesim.symbolic.layered import changed, layers_in, with_layers
-from odesim.symbolic.limits import extent_of
-from odesim.symbolic.parts import Event, Param
-from odesim.symbolic.poles import may_have_sides, with_sides
-from odesim.symbolic.program import names_read
-from odesim.symbolic.pulses import pulses_in
-from odesim.symbolic.reductions import REDUCTIONS
-from odesim.symbolic.resets import Watched, stopped_system, watched_events
-from odesim.symbolic.rests import by_cases
-from odesim.symbolic.sensitivity import fresh_indices, used_names
-from odesim.symbolic.signed import signed
+from odesim.base.errors import SpecError
+from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.indices import IndexedBase, base_name, index, time
+from odesim.symbolic.layered import changed, layers_in, names_read, with_layers
+from odesim.symbolic.parts import Event, Param, twin_state
+from odesim.symbolic.reductions import REDUCTIONS, extent_of, free_indices
 from odesim.symbolic.system import System
-from odesim.symbolic.times import KNOWN, AnyTimes, Pulses, UnknownTimesError
+from odesim.symbolic.times import (
+    KNOWN,
+    AnyTimes,
+    Pulses,
+    UnknownTimesError,
+    break_times,
+    whole_number_times,
+    without_remainders,
+    zero_times,
+)
+from odesim.transforms.conditions import by_cases, may_have_sides, signed, with_sides
+from odesim.transforms.events import Watched, stopped_system, watched_events
+from odesim.transforms.jumps import may_jump, pulses_in
+from odesim.transforms.sensitivity import fresh_indices, used_names
 
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""

@@ -7,14 +7,11 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.base.signatures import readable
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import our_element
-from odesim.symbolic.flows import GradientFlow
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import check_boundary, our_element
 from odesim.symbolic.layered import bounded
-from odesim.symbolic.neighbours import check_boundary
-from odesim.symbolic.parts import checked_expression
+from odesim.symbolic.parts import Definition, GradientFlow, checked_expression
+from odesim.symbolic.reductions import canonical
 
 
 @readable
@@ -36,9 +33,9 @@ class System(Definition):
     """
 
     def __post_init__(self) -> None:
-        from odesim.symbolic.check import check_system
-        from odesim.symbolic.check_resets import resets_as_written
-        from odesim.symbolic.check_types import check_parts, error_part
+        from odesim.symbolic.checks import check_system, resets_as_written
+        from odesim.symbolic.fields import check_parts
+        from odesim.symbolic.parts import error_part
 
         def expression(e: Any, where: str) -> Any:
             return bounded(checked_expression(e, f"{self.name}: {where}"), self.boundary)
@@ -83,11 +80,11 @@ class System(Definition):
         check_system(self)
 
     def _repr_html_(self) -> str:
-        from odesim.symbolic.html import html_fragment
+        from odesim.display.html import html_fragment
 
         return html_fragment(self)
 
     def _repr_latex_(self) -> str:
-        from odesim.symbolic.show import latex
+        from odesim.display.formulas import latex
 
         return f"$${latex(self)}$$"

@@ -8,7 +8,7 @@ import sympy as sp
 from sympy import Expr
 
 from odesim.base.intervals import FUNCTIONS
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.reductions import SumOver
 
 LIMITS: dict[Any, tuple[int, ...]] = {sp.log: (0,), sp.asin: (-1, 1), sp.acos: (-1, 1), sp.atanh: (-1, 1), sp.acosh: (1,)}

@@ -5,14 +5,13 @@ from typing import Any, Protocol
 import sympy as sp
 from sympy import Expr, KroneckerDelta, Symbol
 
-from odesim.symbolic.limits import Triangle, triangle
-from odesim.symbolic.neighbours import Padded, padded_as_choice
-from odesim.symbolic.reductions import AtMax, MaxOver, Shift
-from odesim.symbolic.weighted import LOWEST
+from odesim.symbolic.functions import LOWEST
+from odesim.symbolic.indices import Padded, padded_as_choice
+from odesim.symbolic.reductions import AtMax, MaxOver, Shift, Triangle, triangle
 
 
 class Lowering(Protocol):
-    """The methods of a lowering in progress that sums and maxima call (see odesim.symbolic.lowering)."""
+    """The methods of a lowering in progress that sums and maxima call (see odesim.ir.lowering)."""
 
     extents: dict[Symbol, Expr]
 

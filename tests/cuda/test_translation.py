@@ -10,28 +10,46 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, load_module
-from odesim.codegen.build.nvrtc import options_for
+from odesim.base.device import architecture, load_module
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
-from odesim.codegen.runtime import (
-    bessel,
+from odesim.runtime import (
     circular,
-    counting,
-    error_function,
-    gamma,
-    hyperbolic,
-    inverse_circular,
-    lambert,
-    spherical,
-    vmath,
 )
-from odesim.codegen.runtime import stages as runtime
-from odesim.errors import CodegenError
+from odesim.runtime import (
+    circular as inverse_circular,
+)
+from odesim.runtime import (
+    elementary as hyperbolic,
+)
+from odesim.runtime import (
+    elementary as vmath,
+)
+from odesim.runtime import (
+    special as bessel,
+)
+from odesim.runtime import (
+    special as counting,
+)
+from odesim.runtime import (
+    special as error_function,
+)
+from odesim.runtime import (
+    special as gamma,
+)
+from odesim.runtime import (
+    special as lambert,
+)
+from odesim.runtime import (
+    special as spherical,
+)
+from odesim.runtime import stages as runtime
 from odesim.solve.step import arithmetic
+from odesim.targets.nvrtc import options_for
 from tests.support.cuda_host import build
 
 ONE: dict[str, Any] = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}

@@ -2,8 +2,8 @@
 
 import click
 
-from odesim.cli.options.kinds import OneOf
-from odesim.cli.output.tables import echo
+from odesim.cli.options import OneOf
+from odesim.cli.tables import echo
 
 
 @click.command("cache", short_help="Show or clear the cache of compiled code.")
@@ -13,8 +13,8 @@ def cache_command(action: str | None) -> None:
 
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
     """
-    from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note, clear_cache
+    from odesim.cli.tables import bytes_text
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note, clear_cache
 
     found = cache_entries()
     folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])

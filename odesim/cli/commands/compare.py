@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING
-from odesim.cli.commands.train import TaskName, TrainingProgress
-from odesim.cli.options.kinds import Count, ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import backend_help
+from odesim.base.options import backend_help
+from odesim.cli.options import Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place
+from odesim.cli.run import check_picture_place
+from odesim.cli.tables import echo
+from odesim.lab.commands import TaskName, TrainingProgress
 
 if TYPE_CHECKING:
-    from odesim.comparison import Comparison
+    from odesim.lab.compare.comparison import Comparison
 
 PATH = click.Path(path_type=Path)
 
@@ -106,12 +105,12 @@ def compare_command(
     `loss` is the loss in infinite contexts, which the theory describes;
     `loss_batch` is that of the batches.
     """
-    from odesim.api.compare import compare
-    from odesim.cli.options.training import read_seeds, read_settings
-    from odesim.cli.output.comparison import json_text
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.inputs.registry import list_models
-    from odesim.reference.tasks import TASKS, load_task
+    from odesim.lab.compare.runs import compare
+    from odesim.lab.options import read_seeds, read_settings
+    from odesim.lab.output import comparison_json as json_text
+    from odesim.lab.tasks import TASKS, load_task
 
     if first is None and recipe is None:
         raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
@@ -159,7 +158,7 @@ def draw(comparison: "Comparison", plot: Path | None) -> tuple[Path | None, str]
     """The path of the picture, and a sentence if the disk had no room for it."""
     if plot is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.plot.comparison import figure_of_comparison
     from odesim.plot.files import save
 

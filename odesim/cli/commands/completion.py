@@ -2,7 +2,7 @@
 
 import click
 
-from odesim.cli.options.kinds import OneOf
+from odesim.cli.options import OneOf
 
 SHELLS = ("bash", "zsh", "fish")
 NO_SPACE = "[[ $value == *= ]] && compopt -o nospace"  # of bash: a value follows

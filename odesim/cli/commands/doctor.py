@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from odesim.base.backends import BACKENDS
-from odesim.base.versions import version_of
-from odesim.cli.output.tables import echo
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.base.options import version_of
+from odesim.cli.tables import echo
 
 CORE = ("numpy", "scipy", "sympy", "numba", "matplotlib", "click", "zarr", "xarray", "platformdirs")
 CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
@@ -20,7 +20,7 @@ CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
 @click.command("doctor", short_help="Print versions, processor, cache and GPU.")
 def doctor_command() -> None:
     """Print what odesim finds here: versions, the processor, the cache of compiled code, a GPU and what it would need."""
-    from odesim.cli.output.tables import table
+    from odesim.cli.tables import table
 
     parts = [f"{part.__name__}\n{table(list(part()))}" for part in (versions, machine, cache, backends, gpu)]
     echo("\n".join(parts))  # nothing where one of them cannot be told
@@ -28,7 +28,7 @@ def doctor_command() -> None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
-    from odesim.base.versions import __version__
+    from odesim.base.options import __version__
 
     yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
@@ -42,15 +42,15 @@ def machine() -> Iterator[tuple[str, str]]:
     yield "processor", processor()
     yield "cores", f"{usable_cores()} of {os.cpu_count()} usable"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        from odesim.cli.output.tables import bytes_text
+        from odesim.cli.tables import bytes_text
 
         yield "memory", bytes_text(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def cache() -> Iterator[tuple[str, str]]:
     """The folder of the cache of compiled code, and its size."""
-    from odesim.cli.output.tables import bytes_text
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note
+    from odesim.cli.tables import bytes_text
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note
 
     found = cache_entries()
     yield "folder", str(cache_dir())
@@ -68,7 +68,7 @@ def backends() -> Iterator[tuple[str, str]]:
 
 def gpu() -> Iterator[tuple[str, str]]:
     """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
-    from odesim.base.gpu import cuda_driver, install_command
+    from odesim.base.device import cuda_driver, install_command
 
     driver = cuda_driver()
     yield (
@@ -89,9 +89,9 @@ def gpu() -> Iterator[tuple[str, str]]:
 
 def compiler(driver: int | None) -> str:
     """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
-    from odesim.base.gpu import install_command
-    from odesim.codegen.build.nvrtc import compiler_version, too_new
-    from odesim.errors import CodegenError
+    from odesim.base.device import install_command
+    from odesim.base.errors import CodegenError
+    from odesim.targets.nvrtc import compiler_version, too_new
 
     try:
         found = compiler_version()
@@ -103,8 +103,8 @@ def compiler(driver: int | None) -> str:
 
 def devices() -> Iterator[tuple[str, str]]:
     """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or the reason why there are none; empty without cupy."""
-    from odesim.base.gpu import architecture
-    from odesim.cli.output.tables import bytes_text
+    from odesim.base.device import architecture
+    from odesim.cli.tables import bytes_text
 
     try:
         import cupy

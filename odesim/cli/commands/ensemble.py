@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE
-from odesim.cli.options.kinds import CLUSTER, Count, ModelKind, RunPlace
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import run_options
+from odesim.cli.options import CLUSTER, Count, ModelKind, RunPlace, completed, run_options
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.pictures import check_picture_place, draw
+from odesim.cli.run import check_picture_place, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -170,11 +168,9 @@ def ensemble_command(
     from odesim.api.ensemble import run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
-    from odesim.cli.options.members import named, read_shard
-    from odesim.cli.options.picture import Stored, choice_for
-    from odesim.cli.options.run import make_run_arguments
-    from odesim.cli.output.ensemble import EnsembleProgress, print_run
-    from odesim.ensembles.design import EnsembleArguments
+    from odesim.base.options import Values as EnsembleArguments
+    from odesim.cli.arguments import Stored, choice_for, make_run_arguments, named, read_shard
+    from odesim.cli.results import EnsembleProgress, print_run
 
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     varied = {name for values in design.values() for name in values}
@@ -213,7 +209,7 @@ def ensemble_command(
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
     """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
@@ -224,7 +220,7 @@ def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str |
 
 def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
     """Raises ParamError if what to draw is said, and no picture is asked for."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     for name, word in words.items():
         if word is not None and plot is None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import CLUSTER, Figure
-from odesim.cli.output.tables import echo
+from odesim.cli.options import CLUSTER, Figure
+from odesim.cli.tables import echo
 
 if TYPE_CHECKING:
     from odesim.plot.figures import FigureRun
@@ -33,10 +33,10 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
 
     On a cluster each figure is a task, and they are printed as they come.
     """
-    from odesim.api.cluster_figures import run_figures
+    from odesim.api.cluster import run_figures
     from odesim.base.cluster import connected
     from odesim.cli.outcome import DONE, STOPPED, say
-    from odesim.cli.output.tables import wrap_paragraph
+    from odesim.cli.tables import wrap_paragraph
     from odesim.plot.figures import list_figures, load_figure
 
     if name is None:
@@ -61,7 +61,7 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
 
 def features_text(run: "FigureRun") -> str:
     """The features of a figure with their targets, and the files written."""
-    from odesim.cli.output.tables import table, wrap_paragraph
+    from odesim.cli.tables import table, wrap_paragraph
 
     rows = [
         ("ok" if f.passed else "OFF", digits(f.measured), digits(f.target), f"{f.tolerance:.2g}", f.origin, f.name) for f in run.features

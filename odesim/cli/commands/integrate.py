@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import RUN
-from odesim.cli.options.kinds import ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import run_options
+from odesim.cli.options import ModelKind, completed, run_options
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place, draw
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,9 +99,11 @@ def integrate_command(
 
     Put quotes around parentheses in a shell: --set 'mu=uniform(0,1)'.
     """
-    from odesim.cli.options.run import make_run_arguments
-    from odesim.cli.output.integration import json_text, nan_sentences, table_text
-    from odesim.cli.progress import Progress
+    from odesim.cli.arguments import make_run_arguments
+    from odesim.cli.results import nan_sentences
+    from odesim.cli.results import solution_json as json_text
+    from odesim.cli.results import solution_text as table_text
+    from odesim.cli.tables import Progress
 
     request = make_run_arguments(params, sizes, initial, options, file)
     check_outputs(out, plot, overwrite)
@@ -153,7 +153,7 @@ def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store import write_solution
 
     try:

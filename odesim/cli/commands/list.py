@@ -3,7 +3,7 @@
 import click
 
 from odesim.base.parsing import parse
-from odesim.cli.output.tables import echo
+from odesim.cli.tables import echo
 
 
 @click.command("list", short_help="List the models and the tasks.")
@@ -12,9 +12,9 @@ def list_command(as_json: bool) -> None:
     """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
     import json
 
-    from odesim.cli.output.tables import wrap_paragraph
+    from odesim.cli.tables import wrap_paragraph
     from odesim.inputs.registry import list_models
-    from odesim.reference.tasks import TASKS, load_task
+    from odesim.lab.tasks import TASKS, load_task
 
     found = [(name, summary(name)) for name in list_models()]
     if as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from odesim.cli.output.tables import echo
+from odesim.cli.tables import echo
 
 FORMAT = {"nbformat": 4, "nbformat_minor": 5}
 FILE = re.compile(r"^(?:.*/)?(?:\d+_)?(\w+)(?:\.(?:py|ipynb))?$", re.ASCII)  # 01_first_steps.py, as the folder has it
@@ -54,8 +54,8 @@ def notebook_command(name: str | None, out: Path | None) -> None:
 
     An existing file stays as it is.
     """
-    from odesim.cli.output.tables import wrap_paragraph
-    from odesim.errors import ParamError, StoreError, no_such
+    from odesim.base.errors import ParamError, StoreError, no_such
+    from odesim.cli.tables import wrap_paragraph
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     known = scripts()

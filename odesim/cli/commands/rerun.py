@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odesim.cli.options.kinds import Count, RunPlace
+from odesim.cli.options import Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
+from odesim.cli.tables import echo
 
 if TYPE_CHECKING:
     from odesim.api.differences import Rerun
@@ -47,24 +47,24 @@ def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: b
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
     """Reruns the stored run and shows progress; returns the comparison."""
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
         from odesim.api.rerun import rerun_ensemble
-        from odesim.cli.output.ensemble import EnsembleProgress
+        from odesim.cli.results import EnsembleProgress
 
         with EnsembleProgress(run.name, watched) as members:
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.api.stored_training import rerun_training
-        from odesim.cli.commands.train import TrainingProgress
+        from odesim.lab.commands import TrainingProgress
+        from odesim.lab.resume import rerun_training
 
         with TrainingProgress(run.name, watched) as iterations:
             return rerun_training(run, threads=threads, progress=iterations.show)
     from odesim.api.rerun import rerun_integration
-    from odesim.cli.progress import Progress
+    from odesim.cli.tables import Progress
 
     with Progress(run.name, watched) as fraction:
         return rerun_integration(run, model=model, progress=fraction)
@@ -73,6 +73,6 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 def no_model(run: Path, model: Path | None) -> None:
     """Raises ParamError if a model file is given for a training, which has none."""
     if model is not None:
-        from odesim.errors import ParamError
+        from odesim.base.errors import ParamError
 
         raise ParamError(f"--model is for runs of a model file, and {run} is a training")

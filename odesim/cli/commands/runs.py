@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import OneOf, RealKind, RunPlace
-from odesim.cli.options.names import completed
-from odesim.cli.output.tables import echo
+from odesim.cli.options import OneOf, RealKind, RunPlace, completed
+from odesim.cli.tables import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +76,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     component of an ensemble over one or two varied numbers, at up to 200 of
     the saved times; of several seeds the mean.
     """
-    from odesim.cli.options.picture import read_choice
+    from odesim.cli.arguments import read_choice
 
     if animate:
         for name, value in {"--out": out, "--at": options["at"]}.items():
@@ -85,8 +84,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
     from odesim.plot.files import check_picture, save
-    from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
+    from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
     picture = check_new_file(check_picture(out), overwrite=True) if out else None
@@ -99,8 +98,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
-    from odesim.cli.progress import Counter
-    from odesim.plot.animation import animate, check_animation
+    from odesim.cli.tables import Counter
+    from odesim.plot.film import animate, check_animation
     from odesim.store.paths import check_new_file, damage_errors
 
     check_new_file(check_animation(film), overwrite=True)
@@ -112,7 +111,7 @@ def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
 def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
     """The picture of a stored run of any kind. Raises ParamError for a choice that it does not have."""
     if kind == "ensemble":
-        from odesim.cli.commands import ensemble
+        from odesim.cli import run as ensemble
 
         return ensemble.figure(run, choice)
     from odesim.store.read import load_run, read_solution
@@ -149,7 +148,7 @@ def export_command(run: Path, form: str | None, out: Path | None, overwrite: boo
          The table of csv with typed columns; needs pyarrow.
     """
     from odesim.store import export_run
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     form = chosen_format(form, out)
     run_kind(run)
@@ -177,7 +176,7 @@ def beside(run: Path, suffix: str) -> Path:
         run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
 
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import ModelKind
-from odesim.cli.output.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
+from odesim.cli.options import ModelKind
+from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -30,11 +30,10 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
 
     A model file is Python code, and odesim executes it.
     """
-    from odesim.cli.pages import check_page, write_pages
+    from odesim.cli.models import check_page, write_pages
+    from odesim.display.document import latex_document
+    from odesim.display.text import derived_text, describe
     from odesim.inputs.registry import load_model
-    from odesim.symbolic.derived import derived_text
-    from odesim.symbolic.describe import describe
-    from odesim.symbolic.document import latex_document
 
     if latex and as_json:
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
@@ -60,9 +59,9 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
     A System without enough defaults to run keeps what it says.
     """
-    from odesim.errors import OdesimError
+    from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     try:
         numbers = bind(system)

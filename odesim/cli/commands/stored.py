@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from odesim.cli.commands.rerun import MODEL
-from odesim.cli.options.kinds import CLUSTER, Count, RunPlace
+from odesim.cli.options import CLUSTER, Count, RunPlace
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
+from odesim.cli.stored import MODEL
+from odesim.cli.tables import echo
 
 PATH = click.Path(path_type=Path)
 
@@ -23,14 +23,15 @@ def status_command(run: Path, as_json: bool) -> int:
 
     It explains each status that occurs, and its remedy. For an ensemble it counts the members with each status.
     """
-    from odesim.cli.output.tables import table
-    from odesim.store.inspected import inspect_run
+    from odesim.cli.tables import table
+    from odesim.store.schema import inspect_run
 
     inspected = inspect_run(run)
     said, kind = inspected.attributes, inspected.kind
     if kind == "ensemble":
-        from odesim.api.stored_ensemble import stored_run
-        from odesim.cli.output.ensemble import json_object, run_text
+        from odesim.api.stored import stored_run
+        from odesim.cli.results import run_object as json_object
+        from odesim.cli.results import run_text
 
         found = stored_run(run)
         if found.lost:
@@ -46,8 +47,8 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
-    from odesim.cli.output.integration import COUNTS, steps_text
-    from odesim.cli.output.training import optimizer_text
+    from odesim.cli.results import COUNTS, steps_text
+    from odesim.lab.output import optimizer_text
 
     for name, value in said.items():
         if name == "method":
@@ -83,14 +84,14 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
     Ensemble: the members that are not done are integrated. Training: it continues as with `odesim train --resume`, which can also make
     it longer. An integration cannot be continued, because it stores no state of its integrator.
     """
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
         return resume_ensemble(run, threads or 1, as_json, quiet, options)
     for name, given in options.items():
         if given:
-            from odesim.errors import ParamError
+            from odesim.base.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
     return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
@@ -99,9 +100,9 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
     """Integrates the members that are not done; returns the exit code."""
     from odesim.api.ensemble_request import make_execution
-    from odesim.api.stored_ensemble import resume
+    from odesim.api.stored import resume
     from odesim.base.cluster import connected
-    from odesim.cli.output.ensemble import EnsembleProgress, print_run
+    from odesim.cli.results import EnsembleProgress, print_run
 
     address, fail_fast = options.pop("cluster"), options.pop("fail_fast")
     with connected(address) as cluster, EnsembleProgress(run.name, False if quiet else None) as progress:
@@ -115,8 +116,8 @@ def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options
 
 def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
     """Trains to the last step; returns the exit code."""
-    from odesim.api.stored_training import resume_training as go_on
-    from odesim.cli.commands.train import TrainingProgress, report
+    from odesim.lab.commands import TrainingProgress, report
+    from odesim.lab.resume import resume_training as go_on
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = go_on(run, threads=threads, progress=progress.show)
@@ -125,8 +126,8 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
-    from odesim.errors import ParamError
-    from odesim.store.inspected import inspect_run
+    from odesim.base.errors import ParamError
+    from odesim.store.schema import inspect_run
 
     said = inspect_run(run).attributes
     if said["status"] in ("ok", "event"):

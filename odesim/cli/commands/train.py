@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING, backends_for
-from odesim.cli.options.kinds import CLUSTER, Count, ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import backend_help
+from odesim.base.options import backend_help
+from odesim.cli.options import CLUSTER, Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place, draw
-from odesim.cli.progress import Counter
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import Counter, echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from odesim.base.arrays import Array
-    from odesim.reference.protocols import Task
-    from odesim.reference.training.trajectory import Trajectory
+    from odesim.lab.training.loop import Trajectory
+    from odesim.lab.training.protocols import Task
 
 AGAIN = "the same command with --resume continues it"
 PATH = click.Path(path_type=Path)
@@ -33,7 +31,7 @@ class TaskName(ModelKind):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        from odesim.reference.tasks import TASKS
+        from odesim.lab.tasks import TASKS
 
         return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
 
@@ -42,7 +40,7 @@ class TrainCommand(click.Command):
     """The command, whose help names the tasks."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from odesim.reference.tasks import TASKS
+        from odesim.lab.tasks import TASKS
 
         with formatter.section("Tasks"):
             formatter.write_text(", ".join(TASKS))
@@ -110,11 +108,11 @@ def train_command(
     Ctrl-C keeps what was computed (exit code 3). The same command with --resume
     continues the training; the result has the same bits.
     """
-    from odesim.reference.tasks import load_task
+    from odesim.lab.tasks import load_task
 
     found = load_task(task)
     if show:
-        from odesim.cli.output.task import settings_text
+        from odesim.lab.output import settings_text
 
         echo(settings_text(found))
         return DONE
@@ -133,9 +131,9 @@ def run(
     options: dict[str, Any],
 ) -> int:
     """Reads the request, trains, prints, draws; returns the exit code."""
-    from odesim.api.train import train
     from odesim.base.cluster import connected
-    from odesim.cli.options.training import read_rates, read_seeds, read_settings
+    from odesim.lab.options import read_rates, read_seeds, read_settings
+    from odesim.lab.train import train
 
     values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
@@ -147,7 +145,8 @@ def run(
 
 def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
     """Prints how a training ended, draws it and prints it; returns the exit code. again: the command that continues it."""
-    from odesim.cli.output.training import json_text, summary_text
+    from odesim.lab.output import training_json as json_text
+    from odesim.lab.output import training_text as summary_text
 
     code = DONE if trajectory.ok else STOPPED
     if code == STOPPED:

@@ -2,8 +2,8 @@
 
 import click
 
-from odesim.cli.options.names import completed
-from odesim.cli.output.tables import echo
+from odesim.cli.options import completed
+from odesim.cli.tables import echo
 
 
 @click.command("verify", short_help="Check statements of the papers.")
@@ -19,10 +19,10 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
     if a check gives another one, the exit code is 3.
     """
-    from odesim.claims.ledger import choose_claims
+    from odesim.base.errors import ParamError
     from odesim.cli.outcome import DONE, STOPPED
-    from odesim.cli.output.ledger import ledger_json, ledger_page, ledger_text, list_text
-    from odesim.errors import ParamError
+    from odesim.lab.claims import choose_claims
+    from odesim.lab.output import ledger_json, ledger_page, ledger_text, list_text
 
     if sum((listed, page, as_json)) > 1:
         raise ParamError("--list, --page and --json exclude each other")
@@ -32,8 +32,8 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
     if listed:
         echo(list_text(choose_claims(name, slow=True)))
         return DONE
-    from odesim.api.verify import verify
-    from odesim.cli.progress import Counter
+    from odesim.cli.tables import Counter
+    from odesim.lab.claims import verify
 
     with Counter("verify", None if not quiet else False) as progress:
         checked = verify(name, slow=slow, progress=lambda done, total, claim: progress.count(done, total, lambda: claim, "claims"))

@@ -67,7 +67,7 @@ def observables(ctx: click.Context) -> Described:
 
 def settings(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
-    from odesim.reference.tasks import load_task
+    from odesim.lab.tasks import load_task
 
     return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
 
@@ -84,7 +84,7 @@ def recorded(ctx: click.Context) -> Described:
 
 def by_default(ctx: click.Context) -> Any:
     """The task with its default settings and one seed."""
-    from odesim.reference.tasks import load_task
+    from odesim.lab.tasks import load_task
 
     task = load_task(given(ctx, "task"))
     return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
@@ -92,7 +92,7 @@ def by_default(ctx: click.Context) -> Any:
 
 def recipes(ctx: click.Context) -> Described:
     """The stored comparisons, with what they say."""
-    from odesim.comparison.recipes import RECIPES
+    from odesim.lab.compare.recipes import RECIPES
 
     return ((name, recipe.doc) for name, recipe in RECIPES.items())
 
@@ -110,14 +110,14 @@ def varied(ctx: click.Context) -> Described:
 
 def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     """The attributes of the stored run of the command."""
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
     return inspect_run(given(ctx, "run")).attributes
 
 
 def claims(ctx: click.Context) -> Described:
     """Claims, and the models and families that have some."""
-    from odesim.claims.ledger import choose_claims
+    from odesim.lab.claims import choose_claims
 
     every = choose_claims(None, slow=True)
     groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))

@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backends_for, find_backend
-from odesim.base.run_options import CLOCKS, RunOptions
-from odesim.cli.options.kinds import Count, RealKind
-from odesim.cli.options.names import words
+from odesim.base.options import CLOCKS, RunOptions
+from odesim.cli.options import Count, RealKind, words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT = RunOptions()

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.cli.options.run import once
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
+from odesim.cli.arguments import once
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
-    from odesim.reference.protocols import Setting
+    from odesim.lab.training.protocols import Setting
 
 FLAGS = {"true": True, "false": False}
 

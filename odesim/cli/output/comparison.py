@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from odesim.comparison import Comparison
-from odesim.store.plain_data import to_plain
+from odesim.lab.compare.comparison import Comparison
+from odesim.store.write import to_plain
 
 
 def json_object(comparison: Comparison) -> dict[str, Any]:

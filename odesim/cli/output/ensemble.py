@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.backends import BACKENDS
-from odesim.cli.output.tables import echo
-from odesim.cli.progress import Counter
-from odesim.errors import counted, escaped
+from odesim.base.errors import counted, escaped
+from odesim.cli.tables import Counter, echo
 
 RETRIED = ("max_steps", "step_too_small")  # statuses for which another method may help
 
 if TYPE_CHECKING:
-    from odesim.api.stored_ensemble import EnsembleRun
+    from odesim.api.stored import EnsembleRun
 
 
 class EnsembleProgress(Counter):
@@ -69,7 +68,7 @@ def meanings(run: "EnsembleRun") -> dict[str, str]:
 
 def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     """The result as text in 80 columns: members by status, what this command did, the folder."""
-    from odesim.cli.output.tables import table
+    from odesim.cli.tables import table
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)

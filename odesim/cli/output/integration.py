@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import GLUE, number_text, shape_text, table
-from odesim.errors import counted, escaped
+from odesim.base.errors import counted, escaped
+from odesim.cli.tables import GLUE, number_text, shape_text, table
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
-from odesim.store.plain_data import events_to_plain, to_plain
+from odesim.store.write import events_to_plain, to_plain
 
 ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from odesim.cli.output.tables import table, wrap_paragraph
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.cli.tables import table, wrap_paragraph
 
 if TYPE_CHECKING:
-    from odesim.api.verify import Verification
-    from odesim.claims import Claim, Measurement
-    from odesim.claims.ledger import ClaimResult, Finding
+    from odesim.lab.claims import Claim, ClaimResult, Finding, Measurement, Verification
 
 
 def ledger_text(checked: "Verification") -> str:

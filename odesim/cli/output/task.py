@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from odesim.cli.output.tables import GLUE, number_text, table, wrap_paragraph
-from odesim.comparison.pairs import PAIRS
-from odesim.reference.protocols import Experiment, Observable, Setting, Task
-from odesim.reference.settings import check_settings
-from odesim.reference.training.record import MAX_RECORDED_ENTRIES
+from odesim.cli.tables import GLUE, number_text, table, wrap_paragraph
+from odesim.lab.compare.pairs import PAIRS
+from odesim.lab.training.protocols import Experiment, Observable, Setting, Task, check_settings
+from odesim.lab.training.record import MAX_RECORDED_ENTRIES
 
 
 def settings_text(task: Task) -> str:

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from odesim.base.errors import CacheWarning, CodegenError
 from odesim.base.parsing import parse
-from odesim.errors import CacheWarning, CodegenError
 
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
 
@@ -71,7 +71,7 @@ def _processor() -> str:
 @cache
 def _builder() -> str:
     """The source of the builder of machine code: a change of it gives new names."""
-    return source_of("odesim.codegen.build.native") + source_of("odesim.codegen.build.front_end")
+    return source_of("odesim.targets.native") + source_of("odesim.targets.native")
 
 
 def load_module(text: str, stem: str) -> ModuleType:

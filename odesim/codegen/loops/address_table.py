@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
-from odesim.base.blas import TURNED, gemm_address
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, TableEntry
-from odesim.codegen.loops.module import ModuleText
+from odesim.base.device import TURNED, gemm_address
+from odesim.ir.sizes import extents
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.numba_module import ModuleText
+from odesim.targets.numba_text import ROWS, TableEntry
 
 
 @dataclass(frozen=True)

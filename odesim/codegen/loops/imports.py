@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Collection
 from functools import cache
 
-from odesim.codegen.build.cache import source_of
+from odesim.targets.cache import source_of
 
-RUNTIME = "odesim.codegen.runtime"
+RUNTIME = "odesim.runtime"
 INLINED = tuple(f"{RUNTIME}.{name}" for name in ("numbers", "stages", "reduce", "products", "vmath", "intrinsics", "access"))
 """Modules that every generated module may inline."""
 OWN = {

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import populate_array
 
-from odesim.codegen.runtime.intrinsics import intrinsic
+from odesim.runtime.intrinsics import intrinsic
 
 STORES = 32
 """The most arrays that one loop writes."""

@@ -5,8 +5,8 @@ Power series in two parts each, and for large x the asymptotic series. docs/func
 
 from math import nan, sqrt
 
-from odesim.codegen.runtime.intrinsics import floor, fma, select
-from odesim.codegen.runtime.vmath import LN2, LN2_TAIL, clamp, exp_of_sum, inlined, with_sign
+from odesim.runtime.elementary import LN2, LN2_TAIL, clamp, exp_of_sum, inlined, with_sign
+from odesim.runtime.intrinsics import floor, fma, select
 
 TWO_PI = 6.283185307179586
 MOST = 40.0

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from odesim.codegen.runtime.vmath import inlined
+from odesim.runtime.elementary import inlined
 
 
 @inlined

@@ -5,8 +5,8 @@ docs/functions.md has the errors. The coefficients are least squares polynomials
 
 from math import inf, nan, sqrt
 
-from odesim.codegen.runtime.intrinsics import fma, polynomial, select
-from odesim.codegen.runtime.vmath import ERF, clamp, exp, exp_of_sum, inlined, log, with_sign
+from odesim.runtime.elementary import ERF, clamp, exp, exp_of_sum, inlined, log, with_sign
+from odesim.runtime.intrinsics import fma, polynomial, select
 
 ERFCX = (
     1.2329951186255526,

@@ -5,8 +5,8 @@ docs/functions.md has the errors. The coefficients are least squares polynomials
 
 from math import inf, nan
 
-from odesim.codegen.runtime.intrinsics import floor, fma, polynomial, select
-from odesim.codegen.runtime.vmath import clamp, inlined, log, log_two_parts
+from odesim.runtime.elementary import clamp, inlined, log, log_two_parts
+from odesim.runtime.intrinsics import floor, fma, polynomial, select
 
 GAMMA_1 = (
     -0.5772156649015329,

@@ -5,8 +5,7 @@ docs/functions.md has the errors.
 
 from math import inf, nan, sqrt
 
-from odesim.codegen.runtime.intrinsics import bits, fma, from_bits, select
-from odesim.codegen.runtime.vmath import (
+from odesim.runtime.elementary import (
     LN2,
     LN2_TAIL,
     ONE,
@@ -18,6 +17,7 @@ from odesim.codegen.runtime.vmath import (
     log_of_parts,
     with_sign,
 )
+from odesim.runtime.intrinsics import bits, fma, from_bits, select
 
 SMALL = 2.0**-27  # below it asinh(x), atanh(x) and sinh(x) are x
 LAST = 1.0 - 2.0**-53  # before 1

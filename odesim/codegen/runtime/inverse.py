@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 
-from odesim.codegen.runtime.numbers import GROWN, LOST, SMALL
+from odesim.runtime.constants import GROWN, LOST, SMALL
 
 eliminating = numba.njit(error_model="numpy", fastmath=False)
 

@@ -5,9 +5,9 @@ docs/functions.md has the errors. The coefficients are least squares polynomials
 
 from math import inf, nan, sqrt
 
-from odesim.codegen.runtime.circular import HALF_PI, HALF_PI_2
-from odesim.codegen.runtime.intrinsics import bits, fma, polynomial, select
-from odesim.codegen.runtime.vmath import clamp, inlined, with_sign
+from odesim.runtime.circular import HALF_PI, HALF_PI_2
+from odesim.runtime.elementary import clamp, inlined, with_sign
+from odesim.runtime.intrinsics import bits, fma, polynomial, select
 
 ATAN = (
     -0.3333333333333328,

@@ -5,8 +5,8 @@ docs/functions.md has the errors. The coefficients are a least squares polynomia
 
 from math import inf, nan, sqrt
 
-from odesim.codegen.runtime.intrinsics import fma, polynomial, select
-from odesim.codegen.runtime.vmath import clamp, inlined, log
+from odesim.runtime.elementary import clamp, inlined, log
+from odesim.runtime.intrinsics import fma, polynomial, select
 
 SMALL = 2.0**-28  # below it W(x) is x - x^2
 E, E_TAIL = 2.718281828459045, 1.4456468917292502e-16

@@ -1,6 +1,6 @@
 """Places on an axis of n places beside a place i, as generated code reads them."""
 
-from odesim.codegen.runtime.vmath import inlined
+from odesim.runtime.elementary import inlined
 
 
 @inlined

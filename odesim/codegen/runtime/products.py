@@ -10,12 +10,12 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from odesim.base.blas import TILED, TURNED
-from odesim.codegen.runtime.access import load, reload, store, vector
-from odesim.codegen.runtime.intrinsics import intrinsic
-from odesim.codegen.runtime.reduce import block_dot
-from odesim.codegen.runtime.stages import BLOCK, contracting, strict
-from odesim.codegen.runtime.tiles import make_tiled
+from odesim.base.device import TILED, TURNED
+from odesim.runtime.intrinsics import intrinsic
+from odesim.runtime.matrices import make_tiled
+from odesim.runtime.stages import BLOCK, contracting, strict
+from odesim.runtime.sums import block_dot
+from odesim.runtime.views import load, reload, store, vector
 
 ROW = 4 * BLOCK  # columns that are read in one go
 

@@ -17,8 +17,8 @@ from numba import types
 from numba.core import cgutils
 
 from odesim.base.arrays import Array
-from odesim.codegen.runtime.intrinsics import intrinsic
-from odesim.codegen.runtime.numbers import BLOCK, LANES, SEQUENCE
+from odesim.runtime.constants import BLOCK, LANES, SEQUENCE
+from odesim.runtime.intrinsics import intrinsic
 
 _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 

@@ -1,8 +1,8 @@
 """Spherical Bessel functions of the first kind: sinc and what its derivatives are made of."""
 
-from odesim.codegen.runtime.circular import cos, sinc
-from odesim.codegen.runtime.intrinsics import fma
-from odesim.codegen.runtime.vmath import inlined
+from odesim.runtime.circular import cos, sinc
+from odesim.runtime.elementary import inlined
+from odesim.runtime.intrinsics import fma
 
 
 @inlined

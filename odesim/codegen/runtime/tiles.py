@@ -10,8 +10,8 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 
-from odesim.codegen.runtime.access import array_at, vector
-from odesim.codegen.runtime.intrinsics import intrinsic
+from odesim.runtime.intrinsics import intrinsic
+from odesim.runtime.views import array_at, vector
 
 ROWS, WIDEST, DEPTH, FEW = 4, 3, 128, 128
 """Sizes of a tile.

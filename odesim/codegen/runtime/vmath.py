@@ -10,8 +10,7 @@ from math import inf, nan
 
 import numba
 
-from odesim.codegen.runtime.intrinsics import bits, fma, from_bits, polynomial, rint, select
-from odesim.codegen.runtime.intrinsics import floor as floor
+from odesim.runtime.intrinsics import bits, floor, fma, from_bits, polynomial, rint, select
 
 # fastmath is given: otherwise the first caller's would apply
 inlined = numba.njit(error_model="numpy", fastmath=False, forceinline=True)

@@ -6,10 +6,9 @@ tanh(a), whose value is f  ->  1.0 - f*f
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
 
-from odesim.codegen.unrolled.builder import CodeBuilder
-from odesim.codegen.unrolled.operations import COMPARISONS, Operand, Operation, is_number, parsed
-from odesim.codegen.unrolled.orders import order_slope
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
+from odesim.ir.scalars import COMPARISONS, CodeBuilder, Operand, Operation, is_number, parsed
+from odesim.ir.slopes import order_slope
 
 TEXTS = {
     "exp": "f",

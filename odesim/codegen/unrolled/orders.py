@@ -3,11 +3,11 @@
 besseli(1.0, a)  ->  0.5 * besseli(0.0, a) + 0.5 * besseli(2.0, a)
 """
 
-from odesim.codegen.unrolled.builder import CodeBuilder
+from odesim.ir.scalars import CodeBuilder
 
 
 def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:
-    """The derivative of function(n, a) by a, as odesim.symbolic.special has it; value: the name of the function's value."""
+    """The derivative of function(n, a) by a, as odesim.symbolic.functions has it; value: the name of the function's value."""
 
     def at(order: float) -> str:
         return builder.name(function, repr(order), a)

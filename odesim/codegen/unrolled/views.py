@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from odesim.codegen.unrolled.operations import Operand, Operation
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
+from odesim.ir.scalars import Operand, Operation
 
 
 @dataclass(frozen=True)

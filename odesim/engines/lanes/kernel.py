@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from odesim.codegen.build.cache import functions_of, source_of
-from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
@@ -25,6 +23,8 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
 from odesim.solve.step import SEARCH
 from odesim.solve.step import control as step_control
+from odesim.targets.cache import functions_of, source_of
+from odesim.targets.numba_module import key_for, own_imports
 
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.solve.step.control"
@@ -34,7 +34,7 @@ SOURCES = (
     "odesim.engines.lanes.runtime",
     "odesim.solve.step.arithmetic",
     CONTROL,
-    "odesim.codegen.runtime.memory",
+    "odesim.runtime.memory",
     *SEARCH,
     "odesim.solve.step.by_address",
 )
@@ -118,13 +118,13 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += [""]
     kinds = [w for w in ("float32", "float64", "int64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
-    lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    lines += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     lines += more
     lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
-    lines += [f"from odesim.codegen.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
+    lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
-from odesim.errors import ParamError
-from odesim.reference.committee.activations import ACTIVATIONS, generalisation_error
-from odesim.reference.protocols import Batch, Observable, Params
+from odesim.base.errors import ParamError
+from odesim.lab.tasks.committee import ACTIVATIONS, generalisation_error
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 ROUNDING = 1e-12  # below which an eigenvalue of Q - R R^T is 0
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
-from odesim.reference.data.text import Corpus, is_word
+from odesim.base.errors import ParamError, counted
+from odesim.lab.tasks.corpus import Corpus, is_word
 
 
 @dataclass(frozen=True, eq=False)

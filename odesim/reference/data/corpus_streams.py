@@ -6,9 +6,9 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.data.corpus_classes import PairClasses, Windows, token_counts
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, generators
+from odesim.lab.tasks.corpus import PairClasses, Windows, token_counts
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, generators
 
 BLOCK = 64  # iterations drawn at once
 MAX_VALIDATION = 1000  # largest number of validation windows in a batch

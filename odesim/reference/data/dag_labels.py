@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280

@@ -10,11 +10,10 @@ from math import prod
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.data.dag import Dag
-from odesim.reference.data.dag_labels import TEST_LABELS
-from odesim.reference.protocols import Params
-from odesim.reference.training.torch_generator import OFFICIAL_SHIFT, TorchGenerator, normal_outputs
-from odesim.reference.transformer.architecture import Architecture
+from odesim.lab.networks.architecture import Architecture
+from odesim.lab.tasks.hierarchy_dag import TEST_LABELS, Dag
+from odesim.lab.training.protocols import Params
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, TorchGenerator, normal_outputs
 
 STEPS = 10000  # batches before the test labels
 OF_A_BLOCK = ("key", "query", "value", "up", "up_bias", "down", "down_bias")

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.random import Generator
 
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, DATA, TESTS, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, DATA, TESTS, generators
 
 Draw = Callable[[Generator, int], Batch]
 """(generator, count) -> arrays (count, ...) by name."""

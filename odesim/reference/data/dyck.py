@@ -11,8 +11,8 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, TESTS, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 
 def vocabulary(k: int, D: int) -> int:

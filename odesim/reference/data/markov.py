@@ -4,7 +4,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
+from odesim.lab.training.protocols import Batch
 
 FIRSTS = ("stationary", "uniform")
 

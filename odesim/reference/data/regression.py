@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, generators
 
 
 class LinearTargets:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.random import Generator
 
-from odesim.reference.protocols import Batch
+from odesim.lab.training.protocols import Batch
 
 
 def draw_repeats(rng: Generator, count: int, *, N: int, V: int) -> Batch:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, generators
 
 BLOCK = 64  # iterations drawn at once
 BUCKETS = 2**16

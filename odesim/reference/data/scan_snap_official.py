@@ -11,8 +11,8 @@ from random import Random
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch, Params
-from odesim.reference.training.torch_generator import OFFICIAL_SHIFT, TorchGenerator
+from odesim.lab.training.protocols import Batch, Params
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, TorchGenerator
 
 
 def official_start(seeds: Sequence[int], M: int, queries: Array, rows: int, dtype: str) -> Params:

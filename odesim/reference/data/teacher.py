@@ -6,9 +6,9 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.committee.activations import ACTIVATIONS
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, DATA, generators
+from odesim.lab.tasks.committee import ACTIVATIONS
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, DATA, generators
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 

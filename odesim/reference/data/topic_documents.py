@@ -13,8 +13,8 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.training.randomness import BATCHES, DATA, generators
+from odesim.lab.training.protocols import Batch
+from odesim.lab.training.randomness import BATCHES, DATA, generators
 
 MIXTURES = ("sets", "dirichlet")
 KEYS = ("all", "unmasked")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.reference.protocols import Batch, Observable, Params
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 
 @dataclass(frozen=True, eq=False)

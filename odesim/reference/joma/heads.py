@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.protocols import Batch
+from odesim.lab.training.protocols import Batch
 
 
 @dataclass(frozen=True)

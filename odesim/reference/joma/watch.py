@@ -1,10 +1,9 @@
 """Observables of the JoMA block: V, z, stable rank, entropy, and the correlation of z with the logits of the theorem."""
 
 from odesim.base.arrays import Array, on_same_device
-from odesim.reference.joma.model import JomaBlock
-from odesim.reference.joma.reduced import ReducedLogits, invariant
-from odesim.reference.measures import entropy, normalised_correlation, stable_rank
-from odesim.reference.protocols import Batch, Observable, Params
+from odesim.lab.networks.joma import JomaBlock, ReducedLogits, invariant
+from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 
 def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:

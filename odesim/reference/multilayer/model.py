@@ -13,8 +13,8 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.reference.joma.heads import ACTIVATIONS
-from odesim.reference.protocols import Batch, Observable, Params
+from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 NAMES = ("V1", "V2", "U", "xi1", "xi2", "Z1", "Z2")
 

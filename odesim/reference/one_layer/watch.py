@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.protocols import Observable, Params
+from odesim.lab.training.protocols import Observable, Params
 
 
 def entropies(c: Array) -> Array:

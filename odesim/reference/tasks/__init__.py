@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 
 if TYPE_CHECKING:
-    from odesim.reference.protocols import Task
+    from odesim.lab.training.protocols import Task
 
 TASKS = (
     "committee",
@@ -29,5 +29,5 @@ def load_task(name: str) -> "Task":
     """The task with this name. Raises ParamError with the nearest spelling."""
     if name not in TASKS:
         raise ParamError(no_such("task", name, TASKS))
-    task: Task = import_module(f"odesim.reference.tasks.{name}").TASK
+    task: Task = import_module(f"odesim.lab.tasks.{name}").TASK
     return task

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.committee.activations import ACTIVATIONS
-from odesim.reference.committee.model import Committee, free_root
-from odesim.reference.data.teacher import BLOCK, TeacherBatches, orthogonal_teachers
-from odesim.reference.protocols import Experiment, Optimizer, Setting
-from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.tasks.committee import ACTIVATIONS, BLOCK, Committee, TeacherBatches, free_root, orthogonal_teachers
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Experiment, Optimizer, Setting
 
 INITS = ("overlaps", "normal")
 TIME = 20  # of a training by default, in steps / N

@@ -19,15 +19,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.corpus_classes import PairClasses, pair_classes, windows
-from odesim.reference.data.corpus_streams import BLOCK, MAX_VALIDATION, CorpusContexts, DrawnContexts, Stretches, population_batch
-from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics
-from odesim.reference.one_layer.model import DECODERS, YZ
-from odesim.reference.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.memory import transformer_memory
-from odesim.reference.transformer.model import Transformer
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.one_layer import DECODERS, YZ
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.tasks.corpus import (
+    BLOCK,
+    MAX_VALIDATION,
+    Corpus,
+    CorpusContexts,
+    DrawnContexts,
+    PairClasses,
+    Stretches,
+    digest,
+    encode,
+    pair_classes,
+    population_batch,
+    pydoc_topics,
+    windows,
+)
+from odesim.lab.training.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
 
 CONTEXTS = ("windows", "drawn", "infinite")
 MOST_LABELS = 10_000

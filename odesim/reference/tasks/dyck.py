@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype, on_host
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.dyck import DyckSequences, last_unmatched, vocabulary
-from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
-from odesim.reference.training.optimizers import COSINE, of_settings
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.memory import transformer_memory
-from odesim.reference.transformer.model import Transformer
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.tasks.dyck import DyckSequences, last_unmatched, vocabulary
+from odesim.lab.training.optimizers import COSINE, of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
 
 TEST_SEQUENCES = 32
 

@@ -20,16 +20,24 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.dag import Dag, draw_dag
-from odesim.reference.data.dag_labels import BLOCK, EveryClass, LabelCounts, NumpyLabels
-from odesim.reference.data.dag_official import STEPS, OfficialLabels, official_start, official_tokens
-from odesim.reference.data.latents import mean_best_correlation
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.randomness import RNGS
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.memory import transformer_memory
-from odesim.reference.transformer.model import Transformer
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.tasks.hierarchy_dag import (
+    BLOCK,
+    STEPS,
+    Dag,
+    EveryClass,
+    LabelCounts,
+    NumpyLabels,
+    OfficialLabels,
+    draw_dag,
+    official_start,
+    official_tokens,
+)
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import RNGS
 
 
 def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Observable:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.dag import draw_dag
-from odesim.reference.data.latents import mean_best_correlation
-from odesim.reference.joma.heads import ACTIVATIONS
-from odesim.reference.multilayer.model import TwoLayers
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.tasks.hierarchy_dag import draw_dag
+from odesim.lab.tasks.hierarchy_layers import TwoLayers
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 
 DESCRIBED = {"identity": "hierarchy.multilayer", **{phi: f"hierarchy.multilayer.{phi}" for phi in ("relu", "softplus")}}
 """{activation: the System of that}."""

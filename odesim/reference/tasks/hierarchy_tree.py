@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.latents import mean_best_correlation
-from odesim.reference.data.tree import Tree
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.randomness import BATCHES, TESTS, generators
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.memory import transformer_memory
-from odesim.reference.transformer.model import Transformer
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.tasks.hierarchy_tree import Tree
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded
 MAX_LEAVES = 2048  # leaves

@@ -12,14 +12,13 @@ from functools import partial
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.drawn import Drawn
-from odesim.reference.data.repeats import draw_repeats
-from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
-from odesim.reference.training.optimizers import COSINE, of_settings
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.memory import transformer_memory
-from odesim.reference.transformer.model import Transformer
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.tasks.batches import Drawn
+from odesim.lab.tasks.induction import draw_repeats
+from odesim.lab.training.optimizers import COSINE, of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
 
 TEST_SEQUENCES, RECALLED = 128, 64  # sequences of the test; the first tokens, of which memories are read
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
-from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
-from odesim.reference.joma.model import JomaBlock, equal_cosines
-from odesim.reference.joma.watch import joma_observables
-from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting
-from odesim.reference.training.optimizers import OPTIMIZERS
-from odesim.reference.training.randomness import DATA, INITIAL, generators
+from odesim.base.errors import ParamError
+from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting
+from odesim.lab.training.randomness import DATA, INITIAL, generators
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.regression import LinearTargets
-from odesim.reference.joma.model import JomaBlock
-from odesim.reference.measures import entropy
-from odesim.reference.protocols import Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.joma import JomaBlock
+from odesim.lab.networks.measures import entropy
+from odesim.lab.tasks.joma_regression import LinearTargets
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Experiment, Observable, Optimizer, Params, Setting
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.facts import FactStream, chain_facts, pair_facts
-from odesim.reference.facts.model import Decoder
-from odesim.reference.protocols import Experiment, Optimizer, Setting
-from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.tasks.reversal import Decoder, FactStream, chain_facts, pair_facts
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Experiment, Optimizer, Setting
 
 ORDERS = ("shuffled", "replacement")
 EPOCHS = 100  # of a training by default

@@ -11,22 +11,25 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, counted, no_such
-from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
-from odesim.reference.data.scan_snap_official import OfficialContexts, official_start, official_weights
-from odesim.reference.data.scan_snap_tables import (
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.lab.networks.one_layer import DECODERS, INITS, YZ
+from odesim.lab.tasks.scan_snap import (
+    BLOCK,
     GENERATOR_SETTINGS,
     TABLE_SETTINGS,
     Classes,
+    OfficialContexts,
+    ScanSnapContexts,
     classes_from_settings,
     generate_classes,
+    official_start,
+    official_weights,
     symmetric_params,
     with_idle_classes,
 )
-from odesim.reference.one_layer.model import DECODERS, INITS, YZ
-from odesim.reference.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
-from odesim.reference.training.optimizers import OPTIMIZERS
-from odesim.reference.training.randomness import RNGS
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
+from odesim.lab.training.randomness import RNGS
 
 SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch", "rng")
 STEPS = 100

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
-from odesim.reference.data.topic_documents import KEYS, MASKS, MIXTURES, Laws, Reading, TopicBatches, stacked
-from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
-from odesim.reference.topics.model import INITS, LOSSES, PAIRS, TopicAttention
-from odesim.reference.training.optimizers import OPTIMIZERS
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.tasks.topics import INITS, KEYS, LOSSES, MASKS, MIXTURES, PAIRS, Laws, Reading, TopicAttention, TopicBatches, stacked
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Setting
 
 
 @dataclass(frozen=True)

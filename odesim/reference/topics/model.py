@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.reference.data.topic_documents import Laws, stacked
-from odesim.reference.protocols import Batch, Observable, Params
+from odesim.lab.tasks.topics import Laws, stacked
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 LOSSES = ("squared", "cross_entropy")
 INITS = ("normal", "symmetric")

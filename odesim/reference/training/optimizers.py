@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.errors import ParamError, no_such
-from odesim.reference.protocols import Optimizer, Params, Setting
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.training.protocols import Optimizer, Params, Setting
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
 STEP = "step"

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from odesim.reference.training.checkpoint import Checkpoint
-from odesim.reference.training.record import Sink
+from odesim.lab.training.record import Checkpoint, Sink
 
 
 @dataclass(frozen=True)

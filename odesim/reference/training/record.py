@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, no_such
-from odesim.reference.protocols import Observable, Params
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.training.protocols import Observable, Params
 
 LOSS = "loss"
 MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recorded at the end only, unless requested

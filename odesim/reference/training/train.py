@@ -9,15 +9,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.gpu import array_module, device_errors
-from odesim.errors import ParamError, counted
-from odesim.reference.protocols import Experiment, Params
-from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
-from odesim.reference.training.optimizers import make_optimizer, stored_settings
-from odesim.reference.training.options import TrainingOptions, TrainingStorage
-from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.record import Fits, Recorder, extend_iterations, recorded_iterations, to_host
-from odesim.reference.training.trajectory import INTERRUPTED, NON_FINITE, OK, Trajectory, outcome_sentence
+from odesim.base.device import array_module, device_errors
+from odesim.base.errors import ParamError, counted
+from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, TrainingOptions, TrainingStorage, Trajectory, outcome_sentence
+from odesim.lab.training.optimizers import make_optimizer, stored_settings
+from odesim.lab.training.protocols import Experiment, Params
+from odesim.lab.training.randomness import INITIAL, generators
+from odesim.lab.training.record import Checkpoint, Fits, Recorder, extend_iterations, recorded_iterations, to_host, write_checkpoint
 
 MAX_STEPS, MAX_SAVED = 10**9, 10**6
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from odesim.errors import ParamError, no_such
-from odesim.reference.transformer.initial import InitialLaw, torch_linear
-from odesim.reference.transformer.layers.activations import ACTIVATIONS
-from odesim.reference.transformer.layers.block import Norm
-from odesim.reference.transformer.losses import LOSSES
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import InitialLaw, torch_linear
+from odesim.lab.networks.layers import ACTIVATIONS, LOSSES
+from odesim.lab.networks.transformer import Norm
 
 CHOICES = {
     "norm": ("pre", "post", "none"),

@@ -11,9 +11,9 @@ squared_error they are numbers, with one more axis (C,).
 """
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
-from odesim.reference.protocols import Batch
-from odesim.reference.transformer.architecture import Architecture
+from odesim.base.errors import ParamError, counted
+from odesim.lab.networks.architecture import Architecture
+from odesim.lab.training.protocols import Batch
 
 
 def check_batch(model: Architecture, batch: Batch) -> tuple[int, int, int]:

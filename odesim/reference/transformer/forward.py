@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Batch
-from odesim.reference.transformer.layers.block import Tape
-from odesim.reference.transformer.layers.layer_norm import NormTape
+from odesim.lab.networks.layers import NormTape
+from odesim.lab.networks.transformer import Tape
+from odesim.lab.training.protocols import Batch
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.random import Generator
 
-from odesim.reference.protocols import Params
+from odesim.lab.training.protocols import Params
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Losses of the transformer with gradients, as weighted means over rows of outputs."""
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.transformer.layers import device
-from odesim.reference.transformer.layers.slabs import slabs
+from odesim.lab.networks import device
+from odesim.lab.networks.layers import slabs
 
 
 def shares(counted: Array, weight: Array | None, dtype: str) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from odesim.reference.transformer.architecture import Architecture
+from odesim.lab.networks.architecture import Architecture
 
 
 def transformer_memory(made: Architecture, *, seeds: int, batch: int, length: int, read: int = 1) -> Mapping[str, int]:

@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.reference.protocols import Batch, Observable, Params
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.batch import check_batch
-from odesim.reference.transformer.forward import ForwardPass
-from odesim.reference.transformer.initial import draw_params
-from odesim.reference.transformer.layers.attention import key_bias
-from odesim.reference.transformer.layers.block import block, block_back
-from odesim.reference.transformer.layers.embedding import embed, embed_back
-from odesim.reference.transformer.layers.layer_norm import layer_norm, layer_norm_back
-from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
-from odesim.reference.transformer.losses import LOSSES, shares
-from odesim.reference.transformer.watch import transformer_observables
+from odesim.lab.networks.architecture import Architecture, draw_params
+from odesim.lab.networks.layers import (
+    LOSSES,
+    embed,
+    embed_back,
+    key_bias,
+    layer_norm,
+    layer_norm_back,
+    linear,
+    linear_back,
+    shares,
+    sum_rows,
+)
+from odesim.lab.networks.transformer import ForwardPass, block, block_back, check_batch, transformer_observables
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 
 @dataclass(frozen=True)

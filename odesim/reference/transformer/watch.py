@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.measures import entropy, stable_rank
-from odesim.reference.protocols import Batch, Observable, Params
-from odesim.reference.transformer.architecture import Architecture
-from odesim.reference.transformer.forward import ForwardPass
+from odesim.lab.networks.architecture import Architecture
+from odesim.lab.networks.measures import entropy, stable_rank
+from odesim.lab.networks.transformer import ForwardPass
+from odesim.lab.training.protocols import Batch, Observable, Params
 
 Forward = Callable[[Params, Batch], ForwardPass]
 

@@ -6,15 +6,15 @@ import llvmlite.binding as llvm
 import pytest
 
 import odesim
-from odesim.codegen.build import native
-from odesim.codegen.build.front_end import scalar_front_end
 from odesim.codegen.compiled import compile_system
+from odesim.targets import native
+from odesim.targets.native import scalar_front_end
 from tests.support.systems import SYSTEMS
 
 LOOPS = """
 import numba as nb
-from odesim.codegen.runtime.memory import doubles
-from odesim.codegen.runtime.vmath import exp
+from odesim.runtime.memory import doubles
+from odesim.runtime.elementary import exp
 
 WIDE = False
 

@@ -1,9 +1,26 @@
-"""Where the numbers of the functions in odesim.codegen.runtime come from: every one is computed here again, in 50 digits."""
+"""Where the numbers of the functions in odesim.runtime come from: every one is computed here again, in 50 digits."""
 
 import mpmath as mp
 import pytest
 
-from odesim.codegen.runtime import circular, error_function, gamma, inverse_circular, lambert, vmath
+from odesim.runtime import (
+    circular,
+)
+from odesim.runtime import (
+    circular as inverse_circular,
+)
+from odesim.runtime import (
+    elementary as vmath,
+)
+from odesim.runtime import (
+    special as error_function,
+)
+from odesim.runtime import (
+    special as gamma,
+)
+from odesim.runtime import (
+    special as lambert,
+)
 
 
 def fit(f, low, high, degree, weight=lambda x: 1, centre=0):

@@ -7,8 +7,8 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.base.blas import gemm_address
-from odesim.codegen.runtime import products
+from odesim.base.device import gemm_address
+from odesim.runtime import matrices as products
 
 SIZES = (
     (1, 1, 1),

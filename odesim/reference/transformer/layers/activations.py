@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.transformer.layers import device
-from odesim.reference.transformer.layers.slabs import slabs
+from odesim.lab.networks import device
+from odesim.lab.networks.layers import slabs
 
 Activation = Callable[[Array], tuple[Array, Array]]  # x -> (y, slope), all of one shape; x is not changed
 

@@ -3,7 +3,7 @@
 import math
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.transformer.layers import device
+from odesim.lab.networks import device
 
 
 def split_heads(x: Array, B: int, H: int) -> Array:

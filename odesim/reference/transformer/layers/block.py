@@ -5,10 +5,17 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from odesim.base.arrays import Array
-from odesim.reference.transformer.layers.activations import ACTIVATIONS
-from odesim.reference.transformer.layers.attention import attention, attention_back
-from odesim.reference.transformer.layers.layer_norm import NormTape, layer_norm, layer_norm_back
-from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
+from odesim.lab.networks.layers import (
+    ACTIVATIONS,
+    NormTape,
+    attention,
+    attention_back,
+    layer_norm,
+    layer_norm_back,
+    linear,
+    linear_back,
+    sum_rows,
+)
 
 Weights = Mapping[str, Array]  # of one block: {name: (R, ...)}
 Gradients = dict[str, Array]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.transformer.layers import device
+from odesim.lab.networks import device
 
 
 def _flat(tokens: Array, V: int) -> Array:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.reference.transformer.layers import device
+from odesim.lab.networks import device
 
 EPS = 1e-5  # torch's default
 

@@ -1,7 +1,7 @@
 """A linear map of rows and its gradient."""
 
 from odesim.base.arrays import Array
-from odesim.reference.transformer.layers import device
+from odesim.lab.networks import device
 
 
 def linear(x: Array, w: Array, b: Array | None = None) -> Array:
