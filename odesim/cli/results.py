@@ -1,25 +1,29 @@
-"""Output of `odesim integrate`: JSON, or a short table."""
+"""Results of `odesim integrate` and `odesim ensemble` as JSON for programs and as text for people."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import GLUE, number_text, shape_text, table
+from odesim.base.backends import BACKENDS
+from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
 from odesim.errors import counted, escaped
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
 from odesim.store.plain_data import events_to_plain, to_plain
 
+if TYPE_CHECKING:
+    from odesim.api.stored import EnsembleRun
+
 ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
 
-def json_object(solution: Solution, out: Path | None, lost: str = "") -> dict[str, Any]:
+def solution_object(solution: Solution, out: Path | None, lost: str = "") -> dict[str, Any]:
     """The object that --json prints: null for numbers that are not finite, a digest for an array of more than 1000 entries.
 
     lost: a sentence on results that could not be stored.
@@ -53,12 +57,12 @@ def nan_sentences(solution: Solution) -> list[str]:
     return sentences + [f"the event {name!r} is a number at no saved time: it cannot happen" for name in undefined]
 
 
-def json_text(solution: Solution, out: Path | None, lost: str = "") -> str:
+def solution_json(solution: Solution, out: Path | None, lost: str = "") -> str:
     """json_object on one line of ASCII."""
-    return json.dumps(json_object(solution, out, lost), allow_nan=False)
+    return json.dumps(solution_object(solution, out, lost), allow_nan=False)
 
 
-def table_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
+def solution_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """The result as text in 80 columns: final values, observables, events, invariants, statistics."""
     head = (
         f"{escaped(solution.model, '')}: {solution.status} at t = {number_text(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
@@ -147,3 +151,79 @@ def steps_text(stats: Mapping[str, float]) -> str:
     """Steps taken and rejected, and right-hand sides computed: {each of COUNTS: a number}."""
     steps, rejected, calls = (stats[name] for name in COUNTS)
     return f"{steps:.0f}, {rejected:.0f} rejected, {counted(calls, 'right-hand side')}"
+
+
+RETRIED = ("max_steps", "step_too_small")  # statuses for which another method may help
+
+
+class EnsembleProgress(Counter):
+    """A progress line: members done and failed, members per second, time left."""
+
+    def show(self, done: int, total: int, failed: int) -> None:
+        """Shows the line, ten times a second at most."""
+        self.count(done, total, lambda: f"{failed} failed", "members")
+
+
+def run_object(run: "EnsembleRun") -> dict[str, Any]:
+    """The object that --json prints. `members`: of the run or shard; `new`: integrated by this command."""
+    t = run.tally
+    rate = t.new / run.seconds if run.seconds else None
+    return {
+        "model": run.model,
+        "status": run.status,
+        "message": run.message,
+        "members": t.total,
+        "done": t.done,
+        "failed": t.failed,
+        "counts": t.counts,
+        "meanings": meanings(run),
+        "new": t.new,
+        "retried": run.retried,
+        "seconds": run.seconds,
+        "members_per_second": rate,
+        "method": run.method,
+        "methods": run.by_method,
+        "auto": run.auto or None,
+        "backend": run.backend,
+        "out": str(run.path) if run.path else None,
+    }
+
+
+def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None = None) -> None:
+    """Prints the result of a run as JSON or text. drawn: path of its picture."""
+    if as_json:
+        echo(json.dumps(run_object(run), allow_nan=False))
+    elif not quiet:
+        echo(run_text(run, drawn))
+
+
+def meanings(run: "EnsembleRun") -> dict[str, str]:
+    """{status: meaning and remedy} of the statuses other than `ok` that members have."""
+    again = f"; odesim resume {run.path} --retry-failed --method rodas5p tries such members again"
+    counts = run.tally.counts
+    return {
+        s: text + again * (run.path is not None and s in RETRIED and run.may_be_stiff(s))
+        for s, text in run.meanings.items()
+        if counts.get(s) and s != "ok"
+    }
+
+
+def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
+    """The result as text in 80 columns: members by status, what this command did, the folder."""
+
+    t = run.tally
+    rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
+    rate = f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else ""
+    computed = f"{counted(t.new, 'member')} in {run.seconds:.3g} s{rate}"
+    explanation = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
+    on_gpu = run.backend in BACKENDS and BACKENDS[run.backend].gpu
+    engine = "a thread of a GPU each" if on_gpu else "in lanes" if run.lanes else "one by one"
+    counts = run.by_method
+    methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
+    rest = [*([("computed", computed)] if t.new or run.seconds else []), ("method", f"{methods}, {engine}")]
+    rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
+    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] * bool(run.path) + [("drawn", str(drawn))] * bool(drawn)
+    head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}" + f" done, {t.failed} failed" * bool(
+        t.failed
+    )
+    return "\n".join([head, table(rows), *explanation, "run", table(rest)])

@@ -7,10 +7,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from odesim.api.attempts import engines
 from odesim.api.destination import Destination
-from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
+from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
@@ -178,7 +177,7 @@ def integrate_stored(
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
     if execution.cluster is not None:
-        from odesim.api.cluster_ensemble import run_on_cluster
+        from odesim.api.cluster import run_on_cluster
 
         with stop_signals() as asked:
             began = time.perf_counter()

@@ -1,13 +1,13 @@
-"""The manifest of a stored ensemble, and the members, request and engine restored from it."""
+"""The manifest of a stored ensemble, and what is restored from it: members, request, and the engine of each attempt."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from os import PathLike
 from typing import Any
 
-from odesim.api.ensemble_dataset import axis_names, label_of
-from odesim.api.ensemble_request import as_design, make_ensemble_request
-from odesim.api.sensitivity import with_sensitivities
+from odesim.api.ensemble_request import as_design, axis_names, label_of, make_ensemble_request
+from odesim.api.request import with_sensitivities
 from odesim.base.run_options import options_of
 from odesim.base.versions import versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
@@ -15,6 +15,7 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.engines.problem import dimensions
+from odesim.engines.run import Engine
 from odesim.ensembles.ledger import chunk_size
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
@@ -142,3 +143,21 @@ def check_members(members: Members, chunk: int) -> None:
     """Raises ParamError if any member has a value outside its domain, before anything is written."""
     for first in range(0, members.source.count, chunk):
         members.chunk(first, min(first + chunk, members.source.count))
+
+
+def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int], Engine]:
+    """The engine of each attempt, compiled when it is first used."""
+
+    @cache
+    def engine(attempt: int) -> Engine:
+        made = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
+        made.prepare()
+        return made  # type: ignore[no-any-return]
+
+    return engine
+
+
+def attempted(request: EnsembleRequest, changes: Mapping[str, Any]) -> EnsembleRequest:
+    """The request of a later attempt. changes: options, and by which rule members have their methods."""
+    options = {name: value for name, value in changes.items() if name != "auto"}
+    return replace(request.changed(**options), auto=changes.get("auto", request.auto))

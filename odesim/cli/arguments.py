@@ -1,17 +1,22 @@
-"""The request of `integrate` and `ensemble`: command line over TOML file over defaults, all in one grammar."""
+"""Words of the command line as a request: run options over a TOML file over defaults, members of an ensemble, a picture."""
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.base.run_options import NAMES, RunOptions
-from odesim.cli.options.table import ROWS
+from odesim.cli.options import ROWS
 from odesim.errors import ParamError, StoreError, nearest
-from odesim.inputs.grammar import device_sentence
+from odesim.inputs.grammar import device_sentence, show_text
+
+if TYPE_CHECKING:
+    from odesim.plot.choice import Choice
+    from odesim.symbolic.system import System
 
 TABLES = ("params", "sizes", "initial")
 
@@ -174,3 +179,76 @@ def as_text(value: Any, where: str) -> str:
         return json.dumps(value)
     except (TypeError, ValueError):
         raise ParamError(f"{where} takes numbers, not {value!r}") from None
+
+
+def named(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """{name: text} from words NAME=TEXT. Raises ParamError."""
+    pairs = []
+    for text in texts:
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        base, bracket, _ = name.partition("[")
+        if equals and bracket and base.strip().isidentifier():
+            raise ParamError(f"{option} takes whole arrays, not {name}: give each member its row, as in --vary '{base}=[[1, 2], [3, 4]]'")
+        if not equals or not name.isidentifier():
+            what = "VALUE" if option == "--vary" else "POINTS"
+            raise ParamError(f"{option} takes NAME={what}, not {show_text(text)}")
+        if not value:
+            raise ParamError(f"{option} {name}: the value is empty")
+        pairs.append((name, value))
+    return once(option, pairs)
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """(i, n) from the word I/N. Raises ParamError unless 1 <= i <= n."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ParamError(f"--shard takes I/N with 1 <= I <= N, as in 1/4, not {show_text(text)}")
+    return int(found[1]), int(found[2])
+
+
+def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
+    """The Choice of these words. Raises ParamError."""
+    from odesim.errors import ParamError
+    from odesim.inputs.grammar import show_text
+    from odesim.plot.choice import Choice
+
+    names = tuple(name.strip() for name in var.split(",")) if var is not None else ()
+    if index is not None and not re.fullmatch(r"\s*\d{1,9}\s*(,\s*\d{1,9}\s*)*", index, re.ASCII):
+        raise ParamError(f"--index takes whole numbers from 0, as in 3 or 1,0, not {show_text(index)}")
+    component = tuple(int(i) for i in index.split(",")) if index is not None else None
+    choice = Choice(names, x and x.strip(), y and y.strip(), at, component, log)
+    choice.check()
+    return choice
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Quantities that an ensemble stores beside its states: observables, as --observe names them, and derivatives."""
+
+    observe: str | None
+    sensitivities: tuple[str, ...]
+
+    def names(self, system: "System") -> list[str]:
+        """The names of states, observables and derivatives. Raises ParamError for an observable that the System does not have."""
+        from odesim.ensembles.request import check_observe
+
+        plain = [*system.states, *check_observe(system, self.observe)]
+        return [*plain, *(f"d{v}_d{p}" for v in plain for p in self.sensitivities)]
+
+
+def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping[str, str | None]) -> "Choice":
+    """The Choice of --var, --x and --y of an ensemble that is still to be computed. Raises ParamError.
+
+    varied: names of what differs between members.
+    """
+    from odesim.errors import ParamError, no_such
+    from odesim.inputs.registry import load_model
+    from odesim.plot.choice import TIME, split_index
+
+    system = load_model(model)
+    choice = read_choice(var=words["var"], x=words["x"], y=words["y"], at=None, index=None, log=None)
+    choice.names(dict.fromkeys(stored.names(system), ()), f"what this run stores of {system.name}")
+    for option, text in (("--x", choice.x), ("--y", choice.y)):
+        if text is not None and text != TIME and split_index(text)[0].removesuffix("_start") not in varied:
+            raise ParamError(no_such(f"varied number ({option})", text, [*varied, TIME], system.name))
+    return choice

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.cli.options.run import once
+from odesim.cli.arguments import once
 from odesim.errors import ParamError, no_such
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 

@@ -1,17 +1,94 @@
-"""`odesim show`: prints the description of a model."""
+"""Models: `odesim list`, `show` and `new`."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.kinds import ModelKind
-from odesim.cli.output.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
+from odesim.base.parsing import parse
+from odesim.cli.options import ModelKind
+from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
+
+
+@click.command("list", short_help="List the models and the tasks.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
+def list_command(as_json: bool) -> None:
+    """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
+    import json
+
+    from odesim.inputs.registry import list_models
+    from odesim.reference.tasks import TASKS, load_task
+
+    found = [(name, summary(name)) for name in list_models()]
+    if as_json:
+        echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
+    else:
+        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in found))
+        tasks = "\n".join(f"  {name}\n{wrap_paragraph(load_task(name).doc, '    ')}" for name in TASKS)
+        echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
+
+
+def summary(name: str) -> str:
+    """The first line of a shipped model file, which is read and not run; empty for a model of another package."""
+    import ast
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    try:
+        spec = find_spec(f"odesim.models.{name}")
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
+
+
+MARK = '<meta name="generator" content="odesim">'
+
+
+def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
+    """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
+    if file is None:
+        return
+    from odesim.errors import StoreError
+    from odesim.plot.files import is_odesim_picture
+    from odesim.store.paths import check_new_file
+
+    if file.suffix.lower() != f".{kind}":
+        raise StoreError(f"--{kind} writes a file that ends in .{kind}, not {str(file)!r}")
+    ours = is_odesim_picture(file) if kind == "pdf" else is_odesim_page(file)
+    check_new_file(file, overwrite=overwrite or ours)
+
+
+def is_odesim_page(file: Path) -> bool:
+    """Whether odesim wrote the web page, by its head."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as page:
+            return MARK in page.read(1000)
+    except OSError:
+        return False
+
+
+def write_pages(system: "System", html: Path | None, pdf: Path | None) -> list[Path]:
+    """Writes the pages that are asked for; returns their paths. Raises StoreError."""
+    if html:
+        from odesim.plot.files import write_atomically
+        from odesim.symbolic.html import html_page
+
+        text = html_page(system)
+        write_atomically(html, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    if pdf:
+        from odesim.plot.page import save_pages
+
+        save_pages(system, pdf)
+    return [file for file in (html, pdf) if file]
+
 
 PATH = click.Path(path_type=Path)
 DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
@@ -30,7 +107,6 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
 
     A model file is Python code, and odesim executes it.
     """
-    from odesim.cli.pages import check_page, write_pages
     from odesim.inputs.registry import load_model
     from odesim.symbolic.derived import derived_text
     from odesim.symbolic.describe import describe
@@ -166,3 +242,78 @@ def entries(value: Any) -> Iterator[float]:
             yield from entries(part)
     else:
         yield value
+
+
+TEMPLATE = '''\
+"""{name}: gradient flow of linear units; the weights relax to the targets at one rate.
+
+This file is code that runs when it is integrated:   odesim integrate {name}.py --plot {name}.png
+What it holds:                                       odesim show {name}.py
+"""
+
+from sympy import Interval, Rational, Sum, exp, oo, symbols
+
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
+
+# Indices, and the sizes they run over. Nothing is unrolled: M may be a million.
+(m,) = index("m")
+(M,) = sizes("M")
+
+# States and parameters: IndexedBase for arrays, symbols for numbers.
+w, s = IndexedBase("w", shape=(M,)), IndexedBase("s", shape=(M,))
+tau = symbols("tau", positive=True)
+
+
+def solution(t, y0, params):
+    """The solution known by other means, {{state: array}}: the tests of a model compare with it."""
+    from numpy import exp
+
+    return {{"w": params["s"] + (y0["w"] - params["s"]) * exp(-t / params["tau"])}}
+
+
+SYSTEM = System(
+    name="{name}",
+    source=Source("nobody2026", "eq. 1", "a stand-in; put the paper's key and equation here"),
+    # which index runs over which extent
+    axes={{m: M}},
+    # d state / dt, for every value of its indices; sums are over(Sum, f, (index, extent))
+    equations={{w[m]: (s[m] - w[m]) / tau}},
+    # symbol, default (a number fills the shape, or a function of the sizes), domain, what it is
+    params=(
+        Param(s, lambda sizes: [(-1) ** i / (1 + i) for i in range(sizes["M"])], Interval(-oo, oo), "target"),
+        Param(tau, 1.0, Interval.open(0, oo), "time constant"),
+    ),
+    initial={{w[m]: 0.0}},
+    # all that follows may be left out
+    sizes={{M: 4}},
+    span=(0.0, 8.0),
+    time="time constants",
+    observables={{
+        "loss": over(Sum, Rational(1, 2) * (w[m] - s[m]) ** 2, (m, M)),
+        "gap": s[m] - w[m],
+    }},
+    invariants=(Invariant("distance", (s[m] - w[m]) ** 2, "nonincreasing"),),
+    # where an expression passes 0; a terminal event ends the run
+    events=(Event("half_way", w[0] - s[0] / 2, 1, doc="the first weight is half of its target"),),
+    closed_forms=(ClosedForm("relaxation", "always", solution),),
+)
+'''
+
+
+@click.command("new", short_help="Write a commented model file that runs.")
+@click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
+def new_command(file: Path) -> None:
+    """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
+    from odesim.errors import StoreError
+    from odesim.store.paths import atomic_file, check_new_file, is_taken
+
+    if not file.name:
+        raise StoreError(f"{str(file)!r} names no file; a model is a Python file, such as my_model.py")
+    if file.suffix != ".py":
+        raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
+    if is_taken(file):
+        raise StoreError(f"{file} exists already; give another name")
+    name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
+    with atomic_file(check_new_file(file)) as work:
+        work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
+    echo(f"{file} was written; next: odesim integrate {quote(str(file))} --plot {name}.png")
