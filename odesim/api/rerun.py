@@ -11,7 +11,7 @@ from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolera
 from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
-from odesim.base.run_options import options_of
+from odesim.base.options import options_of
 from odesim.base.signals import stop_signals
 from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, members_at_once

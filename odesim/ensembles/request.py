@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.errors import ParamError, no_such
 from odesim.solve.codes import STATUSES, UNDONE, Status
@@ -126,7 +126,6 @@ class Chunk:
 
 
 NO_ARRAYS = Layout((), ())
-MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")

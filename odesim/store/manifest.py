@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.errors import ParamError, StoreError

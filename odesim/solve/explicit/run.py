@@ -10,7 +10,7 @@ from typing import Any
 
 from odesim.base.arrays import Array
 from odesim.base.blas import one_blas_thread
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.codes import Code

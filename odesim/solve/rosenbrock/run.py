@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.blas import few_blas_threads
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.errors import SolveError
 from odesim.solve.codes import Code
