@@ -115,7 +115,7 @@ def ensemble(
     Raises an OdesimError, one sentence, if the request is wrong.
     """
     arguments = locals()
-    asked, options = pick(Values, arguments), pick(RunOptions, arguments)
+    asked, options = ensemble_arguments(**arguments)
     execution = make_execution(pick(Work, arguments), progress, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
@@ -175,6 +175,11 @@ def run_ensemble(
     travels = carried_model(system, original) if execution.cluster else None
     original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
     return begin_stored(original, *members_and_request(system, asked, options), to, execution, travels)
+
+
+def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
+    """What is computed and how, of the arguments of `ensemble`; the others are left out."""
+    return pick(Values, arguments), pick(RunOptions, arguments)
 
 
 def members_and_request(system: System, asked: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:

@@ -40,7 +40,7 @@ def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict
     for name, value in request.items():
         if isinstance(value, str) and OPTIONS[name].reads in read:
             request[name] = read[OPTIONS[name].reads](value)
-    assignments = {
+    assignments: dict[str, Callable[[str], tuple[str, Any]]] = {
         "params": partial(parse_assignment, option="--set"),
         "sizes": parse_size,
         "initial": partial(parse_assignment, option="--init"),

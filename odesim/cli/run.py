@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE, RUN
-from odesim.base.options import RunOptions, Values, Work, pick
+from odesim.base.options import Work, pick
 from odesim.cli.options import OF_RUN, ModelKind, RunPlace, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Progress, echo
@@ -194,14 +194,14 @@ def ensemble_command(
     members. With --strict, GPU and processor give the same bits.
     """
     from odesim.api.destination import Destination
-    from odesim.api.ensemble import run_ensemble
+    from odesim.api.ensemble import ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
     from odesim.cli.arguments import Stored, choice_for, read_request
     from odesim.cli.results import EnsembleProgress, print_run
 
     request = read_request(words)
-    asked, how = pick(Values, request), pick(RunOptions, request)
+    asked, how = ensemble_arguments(**request)
     check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
     shown = {"var": var, "x": x, "y": y}
