@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from odesim.base.cluster import Cluster, Task
+from odesim.base.errors import ClusterError, counted
 from odesim.base.signals import stop_signals
-from odesim.errors import ClusterError, counted
 from odesim.plot.figures import FigureRun, run_figure
 
 

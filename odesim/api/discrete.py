@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.run_options import RunOptions
-from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.methods.discrete import MAP

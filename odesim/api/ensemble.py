@@ -21,8 +21,8 @@ from odesim.api.tolerances import warn_below_tolerance
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_saves_fit
+from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
+from odesim.base.errors import ParamError, counted
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
@@ -34,7 +34,6 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.outputs import MAX_EVENTS
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import chunk_size, shard_chunks
-from odesim.errors import ParamError, counted
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.base.versions import versions
+from odesim.base.run_options import versions
 from odesim.engines.problem import dimensions
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, part_kinds

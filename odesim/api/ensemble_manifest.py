@@ -8,8 +8,8 @@ from typing import Any
 from odesim.api.ensemble_dataset import axis_names, label_of
 from odesim.api.ensemble_request import as_design, make_ensemble_request
 from odesim.api.sensitivity import with_sensitivities
-from odesim.base.run_options import options_of
-from odesim.base.versions import versions
+from odesim.base.errors import ParamError, StoreError
+from odesim.base.run_options import options_of, versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
@@ -18,7 +18,6 @@ from odesim.engines.problem import dimensions
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
 from odesim.ensembles.slabs import chunk_size
-from odesim.errors import ParamError, StoreError
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.sizes import make_extent
 from odesim.inputs.stored_model import stored_model

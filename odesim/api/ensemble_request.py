@@ -10,7 +10,8 @@ from odesim.api.discrete import options_for
 from odesim.api.options import check_run_options
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import cupy_here
+from odesim.base.device import cupy_here
+from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
@@ -28,7 +29,6 @@ from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.outputs import MAX_EVENTS, check_max_events, check_observe, make_outputs
 from odesim.ensembles.request import EnsembleRequest
-from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

@@ -4,8 +4,8 @@ import numpy as np
 
 from odesim.base.arrays import check_dtype
 from odesim.base.backends import BACKENDS, METHODS, find_backend
+from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.run_options import CLOCKS, RunOptions
-from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.bind import Numbers
 
 ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))

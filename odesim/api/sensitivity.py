@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_fits
-from odesim.errors import ParamError
 from odesim.inputs.bind import Numbers
 from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import System

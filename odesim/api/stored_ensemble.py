@@ -11,6 +11,7 @@ from odesim.api.attempts import engines
 from odesim.api.destination import Destination
 from odesim.api.ensemble_manifest import check_members, check_unchanged, make_manifest, names_of_codes, outputs_of, restore
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
+from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
@@ -19,7 +20,6 @@ from odesim.ensembles.ledger import SUCCESSES, Tally, count_members
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.ensembles.slabs import shard_chunks
-from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.inputs.carried_model import CarriedFile, carried_model
 from odesim.inputs.stored_model import with_constant
 from odesim.solve.auto import STIFF

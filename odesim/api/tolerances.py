@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 
+from odesim.base.errors import ToleranceWarning
 from odesim.base.run_options import RunOptions
 from odesim.engines.problem import compiled_parts
-from odesim.errors import ToleranceWarning
 from odesim.inputs.bind import Numbers
 from odesim.symbolic.system import System
 

@@ -13,7 +13,7 @@ def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
     """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
     if file is None:
         return
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.plot.files import is_odesim_picture
     from odesim.store.paths import check_new_file
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
     """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
         from odesim.plot.files import check_picture
         from odesim.store.paths import check_new_file
 
@@ -29,7 +29,7 @@ def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None
     """
     if plot is None:
         return None, ""
-    from odesim.errors import ParamError, StoreError
+    from odesim.base.errors import ParamError, StoreError
     from odesim.plot.files import save
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from shutil import get_terminal_size
 from typing import Self
 
-from odesim.errors import escaped
+from odesim.base.errors import escaped
 
 BAR = 20  # characters
 FIRST, AGAIN = 0.5, 0.1  # s: a short run shows nothing; at most ten lines a second

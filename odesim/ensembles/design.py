@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 WORDS = 4  # random words of Philox for one value of its counter
 FUNCTIONS = ("uniform", "normal")

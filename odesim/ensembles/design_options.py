@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.memory import check_fits
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.ensembles.arguments import EnsembleArguments
 from odesim.ensembles.design import FUNCTIONS, Design, Part, Points, Random, Table
 from odesim.ensembles.members import Members, make_members
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_number, show_text
 from odesim.inputs.schema import Place, make_schema

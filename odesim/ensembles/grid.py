@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 
 if TYPE_CHECKING:
     import xarray

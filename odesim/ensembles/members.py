@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ModelError, ParamError
 from odesim.ensembles.batch_formulas import member_values, own_names_read
-from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name
 from odesim.inputs.checks import check_domain, check_numbers, check_rule
 from odesim.inputs.schema import Formula, Place, Rule, Schema, make_schema

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
+from odesim.base.errors import counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import counted
 
 
 def first_nan_times(request: EnsembleRequest, chunk: Chunk) -> dict[str, Array]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import ParamError, no_such
 from odesim.ensembles.chunk import Chunk, MemberShape
-from odesim.errors import ParamError, no_such
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
 

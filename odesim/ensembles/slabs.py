@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 
 def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:

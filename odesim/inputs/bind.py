@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.base.memory import SMALL, free_bytes
-from odesim.errors import ModelError, ParamError, counted, no_such
+from odesim.base.device import SMALL, free_bytes
+from odesim.base.errors import ModelError, ParamError, counted, no_such
 from odesim.inputs.checks import check_cover, check_number, check_numbers, check_rules
 from odesim.inputs.grammar import EXACT
 from odesim.inputs.schema import Formula, Place, Schema, make_schema

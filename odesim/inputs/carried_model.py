@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ModelError
+from odesim.base.errors import ModelError
 from odesim.inputs.registry import is_path, load_unchanged_file
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sympy as sp
 from sympy.printing.str import StrPrinter
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.grammar import EXACT
 from odesim.inputs.schema import Place, Rule
 from odesim.inputs.sizes import Sizes

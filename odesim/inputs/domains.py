@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Array

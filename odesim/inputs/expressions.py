@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import counted, nearest, shorten
+from odesim.base.errors import counted, nearest, shorten
 from odesim.inputs.names import Names, Thing
 from odesim.inputs.numerals import NumberError, call, extreme, number, operate
 from odesim.inputs.tokens import Token, tokens

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from odesim.errors import value_text
+from odesim.base.errors import value_text
 
 
 def device_sentence(path: str | os.PathLike[str]) -> str:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 EXACT = 2.0**53  # whole numbers up to here are exact in float64
 

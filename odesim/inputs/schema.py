@@ -9,9 +9,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.errors import SpecError
 from odesim.inputs.domains import Domain, compile_domain
 from odesim.inputs.sizes import Extent, make_extent
 from odesim.symbolic.assumed import assumed_intervals

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from odesim.errors import ParamError, SpecError
+from odesim.base.errors import ParamError, SpecError
 
 MOST = 2**48  # entries of one array; beyond any memory
 

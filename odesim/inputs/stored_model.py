@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, StoreError
 from odesim.inputs.registry import is_path, load_model, load_unchanged_file
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, load_module
+from odesim.base.device import architecture, load_module
+from odesim.base.errors import CodegenError
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
@@ -30,7 +31,6 @@ from odesim.codegen.runtime import (
     vmath,
 )
 from odesim.codegen.runtime import stages as runtime
-from odesim.errors import CodegenError
 from odesim.solve.step import arithmetic
 from tests.support.cuda_host import build
 

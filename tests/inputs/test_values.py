@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.values import FILLS, Value, parse_assignment, parse_save, parse_size, parse_span, parse_value, save_times
 
 HOSTILE = (

@@ -213,7 +213,7 @@ def ensemble_command(
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
     """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
@@ -224,7 +224,7 @@ def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str |
 
 def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
     """Raises ParamError if what to draw is said, and no picture is asked for."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     for name, word in words.items():
         if word is not None and plot is None:

@@ -153,7 +153,7 @@ def store(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store import write_solution
 
     try:

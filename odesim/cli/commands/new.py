@@ -68,7 +68,7 @@ SYSTEM = System(
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
     """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     if not file.name:

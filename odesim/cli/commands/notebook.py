@@ -54,8 +54,8 @@ def notebook_command(name: str | None, out: Path | None) -> None:
 
     An existing file stays as it is.
     """
+    from odesim.base.errors import ParamError, StoreError, no_such
     from odesim.cli.output.tables import wrap_paragraph
-    from odesim.errors import ParamError, StoreError, no_such
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     known = scripts()

@@ -73,6 +73,6 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 def no_model(run: Path, model: Path | None) -> None:
     """Raises ParamError if a model file is given for a training, which has none."""
     if model is not None:
-        from odesim.errors import ParamError
+        from odesim.base.errors import ParamError
 
         raise ParamError(f"--model is for runs of a model file, and {run} is a training")

@@ -177,7 +177,7 @@ def beside(run: Path, suffix: str) -> Path:
         run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
 
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

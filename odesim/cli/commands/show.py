@@ -60,7 +60,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
     A System without enough defaults to run keeps what it says.
     """
-    from odesim.errors import OdesimError
+    from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
     from odesim.store.plain_data import to_plain
 

@@ -90,7 +90,7 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
         return resume_ensemble(run, threads or 1, as_json, quiet, options)
     for name, given in options.items():
         if given:
-            from odesim.errors import ParamError
+            from odesim.base.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
     return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
@@ -125,7 +125,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.store.inspected import inspect_run
 
     said = inspect_run(run).attributes

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from odesim.base.errors import ParamError
 from odesim.cli.options.run import once
-from odesim.errors import ParamError
 from odesim.inputs.grammar import show_text
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
     """The Choice of these words. Raises ParamError."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.inputs.grammar import show_text
     from odesim.plot.choice import Choice
 
@@ -45,7 +45,7 @@ def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping
 
     varied: names of what differs between members.
     """
-    from odesim.errors import ParamError, no_such
+    from odesim.base.errors import ParamError, no_such
     from odesim.inputs.registry import load_model
     from odesim.plot.choice import TIME, split_index
 

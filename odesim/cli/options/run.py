@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from odesim.base.errors import ParamError, StoreError, nearest
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.cli.options.table import ROWS
-from odesim.errors import ParamError, StoreError, nearest
 from odesim.inputs.files import device_sentence
 
 TABLES = ("params", "sizes", "initial")

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odesim.base.errors import ParamError, no_such
 from odesim.cli.options.run import once
-from odesim.errors import ParamError, no_such
 from odesim.inputs.files import device_sentence
 from odesim.inputs.grammar import parse_number, show_text
 from odesim.inputs.values import parse_value

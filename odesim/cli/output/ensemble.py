@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.backends import BACKENDS
+from odesim.base.errors import counted, escaped
 from odesim.cli.output.tables import echo
 from odesim.cli.progress import Counter
-from odesim.errors import counted, escaped
 
 RETRIED = ("max_steps", "step_too_small")  # statuses for which another method may help
 

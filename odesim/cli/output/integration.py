@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import counted, escaped
 from odesim.cli.output.tables import GLUE, number_text, shape_text, table
-from odesim.errors import counted, escaped
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution

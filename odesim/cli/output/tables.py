@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from odesim.errors import escaped
+from odesim.base.errors import escaped
 
 WIDTH = 79
 GAP = "  "

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from odesim.base.blas import TILED, TURNED
+from odesim.base.device import TILED, TURNED
 from odesim.codegen.runtime.access import load, reload, store, vector
 from odesim.codegen.runtime.intrinsics import intrinsic
 from odesim.codegen.runtime.reduce import block_dot

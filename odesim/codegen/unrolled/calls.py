@@ -6,10 +6,10 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.runtime.numbers import LANES, LOST, SEQUENCE
 from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
 from odesim.codegen.unrolled.views import View
-from odesim.errors import CodegenError
 
 MOST = 20_000
 """Operations: beyond it a system is too large to be written out."""

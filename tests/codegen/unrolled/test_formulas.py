@@ -7,12 +7,12 @@ import numba
 import numpy as np
 import pytest
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.runtime import stages as runtime
 from odesim.codegen.runtime import vmath
 from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation
-from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
 from odesim.symbolic.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
