@@ -25,11 +25,10 @@ from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
 from odesim.base.errors import OdesimError, StoreError
 from odesim.base.memo import Memo
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
-from odesim.ensembles.ledger import Tally, count_members
+from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, merge_not_numbers
 from odesim.ensembles.members import Members
-from odesim.ensembles.not_numbers import NotNumber, first_nan_times, join_not_numbers, merge_not_numbers
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.inputs.carried_model import CarriedFile
+from odesim.inputs.registry import CarriedFile
 from odesim.solve.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.remote import RemotePath, as_place

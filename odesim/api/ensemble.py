@@ -28,12 +28,10 @@ from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.ledger import MemoryLedger
+from odesim.ensembles.design import EnsembleArguments
+from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
-from odesim.ensembles.outputs import MAX_EVENTS
-from odesim.ensembles.request import EnsembleRequest
-from odesim.ensembles.slabs import chunk_size, shard_chunks
+from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
@@ -183,7 +181,7 @@ def run_ensemble(
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored_ensemble import begin_stored
-    from odesim.inputs.carried_model import carried_model
+    from odesim.inputs.registry import carried_model
     from odesim.store.paths import check_new_run
 
     if not to.joins:

@@ -10,8 +10,7 @@ from odesim.engines.problem import dimensions
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, part_kinds
 from odesim.ensembles.members import Members
-from odesim.ensembles.outputs import RESERVED_NAMES
-from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest, meanings
+from odesim.ensembles.request import METHOD_NAMES, RESERVED_NAMES, Chunk, EnsembleRequest, meanings
 from odesim.solve.codes import STATUSES
 from odesim.symbolic.system import System
 

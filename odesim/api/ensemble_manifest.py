@@ -15,12 +15,12 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.engines.problem import dimensions
+from odesim.ensembles.ledger import chunk_size
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
-from odesim.ensembles.slabs import chunk_size
 from odesim.inputs.events import with_stored_events
-from odesim.inputs.sizes import make_extent
-from odesim.inputs.stored_model import stored_model
+from odesim.inputs.registry import stored_model
+from odesim.inputs.schema import make_extent
 from odesim.solve.codes import STATUSES
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest, array_names

@@ -22,13 +22,10 @@ from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_for, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.design import Design, Table
-from odesim.ensembles.design_options import design_members
+from odesim.ensembles.design import Design, EnsembleArguments, Table, design_members
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.outputs import MAX_EVENTS, check_max_events, check_observe, make_outputs
-from odesim.ensembles.request import EnsembleRequest
+from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest, check_max_events, check_observe, make_outputs
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

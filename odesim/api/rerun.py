@@ -17,11 +17,10 @@ from odesim.base.run_options import options_of, versions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.ledger import Progress
+from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
-from odesim.ensembles.slabs import shard_chunks
 from odesim.inputs.events import with_stored_events
-from odesim.inputs.stored_model import stored_model
+from odesim.inputs.registry import stored_model
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution

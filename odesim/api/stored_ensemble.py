@@ -16,12 +16,10 @@ from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Execution, open_chunks, run_chunks
-from odesim.ensembles.ledger import SUCCESSES, Tally, count_members
+from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
-from odesim.ensembles.slabs import shard_chunks
-from odesim.inputs.carried_model import CarriedFile, carried_model
-from odesim.inputs.stored_model import with_constant
+from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odesim.base.pictures import draw
-from odesim.ensembles.grid import unstack
+from odesim.ensembles.accessor import unstack
 
 if TYPE_CHECKING:
     import xarray

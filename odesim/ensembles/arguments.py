@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from odesim.ensembles.outputs import MAX_EVENTS
+from odesim.ensembles.request import MAX_EVENTS
 
 
 @dataclass(frozen=True)

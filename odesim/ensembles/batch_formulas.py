@@ -11,8 +11,7 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.inputs.schema import Formula
-from odesim.inputs.sizes import Extent, make_extent
+from odesim.inputs.schema import Extent, Formula, make_extent
 from odesim.symbolic.bound import at
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.expr import sizes as size_symbols

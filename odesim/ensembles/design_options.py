@@ -10,14 +10,11 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, counted, no_such
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.design import FUNCTIONS, Design, Part, Points, Random, Table
+from odesim.ensembles.design import FUNCTIONS, Design, EnsembleArguments, Part, Points, Random, Table
 from odesim.ensembles.members import Members, make_members
 from odesim.inputs.bind import bind
-from odesim.inputs.grammar import parse_number, show_text
+from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, make_schema
-from odesim.inputs.tables import read_table
-from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.system import System
 
 MAX_MEMBERS = 10**10  # more is taken for a typing error

@@ -7,9 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.ensembles.not_numbers import NotNumber
+from odesim.ensembles.ledger import NotNumber, slabs
 from odesim.ensembles.request import Chunk
-from odesim.ensembles.slabs import slabs
 from odesim.solve.codes import STATUSES, UNDONE, Status
 
 

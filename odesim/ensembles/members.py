@@ -11,9 +11,8 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError
-from odesim.ensembles.batch_formulas import member_values, own_names_read
-from odesim.inputs.bind import Numbers, bind, check_name
-from odesim.inputs.checks import check_domain, check_numbers, check_rule
+from odesim.ensembles.members import member_values, own_names_read
+from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Formula, Place, Rule, Schema, make_schema
 from odesim.symbolic.expr import time
 from odesim.symbolic.system import System

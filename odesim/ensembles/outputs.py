@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
-from odesim.ensembles.chunk import Chunk, MemberShape
+from odesim.ensembles.request import Chunk, MemberShape
 from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
 

@@ -10,8 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.ensembles.chunk import Chunk
-from odesim.ensembles.outputs import Outputs
+from odesim.ensembles.request import Chunk, Outputs
 from odesim.solve.codes import STATUSES, Status
 from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP

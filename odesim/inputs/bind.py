@@ -11,12 +11,10 @@ import numpy as np
 from odesim.base.arrays import Array, on_host
 from odesim.base.device import SMALL, free_bytes
 from odesim.base.errors import ModelError, ParamError, counted, no_such
-from odesim.inputs.checks import check_cover, check_number, check_numbers, check_rules
-from odesim.inputs.grammar import EXACT
-from odesim.inputs.schema import Formula, Place, Schema, make_schema
-from odesim.inputs.sizes import Sizes
+from odesim.inputs.bind import check_cover, check_number, check_numbers, check_rules
+from odesim.inputs.grammar import EXACT, Value, parse_value
+from odesim.inputs.schema import Formula, Place, Schema, Sizes, make_schema
 from odesim.inputs.times import check_span
-from odesim.inputs.values import Value, parse_value
 from odesim.symbolic.expr import time
 from odesim.symbolic.system import System
 

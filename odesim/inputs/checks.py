@@ -11,8 +11,7 @@ from sympy.printing.str import StrPrinter
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.inputs.grammar import EXACT
-from odesim.inputs.schema import Place, Rule
-from odesim.inputs.sizes import Sizes
+from odesim.inputs.schema import Place, Rule, Sizes
 
 
 def check_numbers(place: Place, array: Array) -> Array:

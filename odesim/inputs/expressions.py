@@ -18,9 +18,7 @@ import sympy as sp
 from sympy import Expr, Symbol
 
 from odesim.base.errors import counted, nearest, shorten
-from odesim.inputs.names import Names, Thing
-from odesim.inputs.numerals import NumberError, call, extreme, number, operate
-from odesim.inputs.tokens import Token, tokens
+from odesim.inputs.expressions import Names, NumberError, Thing, Token, call, extreme, number, operate, tokens
 from odesim.symbolic.expr import over
 from odesim.symbolic.neighbours import BOUNDARIES
 from odesim.symbolic.reductions import MaxOver

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ModelError, ModelWarning, nearest, no_such, value_text
 from odesim.base.parsing import readable
-from odesim.inputs.files import device_sentence
+from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
 if TYPE_CHECKING:

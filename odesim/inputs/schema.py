@@ -12,8 +12,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.inputs.domains import Domain, compile_domain
-from odesim.inputs.sizes import Extent, make_extent
+from odesim.inputs.schema import Domain, Extent, compile_domain, make_extent
 from odesim.symbolic.assumed import assumed_intervals
 from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name

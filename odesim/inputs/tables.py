@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ParamError, counted, no_such
-from odesim.inputs.files import device_sentence
-from odesim.inputs.grammar import parse_number, show_text
+from odesim.inputs.grammar import device_sentence, parse_number, show_text
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Array

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ParamError, no_such
-from odesim.inputs.grammar import parse_number, show_text
-from odesim.inputs.tables import check_table_name, read_table
+from odesim.inputs.grammar import check_table_name, parse_number, read_table, show_text
 from odesim.inputs.times import Save, parse_save, parse_span, save_times
 
 if TYPE_CHECKING:

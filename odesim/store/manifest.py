@@ -15,7 +15,7 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
-from odesim.ensembles.outputs import Outputs
+from odesim.ensembles.request import Outputs
 from odesim.solve.codes import UNDONE
 from odesim.store.guard import META
 from odesim.store.inspected import inspect_run

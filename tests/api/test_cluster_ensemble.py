@@ -104,7 +104,7 @@ def test_a_model_travels(client, tmp_path, monkeypatch):
     system = odesim.load_model(f"{file}:OTHER")
     same(odesim.ensemble(system, out=tmp_path / "system.zarr", client=client, **asked), held)
 
-    from odesim.inputs import carried_model
+    from odesim.inputs import registry as carried_model
 
     given = carried_model.load_unchanged_file
     tried: list[str] = []

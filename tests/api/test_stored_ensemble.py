@@ -17,7 +17,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
-from odesim.ensembles.slabs import chunk_size, shard_chunks
+from odesim.ensembles.ledger import chunk_size, shard_chunks
 from odesim.solve.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 from tests.support.matrix import slow_but

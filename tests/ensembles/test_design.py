@@ -9,9 +9,7 @@ from scipy import stats
 
 import odesim
 from odesim.base.errors import OdesimError, ParamError
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.design import Design, Points, Random, Table, design_from_plain, uniforms
-from odesim.ensembles.design_options import design_members
+from odesim.ensembles.design import Design, EnsembleArguments, Points, Random, Table, design_from_plain, design_members, uniforms
 from odesim.inputs.registry import load_model
 
 MODEL = "joma.nonlinear"

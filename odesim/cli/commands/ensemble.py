@@ -174,7 +174,7 @@ def ensemble_command(
     from odesim.cli.options.picture import Stored, choice_for
     from odesim.cli.options.run import make_run_arguments
     from odesim.cli.output.ensemble import EnsembleProgress, print_run
-    from odesim.ensembles.arguments import EnsembleArguments
+    from odesim.ensembles.design import EnsembleArguments
 
     design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
     varied = {name for values in design.values() for name in values}

@@ -34,7 +34,7 @@ class Stored:
 
     def names(self, system: "System") -> list[str]:
         """The names of states, observables and derivatives. Raises ParamError for an observable that the System does not have."""
-        from odesim.ensembles.outputs import check_observe
+        from odesim.ensembles.request import check_observe
 
         plain = [*system.states, *check_observe(system, self.observe)]
         return [*plain, *(f"d{v}_d{p}" for v in plain for p in self.sensitivities)]

@@ -11,7 +11,7 @@ import click
 from odesim.base.errors import ParamError, StoreError, nearest
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.cli.options.table import ROWS
-from odesim.inputs.files import device_sentence
+from odesim.inputs.grammar import device_sentence
 
 TABLES = ("params", "sizes", "initial")
 
@@ -57,8 +57,8 @@ def make_run_arguments(
     points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
     Raises ParamError and StoreError.
     """
-    from odesim.inputs.grammar import parse_numbers
-    from odesim.inputs.values import Save, parse_assignment, parse_save, parse_size, parse_span
+    from odesim.inputs.grammar import parse_assignment, parse_numbers, parse_size
+    from odesim.inputs.times import Save, parse_save, parse_span
 
     base = read_request(file) if file else RunArguments()
     merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
@@ -92,7 +92,7 @@ def read_request(file: Path) -> RunArguments:
 
     Raises ParamError for a key or value that is none, StoreError for a file that cannot be read.
     """
-    from odesim.inputs.values import parse_size
+    from odesim.inputs.grammar import parse_size
 
     content = read_toml(file)
     for key, value in content.items():
@@ -130,7 +130,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """Parsed values by name; a file `@x.csv` is relative to the folder of the TOML file."""
-    from odesim.inputs.values import parse_value
+    from odesim.inputs.grammar import parse_value
 
     found = {}
     for name, value in table.items():

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ParamError, no_such
 from odesim.cli.options.run import once
-from odesim.inputs.files import device_sentence
-from odesim.inputs.grammar import parse_number, show_text
-from odesim.inputs.values import parse_value
+from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
     from odesim.reference.protocols import Setting
