@@ -296,7 +296,7 @@ def test_a_span_too_short_for_its_grid_is_said():
 def test_reading_what_was_typed_needs_no_numpy():
     """The command line parses its options before it imports anything heavy."""
     code = (
-        "import sys, odesim.inputs.grammar as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); "
+        "import sys, odesim.inputs.grammar as v, odesim.inputs.times as t; v.parse_value('[1,2]', 'x'); t.parse_save('log:9'); "
         "print({'numpy', 'sympy'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
