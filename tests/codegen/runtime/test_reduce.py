@@ -62,7 +62,7 @@ def test_axis(axis, n):
     lines = np.moveaxis(x, axis, -1)
     rest = lines.shape[:-1]
     lines_sums = np.array([sums.blocked_sum(np.ascontiguousarray(lines[k])) for k in np.ndindex(rest)]).reshape(rest)
-    assert sum_blocked_numpy(x, axis).tobytes() == sums.tobytes()
+    assert sum_blocked_numpy(x, axis).tobytes() == lines_sums.tobytes()
     np.testing.assert_array_equal(max_numpy(x, axis), lines.max(-1))
 
 
