@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.attempts import engines
 from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolerance
-from odesim.api.ensemble_manifest import restore
 from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
+from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.run_options import options_of, versions
 from odesim.base.signals import stop_signals

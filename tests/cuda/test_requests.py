@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import odesim
 from odesim.base import device as gpu
 from odesim.base.errors import OdesimError
+from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.cli.commands import doctor
 from odesim.codegen.build import nvrtc
 from odesim.store.ensemble import EnsembleStore
 from tests.cuda.test_threads import same

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import counted
-from odesim.cli.output.tables import table, wrap_paragraph
+from odesim.cli.tables import table, wrap_paragraph
 
 if TYPE_CHECKING:
     from odesim.api.verify import Verification
