@@ -10,6 +10,7 @@ for readers and type checkers; tests/base/test_run_options.py holds them against
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from typing import Any, Literal
 
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, Backend, backends_for, find_backend
@@ -269,3 +270,31 @@ def pick(table: type, arguments: Mapping[str, Any]) -> Any:
     own = {row.name: arguments[row.name] for row in fields(table) if row.name in arguments}
     empty = {row.name for row in fields(table) if isinstance(row.default_factory, type)}
     return table(**{name: {} if value is None and name in empty else value for name, value in own.items()})
+
+
+# which code computed a run: stored with it, and asked when it is computed again
+__version__ = "0.1.0"
+
+
+@cache
+def versions() -> dict[str, str]:
+    """{package: version} of the packages that compute, without importing them: a warm start needs no numba."""
+    import platform
+    from importlib.metadata import version
+
+    return {"odesim": __version__, "python": platform.python_version()} | {name: version(name) for name in ("numpy", "numba", "sympy")}
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package, without importing it; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def other_versions(then: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """{package: (version then, version now)} of those whose versions differ, None where there was none."""
+    return {name: (then.get(name), here) for name, here in now.items() if then.get(name) != here}

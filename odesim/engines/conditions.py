@@ -9,12 +9,12 @@ import numpy as np
 from sympy import Add, Expr, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.members import member_values, own_names_read
-from odesim.errors import SolveError
 from odesim.inputs.schema import Formula, make_extent
 from odesim.symbolic.expr import time
 from odesim.symbolic.lower import lower_expressions

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import sympy as sp
 from sympy import Expr, IndexedBase, Symbol
 
-from odesim.errors import counted, nearest, shorten
+from odesim.base.errors import counted, nearest, shorten
 from odesim.symbolic.bound import at
 from odesim.symbolic.expr import free_indices, index, over, time
 from odesim.symbolic.neighbours import BOUNDARIES

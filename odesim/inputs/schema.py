@@ -9,9 +9,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.errors import ParamError, SpecError
 from odesim.symbolic.assumed import assumed_intervals
 from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.check_types import all_expressions
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.subexpressions import subexpressions

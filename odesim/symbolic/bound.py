@@ -12,8 +12,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
+from odesim.base.parsing import readable
 from odesim.symbolic.elements import our_element
 from odesim.symbolic.reductions import REDUCTIONS, SumOver
 

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import sympy as sp
 from sympy import Indexed, Symbol
 
-from odesim.errors import SpecError, nearest, no_such, shorten, value_text
+from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumed import check_assumptions
 from odesim.symbolic.check_laws import check_display, check_laws
 from odesim.symbolic.check_map import check_map

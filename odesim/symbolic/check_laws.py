@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
 from odesim.symbolic.check_resets import Scope, check_resets
 from odesim.symbolic.check_types import error_part
 from odesim.symbolic.definition import Definition

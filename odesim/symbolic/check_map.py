@@ -1,6 +1,6 @@
 """Checks of a System in discrete time."""
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.check_types import error_part
 from odesim.symbolic.definition import Definition
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, no_such, value_text
+from odesim.base.errors import SpecError, no_such, value_text
 from odesim.symbolic.check_types import element_text
 from odesim.symbolic.crossings import zero_times
 from odesim.symbolic.definition import Definition

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.parts import required_arguments

@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.bound import at
 from odesim.symbolic.derive import Direction, directional_derivative
 from odesim.symbolic.expr import base_name, time

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.crossings import without_remainders
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import base_name, free_indices

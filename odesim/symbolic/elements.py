@@ -8,8 +8,8 @@ import sympy
 from sympy import Expr, Indexed
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
-from odesim.base.forks import ForkLock
-from odesim.errors import SpecError, counted
+from odesim.base.errors import SpecError, counted
+from odesim.base.memo import ForkLock
 
 
 class EndlessError(SpecError, TypeError):

@@ -8,8 +8,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Sum, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.bound import bind_indices
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, Shift, SumOver
 from odesim.symbolic.weighted import Counted, Weighted

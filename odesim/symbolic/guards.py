@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from sympy import Interval, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.assumed import assumed_intervals, set_text
 from odesim.symbolic.expr import base_name, over
 from odesim.symbolic.lowering import all_names

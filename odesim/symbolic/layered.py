@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.bound import at, canonical
 from odesim.symbolic.elements import IndexedBase
 from odesim.symbolic.expr import argument_expression, free_indices, index, over

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Sum, Symbol
 
-from odesim.base.signatures import readable
+from odesim.base.parsing import readable
 from odesim.symbolic.expr import argument_expression, over
 from odesim.symbolic.weighted import never_zero
 

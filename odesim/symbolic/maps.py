@@ -8,8 +8,8 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Key, Param, Source
 from odesim.symbolic.system import System
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Interval, Symbol, oo
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.derive import twin_state
 from odesim.symbolic.expr import base_name, time
 from odesim.symbolic.maps import Map

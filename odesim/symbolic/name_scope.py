@@ -7,7 +7,7 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 
-from odesim.errors import SpecError, counted, nearest, no_such, shorten
+from odesim.base.errors import SpecError, counted, nearest, no_such, shorten
 from odesim.symbolic.check_types import DEEPEST, depth_of, element_text
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.expr import base_name, time

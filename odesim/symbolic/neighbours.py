@@ -7,7 +7,7 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 from sympy.logic.boolalg import BooleanFunction
 
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
 
 
 class Neighbour(sp.Function):  # type: ignore[misc]

@@ -14,8 +14,8 @@ from sympy import Indexed, IndexedBase, Symbol
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.elements import our_array
 from odesim.symbolic.expr import base_name, free_indices

@@ -9,8 +9,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, no_such, value_text
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction
 from odesim.symbolic.expr import base_name, index
 from odesim.symbolic.layered import with_layers

@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.continuity import may_jump
 from odesim.symbolic.crossings import break_times, whole_number_times, without_remainders, zero_times
 from odesim.symbolic.derive import Direction, directional_derivative, twin_direction, twin_state, unit_direction

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.base.signatures import readable
+from odesim.base.parsing import readable
 from odesim.symbolic.bound import canonical
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.elements import our_element

@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, Symbol, oo, symbols
 
 import odesim
-from odesim.errors import OdesimError, SolveError, SpecError
+from odesim.base.errors import OdesimError, SolveError, SpecError
 from odesim.symbolic import Event, Map, Param, System
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.html import html_page

@@ -9,8 +9,8 @@ import pytest
 from sympy import Sum, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, gradient_flow, index, logsumexp, over, sensitivities, sizes, softmax
 from odesim.symbolic.lower import lower
 from odesim.symbolic.show import equations_text, latex

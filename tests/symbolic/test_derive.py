@@ -6,9 +6,9 @@ import sympy as sp
 from sympy import Symbol
 
 from odesim.base.arrays import Layout
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system, extents
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp

@@ -8,9 +8,9 @@ import sympy as sp
 from sympy import Sum, Symbol
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, grad, gradient_flow, index, over, sizes
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.expr import base_name

@@ -9,8 +9,8 @@ import pytest
 from sympy import Heaviside, Max, Sum, exp, tanh
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, Invariant, Param, System, at, gradient_flow, index, layers, over, sensitivities, sizes, time
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.lower import lower

@@ -9,9 +9,9 @@ from scipy.linalg import expm
 from sympy import Sum, Symbol, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.errors import SpecError
 from odesim.inputs.bind import bind
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
 from odesim.symbolic.document import latex_document

@@ -5,8 +5,8 @@ from typing import Any
 import numba
 from numba import types
 
-from odesim.codegen.runtime.access import block, load, row_block, store
-from odesim.codegen.runtime.reduce import block_dot, block_max, block_sum, tree_max, tree_sum
+from odesim.runtime.sums import block_dot, block_max, block_sum, tree_max, tree_sum
+from odesim.runtime.views import block, load, row_block, store
 
 BLOCK = 1024
 _compile: Any = numba.njit  # some of its options are not in its type

@@ -1,4 +1,4 @@
-"""Arrays at addresses, blocks of arrays, and loads and stores in a loop, where numba is slower or has no means.
+"""Arrays at addresses, blocks of arrays, loads and stores in a loop, and places beside a place: where numba is slower or has no means.
 
 These arrays do not own their memory, so none may outlive it. Nothing is checked.
 """
@@ -10,7 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import populate_array
 
-from odesim.codegen.runtime.intrinsics import intrinsic
+from odesim.runtime.elementary import inlined
+from odesim.runtime.intrinsics import intrinsic
 
 STORES = 32
 """The most arrays that one loop writes."""
@@ -158,3 +159,23 @@ def store(typingctx: Any, loop: Any, q: Any, a: Any, i: Any, x: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(loop, q, a, types.int64, types.float64), emit
+
+
+@inlined
+def wrap(i: int, n: int) -> int:
+    """The place i on a ring."""
+    if i >= 0 and i < n:
+        return i
+    return (i % n + n) % n
+
+
+@inlined
+def clip(i: int, n: int) -> int:
+    """The place that is nearest to i."""
+    return max(0, min(i, n - 1))
+
+
+@inlined
+def on_axis(i: int, n: int) -> bool:
+    """Whether the axis has the place i."""
+    return i >= 0 and i < n
