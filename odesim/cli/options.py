@@ -116,8 +116,8 @@ class ModelKind(click.ParamType):
 
         from odesim.inputs.registry import list_models
 
-        found = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="file")]
+        names = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
+        return names or [CompletionItem(incomplete, type="file")]
 
 
 class Figure(ModelKind):
@@ -147,15 +147,15 @@ def completed(*kinds: str, ending: str = "=") -> Complete:
         from click.shell_completion import CompletionItem
 
         try:
-            found = [pair for kind in kinds for pair in NAMED[kind](ctx)]
+            pairs = [pair for kind in kinds for pair in NAMED[kind](ctx)]
         except Exception:  # a name that is not typed to its end, a package that is broken
             return []
-        return [CompletionItem(f"{name}{ending}", help=words) for name, words in found if name.startswith(incomplete)]
+        return [CompletionItem(f"{name}{ending}", help=words) for name, words in pairs if name.startswith(incomplete)]
 
     return complete
 
 
-def given(ctx: click.Context, name: str) -> str:
+def argument_of(ctx: click.Context, name: str) -> str:
     """The argument of this name; click leaves it among the others where an option is not complete, as the last one here."""
     return str(ctx.params.get(name) or ctx.args[0])
 
@@ -164,7 +164,7 @@ def model_of(ctx: click.Context) -> "System":
     """The installed model whose name stands in the words before. Raises where there is none."""
     from odesim.inputs.registry import is_path, load_model
 
-    name = str(ctx.params.get("first") or given(ctx, "model"))
+    name = str(ctx.params.get("first") or argument_of(ctx, "model"))
     if is_path(name):
         raise ValueError(name)
     return load_model(name)
@@ -194,7 +194,7 @@ def settings(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
     from odesim.reference.tasks import load_task
 
-    return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
+    return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
 
 
 def groups(ctx: click.Context) -> Described:
@@ -211,7 +211,7 @@ def by_default(ctx: click.Context) -> Any:
     """The task with its default settings and one seed."""
     from odesim.reference.tasks import load_task
 
-    task = load_task(given(ctx, "task"))
+    task = load_task(argument_of(ctx, "task"))
     return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
 
 
@@ -224,8 +224,8 @@ def recipes(ctx: click.Context) -> Described:
 
 def stored(ctx: click.Context) -> Described:
     """The states and observables of a stored run."""
-    said = stored_attributes(ctx)
-    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in said.get(key, ()))
+    attributes = stored_attributes(ctx)
+    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in attributes.get(key, ()))
 
 
 def varied(ctx: click.Context) -> Described:
@@ -237,7 +237,7 @@ def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     """The attributes of the stored run of the command."""
     from odesim.store.inspected import inspect_run
 
-    return inspect_run(given(ctx, "run")).attributes
+    return inspect_run(argument_of(ctx, "run")).attributes
 
 
 def claims(ctx: click.Context) -> Described:
