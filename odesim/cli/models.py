@@ -138,7 +138,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
     """
     from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     try:
         numbers = bind(system)
