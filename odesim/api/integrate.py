@@ -32,9 +32,9 @@ from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
-from odesim.symbolic.clock import BLOW_UP
-from odesim.symbolic.resets import jumping_names, resets_key
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, resets_key
 
 OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
 

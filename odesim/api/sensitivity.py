@@ -6,8 +6,8 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.memory import check_fits
 from odesim.errors import ParamError
 from odesim.inputs.bind import Numbers
-from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import System
+from odesim.transforms.sensitivity import sensitivities
 
 ROWS = 16  # vectors of the length of the state that an integrator holds, about: stages, the state, its scale
 _MADE: Memo[System] = Memo(32)  # what is compiled is remembered by the System

@@ -13,12 +13,11 @@ from odesim.base.arrays import Array
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import Extent, make_extent
-from odesim.symbolic.bound import at
-from odesim.symbolic.expr import base_name, index
-from odesim.symbolic.expr import sizes as size_symbols
-from odesim.symbolic.layered import Layer
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names_read
+from odesim.ir.passes import lower_expressions
+from odesim.symbolic.indices import base_name, index
+from odesim.symbolic.indices import sizes as size_symbols
+from odesim.symbolic.layered import Layer, names_read
+from odesim.symbolic.reductions import at
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts

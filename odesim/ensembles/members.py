@@ -15,7 +15,7 @@ from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name
 from odesim.inputs.checks import check_domain, check_numbers, check_rule
 from odesim.inputs.schema import Formula, Place, Rule, Schema, make_schema
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.system import System
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.ensembles.chunk import Chunk, MemberShape
 from odesim.errors import ParamError, no_such
-from odesim.symbolic.guards import Guard
 from odesim.symbolic.system import System
+from odesim.transforms.events import Guard
 
 NO_ARRAYS = Layout((), ())
 MAX_EVENTS = 8

@@ -16,8 +16,8 @@ from odesim.solve.codes import STATUSES, Status
 from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
+from odesim.transforms.modes import HeldSystem
 
 __all__ = ["METHOD_NAMES", "Chunk", "EnsembleRequest", "meanings"]
 

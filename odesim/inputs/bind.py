@@ -17,7 +17,7 @@ from odesim.inputs.schema import Formula, Place, Schema, make_schema
 from odesim.inputs.sizes import Sizes
 from odesim.inputs.times import check_span
 from odesim.inputs.values import Value, parse_value
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.system import System
 
 

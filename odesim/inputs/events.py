@@ -10,7 +10,7 @@ from odesim.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.inputs.expressions import parse_expression
 from odesim.inputs.grammar import show_text
 from odesim.inputs.names import Names
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.parts import Event
 from odesim.symbolic.system import System
 

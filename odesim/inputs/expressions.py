@@ -21,10 +21,9 @@ from odesim.errors import counted, nearest, shorten
 from odesim.inputs.names import Names, Thing
 from odesim.inputs.numerals import NumberError, call, extreme, number, operate
 from odesim.inputs.tokens import Token, tokens
-from odesim.symbolic.expr import over
-from odesim.symbolic.neighbours import BOUNDARIES
-from odesim.symbolic.reductions import MaxOver
-from odesim.symbolic.special import besseli_ratio
+from odesim.symbolic.functions import besseli_ratio
+from odesim.symbolic.indices import BOUNDARIES
+from odesim.symbolic.reductions import MaxOver, over
 
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -7,9 +7,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, IndexedBase, Symbol
 
-from odesim.symbolic.bound import at
-from odesim.symbolic.expr import free_indices, index, time
+from odesim.symbolic.indices import index, time
 from odesim.symbolic.parts import key_indices
+from odesim.symbolic.reductions import at, free_indices
 from odesim.symbolic.system import System
 
 

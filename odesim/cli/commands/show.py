@@ -31,10 +31,9 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
     A model file is Python code, and odesim executes it.
     """
     from odesim.cli.pages import check_page, write_pages
+    from odesim.display.document import latex_document
+    from odesim.display.text import derived_text, describe
     from odesim.inputs.registry import load_model
-    from odesim.symbolic.derived import derived_text
-    from odesim.symbolic.describe import describe
-    from odesim.symbolic.document import latex_document
 
     if latex and as_json:
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())

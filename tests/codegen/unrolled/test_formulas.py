@@ -14,7 +14,7 @@ from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation
 from odesim.errors import CodegenError
 from odesim.symbolic import System, sensitivities
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
