@@ -1,5 +1,7 @@
 """The functions that an expression may contain, and those that sympy lacks."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection
 from typing import Any
 

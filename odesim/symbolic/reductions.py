@@ -1,5 +1,7 @@
 """Sums and maxima over indices: what they bind, up to where they go, and how something is put into them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,6 +154,7 @@ class SumOver(Reduction, Sum):  # type: ignore[misc]
         return self
 
 
+@readable
 class MaxOver(Reduction):
     """The maximum of body over k; its derivative is that of body at the first k where body is largest."""
 
@@ -210,7 +213,7 @@ class BoundIndex(Symbol):  # type: ignore[misc]
     __slots__ = ("level",)
     level: int
 
-    def __new__(cls, name: str, level: int) -> "BoundIndex":
+    def __new__(cls, name: str, level: int) -> BoundIndex:
         symbol = Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
         symbol.level = level
         return symbol  # type: ignore[no-any-return]
