@@ -73,4 +73,4 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of 8 members, so that a few dozen are several."""
     from tests.support.begun import SIZE
 
-    monkeypatch.setattr("odesim.api.ensemble_manifest.chunk_size", lambda count, row: min(SIZE, count))
+    monkeypatch.setattr("odesim.api.manifest.chunk_size", lambda count, row: min(SIZE, count))

@@ -21,8 +21,7 @@ from sphinx.application import Sphinx
 
 import odesim
 from odesim.claims.ledger import all_claims
-from odesim.cli.commands.doctor import usable_cores
-from odesim.cli.commands.notebook import notebook_of, scripts, title_of
+from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
 from odesim.cli.output.ledger import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
 from odesim.display.document import latex_document

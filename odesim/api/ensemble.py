@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from odesim.api.destination import Destination
-from odesim.api.discrete import span_of_steps
-from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import choose_members, make_ensemble_request, make_execution
-from odesim.api.options import check_array_kind
-from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.api.tolerances import warn_below_tolerance
+from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
+from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
@@ -28,12 +24,10 @@ from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.ledger import MemoryLedger
+from odesim.ensembles.design import EnsembleArguments
+from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
-from odesim.ensembles.outputs import MAX_EVENTS
-from odesim.ensembles.request import EnsembleRequest
-from odesim.ensembles.slabs import chunk_size, shard_chunks
+from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
 from odesim.errors import ParamError, counted
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
@@ -46,7 +40,7 @@ if TYPE_CHECKING:
     import xarray
     from distributed import Client
 
-    from odesim.api.stored_ensemble import EnsembleRun
+    from odesim.api.stored import EnsembleRun
 
 
 @check_arguments
@@ -183,8 +177,8 @@ def run_ensemble(
     model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
-    from odesim.api.stored_ensemble import begin_stored
-    from odesim.inputs.carried_model import carried_model
+    from odesim.api.stored import begin_stored
+    from odesim.inputs.registry import carried_model
     from odesim.store.paths import check_new_run
 
     if not to.joins:

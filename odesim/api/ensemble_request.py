@@ -1,41 +1,54 @@
-"""Checks common to ensembles in memory and on disk: members, request, right-hand side, threads."""
+"""What is computed of an ensemble: its members, its request, and its results as a Dataset."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.discrete import options_for
-from odesim.api.options import check_run_options
+from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
 from odesim.base.gpu import cupy_here
 from odesim.base.run_options import RunOptions
+from odesim.base.versions import versions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
-from odesim.engines.problem import compiled_for, rescaled_system
+from odesim.engines.problem import compiled_for, dimensions, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.arguments import EnsembleArguments
-from odesim.ensembles.design import Design, Table
-from odesim.ensembles.design_options import design_members
+from odesim.ensembles.accessor import register
+from odesim.ensembles.design import Design, EnsembleArguments, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.outputs import MAX_EVENTS, check_max_events, check_observe, make_outputs
-from odesim.ensembles.request import EnsembleRequest
+from odesim.ensembles.request import (
+    MAX_EVENTS,
+    METHOD_NAMES,
+    RESERVED_NAMES,
+    Chunk,
+    EnsembleRequest,
+    check_max_events,
+    check_observe,
+    make_outputs,
+    meanings,
+)
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
-from odesim.solve.integrate import METHOD_NAMES
+from odesim.solve.codes import STATUSES
+from odesim.solve.integrate import METHOD_NAMES as CHOICES
 from odesim.solve.methods import METHODS
 from odesim.solve.options import check_options
 from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    import xarray
 
 
 def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
@@ -70,8 +83,8 @@ def make_ensemble_request(
     names, most = check_observe(system, observe), check_max_events(max_events)
     options = options_for(system, options, members.shared.t0, members.shared.t1)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
-    if chosen not in METHOD_NAMES and not system.discrete:
-        raise SolveError(no_such("method", options.method, METHOD_NAMES))
+    if chosen not in CHOICES and not system.discrete:
+        raise SolveError(no_such("method", options.method, CHOICES))
     if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(options)
@@ -111,3 +124,53 @@ def check_threads(threads: Any) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
         raise ParamError(f"threads must be a whole number, 1 to 1024, not {threads!r}")
     return int(threads)
+
+
+def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray.Dataset":
+    """The members as an xarray Dataset, with each member's own values."""
+    import xarray as xr
+
+    dims, source, system, outputs = dimensions(request.system), members.source, request.system, request.outputs
+    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
+    data: dict[str, Any] = {}
+    for name, values in request.layout.split(chunk.y).items():
+        data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
+    axes, types = outputs.axes(dims, request.layout.names), outputs.types(request.dtype)
+    more = {name: (("member", *axes[name]), values.astype(types[name][0], copy=False)) for name, values in outputs.arrays(chunk).items()}
+    ledger = {name: ("member", getattr(chunk, name)) for name in ("status", "t_end", "steps", "rejected", "method")}
+    data |= {name: more[name] for name in outputs.observed.names} | ledger | more  # the order of a stored run
+    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(own, "table")
+    for name, values in own.items():
+        label = label_of(system, name)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values, {"design": kinds[name]})
+    # netCDF has no null and no empty list
+    about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
+    about |= {"auto": request.auto} if request.auto else {}
+    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
+    said["method_names"] = list(METHOD_NAMES)
+    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
+    lists = {"states": request.layout.names, "observables": outputs.observed.names, "ends": outputs.ends.names}
+    about |= {name: list(names) for name, names in lists.items() if names} | ({"time_unit": system.time} if system.time else {})
+    attrs = {**about, **said, "versions": str(versions())}
+    register()
+    return xr.Dataset(data, coords=coords, attrs=attrs)
+
+
+def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
+    """Names of the axes of a member's own parameter or initial value: the System's index of that extent, if there is exactly one."""
+    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
+    names = []
+    for k in range(rank):
+        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
+    return tuple(names)
+
+
+def label_of(system: System, name: str) -> str:
+    """The name in the Dataset for the initial values of a state, distinct from states and status arrays."""
+    taken = {*map(str, system.states), *RESERVED_NAMES}
+    if name not in taken:
+        return name
+    taken |= {p.name for p in system.params}
+    return next(label for label in (f"{name}_start{'_' * n}" for n in count()) if label not in taken)

@@ -13,7 +13,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
-from odesim.ensembles.batch_formulas import member_values, own_names_read
+from odesim.ensembles.members import member_values, own_names_read
 from odesim.errors import SolveError
 from odesim.inputs.schema import Formula
 from odesim.inputs.sizes import make_extent

@@ -35,7 +35,7 @@ TEXT = '''
 """{model}, observables of members: generated, runtime {key}."""
 
 {imports}
-from odesim.codegen.runtime.memory import doubles, ints
+from odesim.runtime.memory import doubles, ints
 
 options = dict(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -209,7 +209,7 @@ def loop_text(model: str, f: Formulas) -> str:
     imports = [f"from math import {', '.join(math)}"] if math else []
     imports += ["import numba as nb"]
     runtime = [w for w in RUNTIME if w in used]
-    imports += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    imports += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     imports += own_imports(used)
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):

@@ -14,9 +14,8 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.cluster import Cluster
 from odesim.engines.observables import observe
-from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members
+from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, first_nan_times, merge_not_numbers
 from odesim.ensembles.members import Members
-from odesim.ensembles.not_numbers import first_nan_times, merge_not_numbers
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import UNDONE, Status

@@ -13,7 +13,7 @@ from sympy import Indexed, Symbol
 from odesim.base.arrays import Array
 from odesim.engines.switching import Switching
 from odesim.errors import SolveError
-from odesim.inputs.sizes import make_extent
+from odesim.inputs.schema import make_extent
 from odesim.solve.codes import Status
 from odesim.solve.resets import Which
 from odesim.symbolic.indices import base_name

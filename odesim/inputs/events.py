@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from odesim.base.memo import IdentityKey, Memo
 from odesim.errors import ParamError, SpecError, StoreError, counted, nearest
-from odesim.inputs.expressions import parse_expression
+from odesim.inputs.expressions import Names, parse_expression
 from odesim.inputs.grammar import show_text
 from odesim.inputs.names import Names
 from odesim.symbolic.indices import time

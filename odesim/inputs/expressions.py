@@ -7,15 +7,20 @@
 
 sum(f), max(f) and min(f) of one argument go over all indices of f. Indices behind it, as in sum(V[l, k], k), name those to go over.
 """
+# sympify() would be one line, and is eval() of what a stranger's shell script or stored run says; it also takes minutes for 9**9**9.
+# So the reader is ours, bounded in length, depth and digits, and each mistake has the place where it stands.
 
 import math
+import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
 import sympy as sp
-from sympy import Expr, Symbol
+from sympy import Expr, IndexedBase, Symbol
 
 from odesim.errors import counted, nearest, shorten
 from odesim.inputs.names import Names, Thing

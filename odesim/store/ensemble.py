@@ -12,9 +12,8 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.ensembles.design import Design, Table, design_from_plain
-from odesim.ensembles.outputs import outputs_from_plain
-from odesim.ensembles.request import Chunk
-from odesim.ensembles.slabs import slabs
+from odesim.ensembles.ledger import slabs
+from odesim.ensembles.request import Chunk, outputs_from_plain
 from odesim.errors import StoreError, counted
 from odesim.solve.codes import STATUSES, UNDONE
 from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files

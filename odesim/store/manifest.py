@@ -14,7 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
-from odesim.ensembles.outputs import Outputs
+from odesim.ensembles.request import Outputs
 from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import UNDONE
 from odesim.store.guard import META

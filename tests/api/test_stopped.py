@@ -16,7 +16,7 @@ import pytest
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
 from odesim.engines import run as chunks_module
 from odesim.engines.run import Execution
 from odesim.errors import ModelError, ParamError, StoreError

@@ -12,11 +12,11 @@ import xarray as xr
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
 from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
-from odesim.ensembles.slabs import chunk_size, shard_chunks
+from odesim.ensembles.ledger import chunk_size, shard_chunks
 from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
@@ -128,7 +128,7 @@ def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
         return clock[0]
 
     monkeypatch.setattr(LaneEngine, "prepare", slow)
-    monkeypatch.setattr("odesim.api.stored_ensemble.time", SimpleNamespace(perf_counter=now))
+    monkeypatch.setattr("odesim.api.stored.time", SimpleNamespace(perf_counter=now))
     assert 0 < begun(tmp_path / "run.zarr").seconds < 1000 < clock[0]
 
 

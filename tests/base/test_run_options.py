@@ -56,9 +56,8 @@ def test_every_option_has_another_value_here():
 
 def test_an_option_is_on_the_command_line_and_in_files():
     """The table of the commands has a row for every option; `integrate` and `ensemble` take it."""
-    from odesim.cli.commands.ensemble import ensemble_command
-    from odesim.cli.commands.integrate import integrate_command
-    from odesim.cli.options.table import ROWS
+    from odesim.cli.options import ROWS
+    from odesim.cli.run import ensemble_command, integrate_command
 
     assert set(ROWS) == {*NAMES, "span", "steps", "save"}
     for command in (integrate_command, ensemble_command):

@@ -181,7 +181,7 @@ def test_saved_times(option, odesim):
 
 def test_ctrl_c_keeps_the_run(odesim, monkeypatch):
     """SIGINT at the first sign of progress: exit code 3, a sentence, and the run so far in the table, the folder and the picture."""
-    monkeypatch.setattr("odesim.cli.progress.Progress.__call__", lambda self, fraction: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("odesim.cli.tables.Progress.__call__", lambda self, fraction: signal.raise_signal(signal.SIGINT))
     done = odesim(*ENDLESS, "--json", "--out", "run.zarr", "--plot", "run.png")
     found = strict(done.stdout)
     assert (done.exit_code, found["status"]) == (3, "interrupted")
@@ -193,8 +193,8 @@ def test_ctrl_c_keeps_the_run(odesim, monkeypatch):
 
 
 WATCHED = """
-import pathlib, odesim.cli.progress
-odesim.cli.progress.Progress.__call__ = lambda self, fraction: pathlib.Path("running").touch()
+import pathlib, odesim.cli.tables
+odesim.cli.tables.Progress.__call__ = lambda self, fraction: pathlib.Path("running").touch()
 from odesim.cli import main
 main()
 """
@@ -336,8 +336,8 @@ def test_a_bug_is_1_and_says_so(odesim, monkeypatch):
 @pytest.mark.parametrize("value", [-0.0, np.float64(-0.0), np.float32(-0.0)])
 def test_zero_has_no_sign(value):
     """A sum of negative zeros, such as the entropy of one certain thing, is printed as 0, in every table."""
-    from odesim.cli.output.integration import values_text
-    from odesim.cli.output.tables import number_text
+    from odesim.cli.results import values_text
+    from odesim.cli.tables import number_text
     from odesim.comparison.table import short
 
     assert number_text(value) == short(value) == "0" and values_text(np.full(3, value)) == "0  0  0"

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 import odesim
 from odesim.base import gpu
+from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.cli.commands import doctor
 from odesim.codegen.build import nvrtc
 from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore

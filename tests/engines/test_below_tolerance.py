@@ -9,7 +9,7 @@ import pytest
 from sympy import Interval, Symbol, oo
 
 import odesim
-from odesim.cli.output.integration import event_text
+from odesim.cli.results import event_text
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 

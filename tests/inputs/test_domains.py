@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sympy import FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Symbol, Union, oo, pi
 
 from odesim.errors import SpecError
-from odesim.inputs.domains import compile_domain
+from odesim.inputs.schema import compile_domain
 
 DOMAINS = [
     (Interval(0, 1), "[0, 1]", [0, 0.5, 1], [-1e-9, 1.1]),

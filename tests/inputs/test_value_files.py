@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odesim.errors import ParamError
-from odesim.inputs.values import parse_value
+from odesim.inputs.grammar import parse_value
 
 
 @pytest.mark.parametrize(

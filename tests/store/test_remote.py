@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import odesim
 from odesim.api.rerun import rerun_ensemble
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster
 from odesim.cli.app import cli
 from odesim.engines.run import Execution

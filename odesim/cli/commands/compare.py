@@ -8,12 +8,10 @@ import click
 
 from odesim.base.backends import TRAINING
 from odesim.cli.commands.train import TaskName, TrainingProgress
-from odesim.cli.options.kinds import Count, ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import backend_help
+from odesim.cli.options import Count, ModelKind, backend_help, completed
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place
+from odesim.cli.run import check_picture_place
+from odesim.cli.tables import echo
 
 if TYPE_CHECKING:
     from odesim.comparison import Comparison
@@ -107,7 +105,7 @@ def compare_command(
     `loss_batch` is that of the batches.
     """
     from odesim.api.compare import compare
-    from odesim.cli.options.training import read_seeds, read_settings
+    from odesim.cli.commands.training_words import read_seeds, read_settings
     from odesim.cli.output.comparison import json_text
     from odesim.errors import ParamError
     from odesim.inputs.registry import list_models

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING, backends_for
-from odesim.cli.options.kinds import CLUSTER, Count, ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import backend_help
+from odesim.cli.options import CLUSTER, Count, ModelKind, backend_help, completed
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place, draw
-from odesim.cli.progress import Counter
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import Counter, echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +132,7 @@ def run(
     """Reads the request, trains, prints, draws; returns the exit code."""
     from odesim.api.train import train
     from odesim.base.cluster import connected
-    from odesim.cli.options.training import read_rates, read_seeds, read_settings
+    from odesim.cli.commands.training_words import read_rates, read_seeds, read_settings
 
     values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)

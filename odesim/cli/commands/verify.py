@@ -2,8 +2,8 @@
 
 import click
 
-from odesim.cli.options.names import completed
-from odesim.cli.output.tables import echo
+from odesim.cli.options import completed
+from odesim.cli.tables import echo
 
 
 @click.command("verify", short_help="Check statements of the papers.")
@@ -33,7 +33,7 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
         echo(list_text(choose_claims(name, slow=True)))
         return DONE
     from odesim.api.verify import verify
-    from odesim.cli.progress import Counter
+    from odesim.cli.tables import Counter
 
     with Counter("verify", None if not quiet else False) as progress:
         checked = verify(name, slow=slow, progress=lambda done, total, claim: progress.count(done, total, lambda: claim, "claims"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from odesim.cli.output.tables import table, wrap_paragraph
+from odesim.cli.tables import table, wrap_paragraph
 from odesim.errors import counted
 
 if TYPE_CHECKING:

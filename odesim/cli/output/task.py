@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from odesim.cli.output.tables import GLUE, number_text, table, wrap_paragraph
+from odesim.cli.tables import GLUE, number_text, table, wrap_paragraph
 from odesim.comparison.pairs import PAIRS
 from odesim.reference.protocols import Experiment, Observable, Setting, Task
 from odesim.reference.settings import check_settings

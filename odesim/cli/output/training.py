@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import number_text, shape_text, table
+from odesim.cli.tables import number_text, shape_text, table
 from odesim.errors import counted
 from odesim.reference.training.optimizers import settings_in_use
 from odesim.reference.training.trajectory import Trajectory

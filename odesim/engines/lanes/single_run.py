@@ -22,8 +22,7 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.ensembles.outputs import make_outputs
-from odesim.ensembles.request import Chunk, EnsembleRequest
+from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.errors import counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import STATUSES, UNDONE, Code, Status

@@ -27,7 +27,7 @@ from odesim.solve.step.control import longest_step
 from odesim.solve.step.stability import HELD
 from odesim.transforms.lanes import LANES, TIME, lane_system
 
-SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.codegen.runtime.memory", *LOOP)
+SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.runtime.memory", *LOOP)
 BLOCK = 256
 """Members of a block, whatever the threads: which lane a member gets depends on those before it, and its last bits on its lane."""
 MOST_ROWS = 512

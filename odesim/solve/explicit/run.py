@@ -22,7 +22,7 @@ from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 from odesim.solve.step.compiled import search_functions
 
-SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP, CALLED)
+SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.runtime.memory", *LOOP, CALLED)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
