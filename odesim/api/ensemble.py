@@ -17,8 +17,8 @@ from odesim.api.request import check_array_kind, check_sensitivities, span_of_st
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_saves_fit
+from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
+from odesim.base.errors import ParamError, counted
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
@@ -28,7 +28,6 @@ from odesim.ensembles.design import EnsembleArguments
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
-from odesim.errors import ParamError, counted
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin

@@ -10,9 +10,9 @@ import numpy as np
 from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import cupy_here
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.device import cupy_here
+from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.run_options import RunOptions, versions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
@@ -37,7 +37,6 @@ from odesim.ensembles.request import (
     make_outputs,
     meanings,
 )
-from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

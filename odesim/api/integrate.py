@@ -25,11 +25,9 @@ from odesim.api.request import (
 )
 from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.backends import RUN
-from odesim.base.gpu import device_context, device_errors
+from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_saves_fit
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.run_options import RunOptions, versions
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem

@@ -9,11 +9,11 @@ import numpy as np
 
 from odesim.base.arrays import check_dtype
 from odesim.base.backends import BACKENDS, METHODS, find_backend
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_fits
 from odesim.base.run_options import CLOCKS, RunOptions
 from odesim.engines.problem import compiled_parts
-from odesim.errors import ParamError, SolveError, ToleranceWarning, no_such
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES

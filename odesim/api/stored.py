@@ -10,6 +10,7 @@ from typing import Any
 from odesim.api.destination import Destination
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
 from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
+from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.base.run_options import RunOptions, options_of
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import make_engine, members_at_once
@@ -17,7 +18,6 @@ from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
-from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status

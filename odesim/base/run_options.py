@@ -6,6 +6,7 @@ own name. What is stored of a run, what identifies it and how it is computed aga
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any
 
 from odesim.base.backends import Backend, find_backend
@@ -67,3 +68,30 @@ def options_of(attributes: Mapping[str, Any]) -> RunOptions:
     """The options in stored attributes. Raises KeyError where one is missing that every version stores."""
     values = {name: attributes[name] for name in NAMES if name in attributes or name not in LATER}
     return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])})
+
+
+__version__ = "0.1.0"
+
+
+@cache
+def versions() -> dict[str, str]:
+    """{package: version} of the packages that compute, without importing them: a warm start needs no numba."""
+    import platform
+    from importlib.metadata import version
+
+    return {"odesim": __version__, "python": platform.python_version()} | {name: version(name) for name in ("numpy", "numba", "sympy")}
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package, without importing it; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def other_versions(then: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    """{package: (version then, version now)} of those whose versions differ, None where there was none."""
+    return {name: (then.get(name), here) for name, here in now.items() if then.get(name) != here}

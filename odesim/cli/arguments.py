@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.errors import ParamError, StoreError, nearest
 from odesim.base.run_options import NAMES, RunOptions
 from odesim.cli.options import ROWS
-from odesim.errors import ParamError, StoreError, nearest
 from odesim.inputs.grammar import device_sentence, show_text
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
     """The Choice of these words. Raises ParamError."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.inputs.grammar import show_text
     from odesim.plot.choice import Choice
 
@@ -241,7 +241,7 @@ def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping
 
     varied: names of what differs between members.
     """
-    from odesim.errors import ParamError, no_such
+    from odesim.base.errors import ParamError, no_such
     from odesim.inputs.registry import load_model
     from odesim.plot.choice import TIME, split_index
 

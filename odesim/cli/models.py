@@ -56,7 +56,7 @@ def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
     """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
     if file is None:
         return
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.plot.files import is_odesim_picture
     from odesim.store.paths import check_new_file
 
@@ -136,7 +136,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
     A System without enough defaults to run keeps what it says.
     """
-    from odesim.errors import OdesimError
+    from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
     from odesim.store.plain_data import to_plain
 
@@ -304,7 +304,7 @@ SYSTEM = System(
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
     """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     if not file.name:

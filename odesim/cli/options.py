@@ -67,7 +67,7 @@ class OneOf(click.ParamType):
         self.what, self.words = what, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from odesim.errors import ParamError, no_such
+        from odesim.base.errors import ParamError, no_such
 
         if value not in self.words:
             raise ParamError(no_such(self.what, str(value), self.words))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
     """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
         from odesim.plot.files import check_picture
         from odesim.store.paths import check_new_file
 
@@ -41,7 +41,7 @@ def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None
     """
     if plot is None:
         return None, ""
-    from odesim.errors import ParamError, StoreError
+    from odesim.base.errors import ParamError, StoreError
     from odesim.plot.files import save
 
     try:
@@ -186,7 +186,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store import write_solution
 
     try:
@@ -394,7 +394,7 @@ def ensemble_command(
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
     """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
@@ -405,7 +405,7 @@ def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str |
 
 def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
     """Raises ParamError if what to draw is said, and no picture is asked for."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     for name, word in words.items():
         if word is not None and plot is None:

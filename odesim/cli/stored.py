@@ -77,7 +77,7 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 def no_model(run: Path, model: Path | None) -> None:
     """Raises ParamError if a model file is given for a training, which has none."""
     if model is not None:
-        from odesim.errors import ParamError
+        from odesim.base.errors import ParamError
 
         raise ParamError(f"--model is for runs of a model file, and {run} is a training")
 
@@ -160,7 +160,7 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
         return resume_ensemble(run, threads or 1, as_json, quiet, options)
     for name, given in options.items():
         if given:
-            from odesim.errors import ParamError
+            from odesim.base.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
     return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
@@ -195,7 +195,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.store.inspected import inspect_run
 
     said = inspect_run(run).attributes
@@ -370,7 +370,7 @@ def beside(run: Path, suffix: str) -> Path:
         run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
 
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

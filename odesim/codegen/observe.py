@@ -10,6 +10,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ModelError
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.errors import ModelError
 from odesim.ir.passes import lower_expressions

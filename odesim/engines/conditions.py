@@ -9,6 +9,7 @@ import numpy as np
 from sympy import Add, Expr, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows

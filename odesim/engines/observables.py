@@ -13,6 +13,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, on_host
+from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
@@ -21,7 +22,6 @@ from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
 from odesim.solve.codes import UNDONE

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.blas import few_blas_threads
+from odesim.base.device import few_blas_threads
 from odesim.engines.lanes.engine import member
 from odesim.engines.problem import held_problem
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest

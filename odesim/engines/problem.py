@@ -10,14 +10,14 @@ from sympy import Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.backends import RUN, STIFF
+from odesim.base.device import check_fits
+from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_fits
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
-from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
 from odesim.solve import Derivatives, Problem, callback_system

@@ -11,8 +11,8 @@ import numpy as np
 from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.engines.switching import Switching
-from odesim.errors import SolveError
 from odesim.inputs.schema import make_extent
 from odesim.solve.codes import Status
 from odesim.solve.resets import Which

@@ -16,6 +16,7 @@ from sympy import Expr, Symbol
 
 from odesim.base import intervals
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.base.intervals import Range
 from odesim.errors import SolveError
 from odesim.ir.derive import directional_derivative

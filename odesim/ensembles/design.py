@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.memory import check_fits
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import MAX_EVENTS
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, make_schema

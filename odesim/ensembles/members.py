@@ -14,6 +14,7 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ModelError, ParamError
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_name

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import ParamError, no_such
 from odesim.base.run_options import RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.errors import ParamError, no_such
 from odesim.solve.codes import STATUSES, UNDONE, Status
 from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP

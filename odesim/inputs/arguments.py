@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from odesim.base.signatures import readable
-from odesim.errors import OdesimError, ParamError, SolveError, StoreError, value_text
+from odesim.base.errors import OdesimError, ParamError, SolveError, StoreError, value_text
+from odesim.base.parsing import readable
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

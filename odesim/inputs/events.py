@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from odesim.base.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.base.memo import IdentityKey, Memo
-from odesim.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.inputs.expressions import Names, parse_expression
 from odesim.inputs.grammar import show_text
 from odesim.inputs.names import Names

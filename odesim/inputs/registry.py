@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.signatures import readable
-from odesim.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 

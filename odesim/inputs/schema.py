@@ -9,6 +9,7 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.errors import SpecError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.codes import Status
 from odesim.solve.integrate import integrate_problem
 from odesim.solve.laws import CLAUSE, Laws, broken, with_broken

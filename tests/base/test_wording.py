@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odesim.api.differences import Rerun
-from odesim.errors import counted
+from odesim.base.errors import counted
 
 ROOT = Path(__file__).parents[2]
 # nouns that a number stands before, in messages, titles and tables

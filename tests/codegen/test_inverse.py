@@ -9,6 +9,7 @@ import sympy as sp
 from sympy import KroneckerDelta, Sum, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.special_arrays import SPECIAL
 from odesim.display.formulas import definitions_text, latex

@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 
 import odesim
+from odesim.base.errors import CodegenError
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.unrolled.operations import Operation, parsed

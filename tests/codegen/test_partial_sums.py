@@ -9,6 +9,7 @@ import pytest
 from sympy import Sum, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.display.formulas import equations_text, latex
 from odesim.errors import SpecError

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, load_module
+from odesim.base.device import architecture, load_module
+from odesim.base.errors import CodegenError
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
-from odesim.errors import CodegenError
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.solve.step import arithmetic

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.errors import ModelError, ModelWarning, OdesimError, SpecError, no_such
+from odesim.base.errors import ModelError, ModelWarning, OdesimError, SpecError, no_such
 
 FILE = '''"""A model with one mistake."""
 import math

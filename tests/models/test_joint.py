@@ -7,7 +7,7 @@ import pytest
 from sympy import Integer
 
 import odesim
-from odesim.errors import ModelError
+from odesim.base.errors import ModelError
 from odesim.inputs.bind import bind
 from odesim.models.joma._joint import joint as joint_system
 from odesim.symbolic import Invariant

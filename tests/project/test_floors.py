@@ -13,7 +13,7 @@ import odesim
 ROOT = Path(__file__).parents[2]
 # lowest first; on one floor a name may import the names to its left, which keeps cycles out
 FLOORS = (
-    ("errors", "models", "figures", "notebooks"),  # the last three are stand-ins that import nothing
+    ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
     ("ir", "display", "transforms", "codegen", "targets", "reference"),
     ("solve", "stepper", "inputs"),
@@ -128,9 +128,9 @@ def test_a_room_has_no_circle_of_imports(name):
 
 
 def test_the_root_holds_rooms_only():
-    """Beside the rooms, the package holds five files."""
+    """Beside the rooms, the package holds four files."""
     loose = {p.name for p in (ROOT / "odesim").iterdir() if p.is_file()}
-    assert loose == {"__init__.py", "__main__.py", "errors.py", "figures.py", "models.py", "notebooks.py", "py.typed"}
+    assert loose == {"__init__.py", "__main__.py", "figures.py", "models.py", "notebooks.py", "py.typed"}
     assert len(FLOORS) <= 10
 
 
@@ -159,11 +159,11 @@ def test_solve_never_reaches_sympy():
 
 
 def test_reference_shares_no_code_with_what_it_checks():
-    """The reference training imports errors, base and itself only."""
+    """The reference training imports base and itself only."""
     for name, path in BY_NAME.items():
         for module in imported(path) if name.split(".")[1:2] == ["reference"] else ():
             if module.split(".")[0] == "odesim":
-                assert module.split(".")[1:2] in (["errors"], ["base"], ["reference"]), f"{label(path)} imports {module}"
+                assert module.split(".")[1:2] in (["base"], ["reference"]), f"{label(path)} imports {module}"
 
 
 def test_a_model_file_imports_symbols_only():

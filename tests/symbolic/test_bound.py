@@ -9,6 +9,7 @@ import sympy
 from sympy import Eq, Expr, Integer, KroneckerDelta, Piecewise, Sum, exp
 from sympy.utilities.iterables import iterable
 
+from odesim.base.errors import SpecError
 from odesim.codegen.whole_arrays import evaluate
 from odesim.display.formulas import equations_text, text_of
 from odesim.errors import SpecError

@@ -8,6 +8,7 @@ import sympy as sp
 from sympy import Sum, Symbol
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.errors import SpecError

@@ -9,6 +9,7 @@ import pytest
 from sympy import Heaviside, Max, Sum, exp, tanh
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
 from odesim.display.formulas import definitions_text, equations_text

@@ -9,6 +9,7 @@ from scipy.linalg import expm
 from sympy import Sum, Symbol, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.display.document import latex_document

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.extents import extents
 from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_operand
 from odesim.codegen.invariants.modular import PRIMES, random_values

@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import CodegenError
 from odesim.codegen.extents import extents
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.invariants.find import MOST_STATES, linear_invariants

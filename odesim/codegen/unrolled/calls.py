@@ -6,9 +6,9 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
 from odesim.codegen.unrolled.views import View
-from odesim.errors import CodegenError
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
 
 MOST = 20_000

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide

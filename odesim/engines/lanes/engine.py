@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
+from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
@@ -23,7 +24,6 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.search import LaneSearch
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import stored
 from odesim.solve.methods import METHODS

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import counted
 from odesim.base.run_options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
@@ -23,7 +24,6 @@ from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_s
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
-from odesim.errors import counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import STATUSES, UNDONE, Code, Status
 from odesim.solve.laws import LawWatch, Worst
