@@ -12,7 +12,7 @@ from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
-from odesim.base.run_options import options_of, versions
+from odesim.base.options import options_of, versions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks

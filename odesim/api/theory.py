@@ -7,7 +7,7 @@ import numpy as np
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution

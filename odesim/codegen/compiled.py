@@ -14,7 +14,7 @@ import sympy as sp
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.loops import module

@@ -13,7 +13,7 @@ from odesim.base.backends import RUN, STIFF
 from odesim.base.device import check_fits
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import event_specs

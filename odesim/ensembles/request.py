@@ -10,7 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
-from odesim.base.run_options import RunOptions
+from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.solve.codes import STATUSES, UNDONE, Status
 from odesim.solve.methods import METHODS
@@ -125,7 +125,6 @@ class Chunk:
 
 
 NO_ARRAYS = Layout((), ())
-MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")

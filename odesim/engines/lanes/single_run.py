@@ -17,7 +17,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
