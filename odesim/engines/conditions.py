@@ -15,9 +15,7 @@ from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.members import member_values, own_names_read
-from odesim.errors import SolveError
-from odesim.inputs.schema import Formula
-from odesim.inputs.sizes import make_extent
+from odesim.inputs.schema import Formula, make_extent
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read

@@ -18,7 +18,6 @@ from odesim.base import intervals
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
 from odesim.base.intervals import Range
-from odesim.errors import SolveError
 from odesim.ir.derive import directional_derivative
 from odesim.symbolic.indices import time
 from odesim.symbolic.reductions import SumOver

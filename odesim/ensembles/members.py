@@ -16,9 +16,7 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.errors import ModelError, ParamError
-from odesim.inputs.bind import Numbers, bind, check_name
-from odesim.inputs.checks import check_domain, check_numbers, check_rule
+from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Formula, Place, Rule, Schema, make_schema
 from odesim.symbolic.indices import time
 from odesim.symbolic.system import System

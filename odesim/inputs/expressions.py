@@ -22,10 +22,8 @@ from typing import Any, NoReturn
 import sympy as sp
 from sympy import Expr, IndexedBase, Symbol
 
-from odesim.errors import counted, nearest, shorten
-from odesim.inputs.names import Names, Thing
-from odesim.inputs.numerals import NumberError, call, extreme, number, operate
-from odesim.inputs.tokens import Token, tokens
+from odesim.base.errors import counted, nearest, shorten
+from odesim.inputs.expressions import Names, NumberError, Thing, Token, call, extreme, number, operate, tokens
 from odesim.symbolic.functions import besseli_ratio
 from odesim.symbolic.indices import BOUNDARIES
 from odesim.symbolic.reductions import MaxOver, over

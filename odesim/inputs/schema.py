@@ -12,9 +12,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.errors import SpecError
-from odesim.inputs.domains import Domain, compile_domain
-from odesim.inputs.sizes import Extent, make_extent
+from odesim.inputs.schema import Domain, Extent, compile_domain, make_extent
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.indices import base_name

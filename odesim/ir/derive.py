@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.functions import XLogY
 from odesim.symbolic.functions import special_slope as slope
 from odesim.symbolic.indices import Inside, base_name, padded_as_choice

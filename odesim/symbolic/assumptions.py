@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.parts import Definition, all_expressions
 from odesim.symbolic.reductions import subexpressions

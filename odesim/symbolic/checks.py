@@ -11,7 +11,7 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
-from odesim.errors import SpecError, nearest, no_such, shorten, value_text
+from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumptions import check_assumptions
 from odesim.symbolic.fields import LONGEST
 from odesim.symbolic.functions import FUNCTIONS

@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
 from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, element_text, error_part
 
 LONGEST = 100  # characters of a name

@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Sum, Symbol
 
-from odesim.base.signatures import readable
+from odesim.base.parsing import readable
 from odesim.symbolic.indices import argument_expression
 from odesim.symbolic.reductions import Shift, over
 

@@ -12,9 +12,9 @@ from sympy import Expr, Indexed, Symbol
 from sympy.logic.boolalg import BooleanFunction
 from sympy.tensor.indexed import IndexedBase as PlainBase
 
-from odesim.base.forks import ForkLock
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, counted, value_text
+from odesim.base.errors import SpecError, counted, value_text
+from odesim.base.memo import ForkLock
+from odesim.base.parsing import readable
 
 
 class EndlessError(SpecError, TypeError):

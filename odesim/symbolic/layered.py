@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 import sympy as sp
 from sympy import Basic, Expr, Indexed, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.indices import IndexedBase, PlainBase, argument_expression, index, with_boundaries
 from odesim.symbolic.reductions import at, canonical, free_indices, is_index, over, subexpressions
 

@@ -15,8 +15,8 @@ from sympy import Expr, Indexed, Symbol
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.indices import IndexedBase, PlainBase, base_name, our_array
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.reductions import (

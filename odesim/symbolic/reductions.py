@@ -14,8 +14,8 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.cache import cacheit
 from sympy.logic.boolalg import BooleanFunction
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.indices import Inside, Neighbour, argument_expression, our_element
 
 LIMIT_FORMS = "from 0 to a size - 1, from 0 to an index (i or i - 1), or from an index (i or i + 1) to a size - 1"

@@ -7,7 +7,7 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 
-from odesim.errors import SpecError, counted, nearest, no_such, shorten
+from odesim.base.errors import SpecError, counted, nearest, no_such, shorten
 from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argument_mistake, is_known
 from odesim.symbolic.indices import BOUNDARY_CHOICES as BEYOND
 from odesim.symbolic.indices import Neighbour, Padded, base_name, index_of, shift_of, time

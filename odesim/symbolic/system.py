@@ -11,8 +11,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Interval, Symbol, oo
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
 from odesim.symbolic.checks import check_system, resets_as_written
 from odesim.symbolic.fields import check_parts
 from odesim.symbolic.indices import base_name, check_boundary, our_element, time

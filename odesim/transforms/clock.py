@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative
 from odesim.symbolic.functions import Weighted
 from odesim.symbolic.indices import Inside, Padded, base_name, time

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Interval, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
 from odesim.symbolic.assumptions import assumed_intervals, set_text
 from odesim.symbolic.checks import on_time

@@ -10,8 +10,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, no_such, value_text
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.ir.adjoint import ReverseSweep, has_slopes
 from odesim.ir.lowering import Lowering
 from odesim.ir.passes import dependency_order

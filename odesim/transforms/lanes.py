@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic.indices import IndexedBase, base_name, index, sizes, time
 from odesim.symbolic.layered import layers_in
 from odesim.symbolic.parts import Key, all_names, key_indices

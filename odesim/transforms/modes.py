@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
 from odesim.symbolic.indices import IndexedBase, base_name, index, time
 from odesim.symbolic.layered import changed, layers_in, names_read, with_layers

@@ -9,8 +9,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, no_such, value_text
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
 from odesim.symbolic.indices import base_name, index
 from odesim.symbolic.layered import with_layers

@@ -13,7 +13,6 @@ from odesim.base.errors import SpecError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.special_arrays import SPECIAL
 from odesim.display.formulas import definitions_text, latex
-from odesim.errors import SpecError
 from odesim.runtime.matrices import invert
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, inverse, over, sensitivities, sizes, solve
 from tests.support.systems import REAL, SOURCE

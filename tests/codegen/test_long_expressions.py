@@ -13,7 +13,6 @@ from odesim.base.errors import CodegenError
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.unrolled.operations import Operation, parsed
-from odesim.errors import CodegenError
 from odesim.ir.passes import lower
 from odesim.symbolic import System
 from tests.support.systems import SOURCE

@@ -15,7 +15,6 @@ from odesim.codegen.jacobian import linearization
 from odesim.codegen.jacobian.sparse import Sparse
 from odesim.codegen.whole_arrays import evaluate
 from odesim.display.formulas import equations_text, latex
-from odesim.errors import ParamError, SpecError
 from odesim.ir.derive import directional_derivative, jvp
 from odesim.symbolic import Event, IndexedBase, Invariant, Map, Param, System, grad, gradient_flow, index, named, over, sizes, xlogy
 from odesim.transforms.clock import rate_direction

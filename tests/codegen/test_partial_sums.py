@@ -12,7 +12,6 @@ import odesim
 from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.display.formulas import equations_text, latex
-from odesim.errors import SpecError
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, gradient_flow, index, logsumexp, over, sensitivities, sizes, softmax
 from tests.support.systems import REAL, SOURCE, param

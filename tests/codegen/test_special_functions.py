@@ -17,7 +17,6 @@ from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.unrolled.operations import printed
 from odesim.display.formulas import LatexPrinter
 from odesim.display.mathml import MathML
-from odesim.errors import SpecError
 from odesim.ir.derive import directional_derivative
 from odesim.symbolic import IndexedBase, Param, System, besseli_ratio, index, sizes
 from tests.codegen.unrolled.test_elimination import WORDS

@@ -12,7 +12,6 @@ from sympy.utilities.iterables import iterable
 from odesim.base.errors import SpecError
 from odesim.codegen.whole_arrays import evaluate
 from odesim.display.formulas import equations_text, text_of
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.indices import patch_sympy_arrays
 from odesim.symbolic.reductions import canonical

@@ -11,7 +11,6 @@ import odesim
 from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
-from odesim.errors import SpecError
 from odesim.ir.adjoint import lower_vjp
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, grad, gradient_flow, index, over, sizes
 from odesim.symbolic.indices import base_name

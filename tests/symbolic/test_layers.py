@@ -13,7 +13,6 @@ from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
 from odesim.display.formulas import definitions_text, equations_text
-from odesim.errors import SpecError
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Invariant, Param, System, at, gradient_flow, index, layers, over, sensitivities, sizes, time
 from tests.support.systems import REAL, SOURCE

@@ -8,8 +8,8 @@ import pytest
 from sympy import Sum, Symbol, exp, log
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.display.formulas import definitions_text
-from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, gradient_flow, index, named, over, sizes
 from tests.support.systems import REAL, SOURCE
 

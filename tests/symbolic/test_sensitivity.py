@@ -13,7 +13,6 @@ from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.display.document import latex_document
-from odesim.errors import SpecError
 from odesim.inputs.bind import bind
 from odesim.ir.passes import lower
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
