@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.base.run_options import other_versions
+from odesim.base.options import other_versions
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth

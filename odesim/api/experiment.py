@@ -11,7 +11,7 @@ import numpy as np
 from odesim.base.backends import find_backend
 from odesim.base.device import array_module, check_fits, device_name
 from odesim.base.errors import ParamError, counted, no_such, value_text
-from odesim.base.run_options import __version__
+from odesim.base.options import __version__
 from odesim.reference.protocols import Experiment, Optimizer, Task
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import load_task

@@ -9,7 +9,7 @@ from typing import Any
 from odesim.api.ensemble_request import as_design, axis_names, label_of, make_ensemble_request
 from odesim.api.request import with_sensitivities
 from odesim.base.errors import ParamError, StoreError
-from odesim.base.run_options import options_of, versions
+from odesim.base.options import options_of, versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine

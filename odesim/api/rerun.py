@@ -12,7 +12,7 @@ from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
-from odesim.base.run_options import options_of, versions
+from odesim.base.options import options_of, versions
 from odesim.base.signals import stop_signals
 from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
@@ -26,7 +26,7 @@ from odesim.solve.solution import Solution
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.paths import damage_errors
 from odesim.store.read import read_solution
-from odesim.store.schema import INCOMPLETE
+from odesim.store.write import INCOMPLETE
 
 BOUND = f"{TIMES:g} times its tolerances"
 

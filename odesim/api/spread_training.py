@@ -32,7 +32,7 @@ from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
 from odesim.base.errors import ClusterError, ParamError, StoreError, counted
-from odesim.base.run_options import other_versions, versions
+from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory

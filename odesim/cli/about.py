@@ -14,7 +14,7 @@ import click
 
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted
-from odesim.base.run_options import version_of
+from odesim.base.options import version_of
 from odesim.cli.options import CLUSTER, Figure, OneOf
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import bytes_text, echo, table, wrap_paragraph
@@ -186,7 +186,7 @@ def doctor_command() -> None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
-    from odesim.base.run_options import __version__
+    from odesim.base.options import __version__
 
     yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"

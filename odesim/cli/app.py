@@ -95,7 +95,7 @@ def show_warning(message: Warning | str, category: type[Warning], filename: str,
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Prints the version and ends the command."""
     if value and not ctx.resilient_parsing:
-        from odesim.base.run_options import __version__
+        from odesim.base.options import __version__
 
         click.echo(f"odesim {__version__}")
         ctx.exit()

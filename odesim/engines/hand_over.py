@@ -17,7 +17,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import CodegenError
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.base.errors import StoreError, no_such
-from odesim.base.run_options import version_of
+from odesim.base.options import version_of
 from odesim.base.signals import all_or_nothing
 from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
 

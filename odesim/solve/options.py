@@ -6,7 +6,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError, apart
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.solve.problem import Problem
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, StoreError
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.solve.codes import UNDONE

@@ -14,7 +14,7 @@ from sympy import Interval, Range, Sum, cos, oo, symbols, tanh
 import odesim
 from odesim.api.ensemble import make_engine, make_ensemble_request
 from odesim.base.errors import ParamError, SolveError
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.engines import run
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.loop_lanes.engine import LoopLaneEngine

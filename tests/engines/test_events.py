@@ -13,7 +13,7 @@ from odesim.api.ensemble_request import make_ensemble_request
 from odesim.api.rerun import rerun_ensemble
 from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ParamError
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members

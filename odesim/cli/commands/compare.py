@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING
+from odesim.base.options import backend_help
 from odesim.cli.commands.train import TaskName, TrainingProgress
-from odesim.cli.options import Count, ModelKind, backend_help, completed
+from odesim.cli.options import Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place
 from odesim.cli.tables import echo

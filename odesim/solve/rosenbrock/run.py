@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.solve.codes import Code
 from odesim.solve.methods.rosenbrock import Rosenbrock
