@@ -246,8 +246,8 @@ def read_run(run: Run | System) -> Solution | Trajectory:
         return run
     if not isinstance(run, str | PathLike):
         raise ParamError(f"a run is a Solution, a Trajectory or a folder, not {type(run).__name__}")
-    from odesim.store.inspected import run_kind
     from odesim.store.read import read_solution
+    from odesim.store.schema import run_kind
     from odesim.store.trajectory import read_trajectory
 
     path = Path(run)

@@ -21,7 +21,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     wrong = misfits(pair, facts)
     if wrong:
         return (does_not_describe(solution.model, facts.task, wrong),)
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
     if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored

@@ -41,9 +41,9 @@ from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.codes import Status
 from odesim.solve.solution import Solution
-from odesim.symbolic.clock import BLOW_UP
-from odesim.symbolic.resets import jumping_names, resets_key
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, resets_key
 
 _OBSERVERS: Memo[Observer] = Memo(32)
 

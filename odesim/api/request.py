@@ -18,8 +18,8 @@ from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.methods.discrete import MAP
-from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import System
+from odesim.transforms.sensitivity import sensitivities
 
 DEFAULTS = RunOptions()
 ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))

@@ -36,8 +36,7 @@ from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
-from odesim.store.lock import RunLock
-from odesim.store.paths import check_new_run, publish
+from odesim.store.paths import RunLock, check_new_run, publish
 from odesim.store.trajectory import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
 
 Progress = Callable[[int, int, Array], None]

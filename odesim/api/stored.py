@@ -23,9 +23,8 @@ from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
-from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
-from odesim.store.paths import check_new_run, is_taken
+from odesim.store.paths import RunLock, check_new_run, is_taken
 from odesim.symbolic.system import System
 
 AGAIN = "odesim resume continues it"

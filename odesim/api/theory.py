@@ -14,8 +14,7 @@ from odesim.comparison.side import Side, merge_sides, side_of_solution
 from odesim.engines.problem import compiled_for, compiled_parts, right_side
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
-from odesim.symbolic.momentum import descent
-from odesim.symbolic.system import System
+from odesim.symbolic.system import System, descent
 
 RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
 

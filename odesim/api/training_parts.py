@@ -19,7 +19,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.reference.protocols import Experiment
 from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from odesim.reference.training.trajectory import NON_FINITE, OK, Trajectory, outcome_sentence
-from odesim.store.document import read_document
+from odesim.store.guard import read_document
 from odesim.store.trajectory import RunSink, checkpoint_file, read_trajectory
 
 PLAN = "parts.json"

@@ -235,7 +235,7 @@ def varied(ctx: click.Context) -> Described:
 
 def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     """The attributes of the stored run of the command."""
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
     return inspect_run(argument_of(ctx, "run")).attributes
 

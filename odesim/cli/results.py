@@ -14,7 +14,7 @@ from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, tabl
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
-from odesim.store.plain_data import events_to_plain, to_plain
+from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:
     from odesim.api.stored import EnsembleRun

@@ -45,7 +45,7 @@ def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: b
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
     """Reruns the stored run and shows progress; returns the comparison."""
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
@@ -83,7 +83,7 @@ def status_command(run: Path, as_json: bool) -> int:
 
     It explains each status that occurs, and its remedy. For an ensemble it counts the members with each status.
     """
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
     inspected = inspect_run(run)
     attributes, kind = inspected.attributes, inspected.kind
@@ -137,7 +137,7 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
     Ensemble: the members that are not done are integrated. Training: it continues as with `odesim train --resume`, which can also make
     it longer. An integration cannot be continued, because it stores no state of its integrator.
     """
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
@@ -183,7 +183,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
     from odesim.base.errors import ParamError
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
     attributes = inspect_run(run).attributes
     if attributes["status"] in ("ok", "event"):
@@ -265,8 +265,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
     from odesim.plot.files import check_picture, save
-    from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
+    from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
     picture = check_new_file(check_picture(out), overwrite=True) if out else None
@@ -328,7 +328,7 @@ def export_command(run: Path, form: str | None, out: Path | None, overwrite: boo
          The table of csv with typed columns; needs pyarrow.
     """
     from odesim.store import export_run
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     form = chosen_format(form, out)
     run_kind(run)

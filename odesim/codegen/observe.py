@@ -12,7 +12,7 @@ from sympy import IndexedBase, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
-from odesim.symbolic.lower import lower_expressions
+from odesim.ir.passes import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 

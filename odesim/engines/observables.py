@@ -23,8 +23,8 @@ from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.ir.passes import lower_expressions
 from odesim.solve.codes import UNDONE
-from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves

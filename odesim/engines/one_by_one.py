@@ -15,7 +15,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve import ROSENBROCK, integrate_problem
 from odesim.solve.problem import Raw
-from odesim.symbolic.guards import Guard
+from odesim.transforms.events import Guard
 
 
 @dataclass(frozen=True)

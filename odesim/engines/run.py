@@ -20,7 +20,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.explicit.state import slack_of
-from odesim.symbolic.guards import Guard
+from odesim.transforms.events import Guard
 
 WAIT = 0.05  # s between two looks at whether the run should stop
 

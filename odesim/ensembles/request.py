@@ -17,9 +17,9 @@ from odesim.solve.methods import METHODS
 from odesim.solve.methods.discrete import MAP
 from odesim.solve.occurrences import Events
 from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.symbolic.guards import Guard
-from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
+from odesim.transforms.events import Guard
+from odesim.transforms.modes import HeldSystem
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from odesim.base.errors import ModelError, ParamError, counted, no_such
 from odesim.inputs.grammar import EXACT, Value, parse_value
 from odesim.inputs.schema import Formula, Place, Rule, Schema, Sizes, make_schema
 from odesim.inputs.times import check_span
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.system import System
 
 

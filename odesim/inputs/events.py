@@ -9,7 +9,7 @@ from odesim.base.errors import ParamError, SpecError, StoreError, counted, neare
 from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.expressions import Names, parse_expression
 from odesim.inputs.grammar import show_text
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.parts import Event
 from odesim.symbolic.system import System
 

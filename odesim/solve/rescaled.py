@@ -1,6 +1,6 @@
 """A run in the rescaled clock s: integrated to the blow-up or the end of the span, and reported in the time t.
 
-The problem is that of odesim.symbolic.clock: the last component is t, and two events of its own end a run. How long it is in s is
+The problem is that of odesim.transforms.clock: the last component is t, and two events of its own end a run. How long it is in s is
 not known beforehand, so that saved states come from a second run: the same steps, the same bits.
 """
 

@@ -16,7 +16,7 @@ import pytest
 
 from odesim import open_run
 from odesim.store import read_solution
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -235,7 +235,7 @@ def test_a_full_disk_is_3(what, odesim, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    where = {"run": "odesim.store.rows.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
+    where = {"run": "odesim.store.write.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
     monkeypatch.setattr(where, full)
     done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
     assert done.exit_code == 3 and strict(done.stdout)["status"] == "ok"

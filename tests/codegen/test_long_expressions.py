@@ -13,8 +13,8 @@ from odesim.base.errors import CodegenError
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.unrolled.operations import Operation, parsed
+from odesim.ir.passes import lower
 from odesim.symbolic import System
-from odesim.symbolic.lower import lower
 from tests.support.systems import SOURCE
 
 x = sp.Symbol("x", real=True)

@@ -14,9 +14,9 @@ import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.ir.passes import lower
 from odesim.runtime import matrices
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
-from odesim.symbolic.lower import lower
 from tests.support.systems import REAL, SOURCE
 
 i, j, k = index("i j k")

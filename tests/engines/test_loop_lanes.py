@@ -21,7 +21,7 @@ from odesim.engines.loop_lanes.places import LANES as WIDTH
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
-from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from odesim.transforms.lanes import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
 from tests.support.models import MAPS
 from tests.support.threads import MODELS

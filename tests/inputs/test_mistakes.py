@@ -198,7 +198,7 @@ def test_warning_on_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_use_their_parameters(name):
-    from odesim.symbolic.check_types import unused_params
+    from odesim.symbolic.parts import unused_params
 
     assert unused_params(odesim.load_model(name)) == ()
 

@@ -7,7 +7,7 @@ from sympy import FiniteSet, IndexedBase, Interval, Range, S, Sum, Symbol, Union
 import odesim
 from odesim.base.errors import ParamError, SpecError
 from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
-from odesim.symbolic.assumed import assumed_intervals, facts, holds
+from odesim.symbolic.assumptions import assumed_intervals, facts, holds
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE
 

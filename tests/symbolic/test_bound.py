@@ -11,10 +11,10 @@ from sympy.utilities.iterables import iterable
 
 from odesim.base.errors import SpecError
 from odesim.codegen.whole_arrays import evaluate
+from odesim.display.formulas import equations_text, text_of
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.elements import patch_sympy_arrays
-from odesim.symbolic.show import equations_text, text_of
+from odesim.symbolic.indices import patch_sympy_arrays
+from odesim.symbolic.reductions import canonical
 from tests.support.brute import value
 from tests.support.systems import REAL, SOURCE
 

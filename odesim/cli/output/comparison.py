@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from odesim.comparison import Comparison
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 
 def json_object(comparison: Comparison) -> dict[str, Any]:

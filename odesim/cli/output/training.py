@@ -11,7 +11,7 @@ from odesim.base.errors import counted
 from odesim.cli.tables import number_text, shape_text, table
 from odesim.reference.training.optimizers import settings_in_use
 from odesim.reference.training.trajectory import Trajectory
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 
 def json_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:

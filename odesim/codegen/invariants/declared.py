@@ -16,8 +16,8 @@ from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight
 from odesim.codegen.invariants.modular import PRIMES, random_values
 from odesim.codegen.invariants.monomials import Terms, right_side_terms
 from odesim.codegen.unrolled.formulas import Formulas, write_values
-from odesim.symbolic.expr import time
-from odesim.symbolic.lower import lower_expressions
+from odesim.ir.passes import lower_expressions
+from odesim.symbolic.indices import time
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 

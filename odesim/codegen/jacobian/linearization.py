@@ -20,8 +20,8 @@ from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_chain_pl
 from odesim.codegen.jacobian.sparse import Jacobian
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.symbolic.jacobian import LocalDerivatives, linearize, time_slope
-from odesim.symbolic.program import Program
+from odesim.ir.adjoint import LocalDerivatives, linearize, time_slope
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 MOST_DENSE = 2000

@@ -9,7 +9,7 @@ from odesim.codegen.build.native import load_native
 from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.passes import make_loop_plan
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 RUNTIME = (

@@ -15,7 +15,7 @@ from odesim.codegen.unrolled.calls import MOST, ZERO
 from odesim.codegen.unrolled.interpreter import Interpreter
 from odesim.codegen.unrolled.operations import Code, Operand, printed, real_of, words_of
 from odesim.codegen.unrolled.views import make_view
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 

@@ -33,7 +33,7 @@ from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.standing import Standing
-from odesim.symbolic.clock import START, STOP
+from odesim.transforms.clock import START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""

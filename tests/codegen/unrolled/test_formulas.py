@@ -14,7 +14,7 @@ from odesim.codegen.unrolled.operations import Operation
 from odesim.runtime import elementary
 from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(elementary, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
