@@ -26,7 +26,7 @@ from odesim.solve.solution import Solution
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.paths import damage_errors
 from odesim.store.read import read_solution
-from odesim.store.write import INCOMPLETE
+from odesim.store.schema import INCOMPLETE
 
 BOUND = f"{TIMES:g} times its tolerances"
 
