@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -31,11 +31,12 @@ from odesim.base.options import RunOptions, versions
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
-from odesim.inputs.bind import bind
+from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
+from odesim.solve.codes import Status
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP
@@ -69,6 +70,7 @@ def integrate(
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
+    max_seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
     """The Solution of a model: a name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
@@ -97,12 +99,12 @@ def integrate(
     sensitivities: names of parameters, and of states for their initial values. Derivatives of all states and observables with respect
     to them are integrated too, and stand in `sensitivities` of the Solution. progress: called with the time.
 
-    A run that stops early (a terminal event, a blow-up, max_steps) returns what it computed, with status and message.
+    A run that stops early (a terminal event, a blow-up, max_steps; max_seconds, not counting what is compiled) returns what it computed,
+    with status and message.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    how: dict[str, Any] = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
-    how |= {"stop_at": stop_at, "backend": backend, "dtype": dtype, "strict": strict, "clock": clock, "seed": seed}
-    options = RunOptions(**how)
+    options = pick(RunOptions, locals())
+    check_seconds(max_seconds)
     check_run_options(options, RUN)
     check_array_kind(arrays, options)
     plain, original = load_with_origin(model)
@@ -120,7 +122,7 @@ def integrate(
     times = save_times(grid, numbers.t0, numbers.t1, whole=system.discrete)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
-    given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
+    parameters, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
     of_solver = options.of_solver()
     compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
@@ -132,15 +134,16 @@ def integrate(
         kernel, clocked = make_clock(system, numbers, options)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
-        with on_device():
-            told = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
-        raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
-        if told.blow_up:
-            about["blow_up_error"] = told.blow_up[1]
+        with on_device(), time_limit(max_seconds) as late:
+            clocked_run = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
+        raw, about, dims = clocked_run.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
+        if clocked_run.blow_up:
+            about["blow_up_error"] = clocked_run.blow_up[1]
     else:
         before = kernel.seconds
-        with on_device():
+        with on_device(), time_limit(max_seconds) as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
+    limit = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and max_seconds is not None and late() else ""
     added = [event.name for event in loaded.events[len(plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
@@ -155,24 +158,24 @@ def integrate(
 
     below = warn_below_tolerance(system, numbers, options)
 
-    def again(asked: Array) -> dict[str, Array]:
+    def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
-        asked = save_times(asked, numbers.t0, numbers.t1, whole=system.discrete) if len(asked) else asked
+        times_asked = save_times(times_asked, numbers.t0, numbers.t1, whole=system.discrete) if len(times_asked) else times_asked
         with there(), on_device():
             if options.rescaled:
-                run = clocked.integrate(asked, of_solver, raw.method).raw
+                run = clocked.integrate(times_asked, of_solver, raw.method).raw
             else:
-                run = integrate_problem(bare, method=raw.method, save=asked, **of_solver)
-        return layout.split(run.y[: len(asked)])
+                run = integrate_problem(bare, method=raw.method, save=times_asked, **of_solver)
+        return layout.split(run.y[: len(times_asked)])
 
     return Solution(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: found for name, found in raw.events.items() if name not in guard_names(system)},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in guard_names(system)},
         status=str(raw.status),
-        message=raw.message,
+        message=limit + raw.message,
         stats=stats,
         model=system.name,
         method=raw.method,
@@ -182,13 +185,13 @@ def integrate(
             **original,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
-            "params": given,
+            "params": parameters,
             "sizes": numbers.sizes,
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
             "kernel": (raw.kernel or kernel.key) + resets_key(system),
-            "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
+            "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),

@@ -126,7 +126,6 @@ class Chunk:
 
 
 NO_ARRAYS = Layout((), ())
-MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
@@ -320,8 +319,8 @@ def meanings(system: System, options: RunOptions) -> list[str]:
     """The meaning of each of STATUSES for a member of an ensemble of this System with these options, with a remedy."""
     has_clock = system.growth is not None and not options.rescaled
     more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if has_clock else {}
-    found = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
-    return [found[status] + more.get(status, "") for status in STATUSES]
+    table = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
+    return [table[status] + more.get(status, "") for status in STATUSES]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Models as symbols: what a model file imports, and the Programs and derivatives made from it."""
+"""Models as symbols: all that a model file imports.
 
 from odesim.symbolic.functions import besseli_ratio, entropy, logsumexp, shift, shifted_exp, softmax, xlogy
 from odesim.symbolic.indices import IndexedBase, index, sizes, time
@@ -14,3 +14,11 @@ __all__ = [
     "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse", "layers", "logsumexp", "named", "over",
     "sensitivities", "shift", "shifted_exp", "sizes", "softmax", "solve", "time", "xlogy",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("grad", "gradient_flow"):
+        return getattr(import_module("odesim.transforms.gradients"), name)
+    if name == "sensitivities":
+        return import_module("odesim.transforms.sensitivity").sensitivities
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import sympy as sp
-from sympy import Expr, Indexed, Symbol
+from sympy import Basic, Expr, Indexed, Symbol
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
@@ -263,3 +263,21 @@ def solve(entry: Any, right: Any, *axes: tuple[Symbol, Any], name: str = "soluti
     if j in free_indices(b, {j}):
         raise SpecError(f"solve(): the right side {value_text(b)} has the index {j} of a column: write it in {i}, the index of a row")
     return Layer(name, (*batch, j), over(sp.Sum, X[(*batch, j, i)] * b, (i, X.shape[-1])), tuple(X.shape[:-1]))
+
+
+def names_read(e: Basic) -> set[str]:
+    """Names of the arrays, numbers, sizes and indices that e reads; the extents of its arrays do not count."""
+    if isinstance(e, Layer):
+        return set[str]().union(*map(_names_in, (e, *layers_in(e.definition))))
+    if isinstance(e, PlainBase):
+        return {str(e.label)}
+    if isinstance(e, Symbol):
+        return {e.name}
+    return set[str]().union(*map(names_read, e.args))
+
+
+@lru_cache(maxsize=4096)
+def _names_in(layer: Layer) -> frozenset[str]:
+    """names_read() of the definition of a layer, without what other layers in it read."""
+    own = {a: sp.Function("element")(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
+    return frozenset(names_read(layer.definition.xreplace(own)))

@@ -1,6 +1,6 @@
 """Translates Python expressions into C++ expressions with types.
 
-(p0 - y0)*exp(0.5*y0)  ->  ((p0 - y0) * vmath_exp((0.5 * y0)))
+(p0 - y0)*exp(0.5*y0)  ->  ((p0 - y0) * elementary_exp((0.5 * y0)))
 """
 
 import ast

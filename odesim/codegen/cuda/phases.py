@@ -175,7 +175,7 @@ class Phases(FunctionText):
         """A short assignment to each element, for several elements at once; nothing for a longer one."""
         first = [*self._indices(loops), *self._block(before)]
         value, place = self._value(node.value), self._value(node.targets[0])
-        if len(value.text) > SHORT or "vmath_" in "".join([*first, value.text]):
+        if len(value.text) > SHORT or "elementary_" in "".join([*first, value.text]):
             return []
         lines = ["long long e_ = i_e_ + u_ * team.threads;", *first, f"place_[u_] = &{place.text};", f"value_[u_] = {value.text};"]
         entry = place.type

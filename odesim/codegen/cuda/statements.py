@@ -1,6 +1,6 @@
 """Translates Python statements into C++: one C++ function for each list of argument types.
 
-x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
+x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * elementary_exp((0.5 * y0)));
 """
 
 import ast

@@ -22,7 +22,7 @@ RESERVED = frozenset((
     "NAN", "NULL", "alloca", "fabs", "fma", "rint", "stderr", "stdin", "stdout", "team",
 ))  # fmt: skip
 """Keywords, macros, and what a text calls by these names."""
-OURS = re.compile(r"(odesim|ODESIM|vmath|runtime|M|FP|HUGE)_\w+")
+OURS = re.compile(r"(odesim|ODESIM|elementary|circular|special|stages|M|FP|HUGE)_\w+")
 """Names of our own functions, and of more macros."""
 
 

@@ -114,7 +114,7 @@ def three_parts(x):
     return *two_parts(x), float(x - float(x) - float(x - float(x)))
 
 
-MODULES = (vmath, circular, inverse_circular, error_function, gamma, lambert)
+MODULES = (elementary, circular, special)
 TABLE = {
     # the weight is what an error does to exp
     "EXP": lambda: fit(exp_rest, -1.0001 * mp.log(2) / 2, 1.0001 * mp.log(2) / 2, 9, lambda r: r**2),

@@ -22,7 +22,7 @@ HAS_FMA = llvm.get_host_cpu_features().get("fma", False) or platform.machine() i
 @cache
 def kernel(name, mode):
     """Compiled loop out = f(x), or f(x, y) for pow, over (n,)."""
-    f = getattr(vmath, name)
+    f = getattr(intrinsics if name == "floor" else elementary, name)
     compiled = numba.njit(error_model="numpy", fastmath=MODES[mode])
     if name == "pow":
 

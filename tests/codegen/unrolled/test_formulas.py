@@ -17,7 +17,7 @@ from odesim.targets.unroll import write_out
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
-WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
+WORDS = {name: getattr(elementary, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
 WORDS |= {name: getattr(runtime, name) for name in ("maximum", "minimum", "powi")} | {"sqrt": math.sqrt, "nan": math.nan, "inf": math.inf}
 WORDS |= {"float32": numba.float32, "float64": numba.float64}
 

@@ -25,7 +25,7 @@ def test_one_order_of_addition(count):
     values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count) ** 0.1
     zeros, sums, at = np.zeros(count), values.copy(), np.zeros(places.AT_SIZE, np.int64)
     at[places.SUMS], at[places.N], at[places.WIDTH] = sums.ctypes.data, count, 8
-    assert tree(at.ctypes.data, count) == reduce.tree_sum(values.copy(), count)
+    assert tree(at.ctypes.data, count) == tree_sum(values.copy(), count)
     room = np.zeros(32)
     at[places.SUMS] = room.ctypes.data
-    assert block(at.ctypes.data, values.ctypes.data, zeros.ctypes.data, count) == reduce.block_sum(values**2, count)
+    assert block(at.ctypes.data, values.ctypes.data, zeros.ctypes.data, count) == block_sum(values**2, count)
