@@ -23,7 +23,7 @@ def list_command(as_json: bool) -> None:
     import json
 
     from odesim.inputs.registry import list_models
-    from odesim.reference.tasks import TASKS, load_task
+    from odesim.lab.tasks import TASKS, load_task
 
     models = [(name, summary(name)) for name in list_models()]
     if as_json:

@@ -192,7 +192,7 @@ def observables(ctx: click.Context) -> Described:
 
 def settings(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
-    from odesim.reference.tasks import load_task
+    from odesim.lab.tasks import load_task
 
     return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
 
@@ -209,7 +209,7 @@ def recorded(ctx: click.Context) -> Described:
 
 def by_default(ctx: click.Context) -> Any:
     """The task with its default settings and one seed."""
-    from odesim.reference.tasks import load_task
+    from odesim.lab.tasks import load_task
 
     task = load_task(argument_of(ctx, "task"))
     return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
@@ -217,7 +217,7 @@ def by_default(ctx: click.Context) -> Any:
 
 def recipes(ctx: click.Context) -> Described:
     """The stored comparisons, with what they say."""
-    from odesim.comparison.recipes import RECIPES
+    from odesim.lab.compare.recipes import RECIPES
 
     return ((name, recipe.doc) for name, recipe in RECIPES.items())
 
@@ -242,7 +242,7 @@ def stored_attributes(ctx: click.Context) -> dict[str, Any]:
 
 def claims(ctx: click.Context) -> Described:
     """Claims, and the models and families that have some."""
-    from odesim.claims.ledger import choose_claims
+    from odesim.lab.claims import choose_claims
 
     every = choose_claims(None, slow=True)
     groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))

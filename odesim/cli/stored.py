@@ -56,8 +56,8 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.api.stored_training import rerun_training
-        from odesim.cli.commands.train import TrainingProgress
+        from odesim.lab.commands import TrainingProgress
+        from odesim.lab.resume import rerun_training
 
         with TrainingProgress(run.name, watched) as iterations:
             return rerun_training(run, threads=threads, progress=iterations.show)
@@ -106,8 +106,8 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
-    from odesim.cli.output.training import optimizer_text
     from odesim.cli.results import COUNTS, steps_text
+    from odesim.lab.output import optimizer_text
 
     for name, value in facts.items():
         if name == "method":
@@ -172,8 +172,8 @@ def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: 
 
 def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
     """Trains to the last step; returns the exit code."""
-    from odesim.api.stored_training import resume_training as go_on
-    from odesim.cli.commands.train import TrainingProgress, report
+    from odesim.lab.commands import TrainingProgress, report
+    from odesim.lab.resume import resume_training as go_on
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = go_on(run, threads=threads, progress=progress.show)
@@ -279,7 +279,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
-    from odesim.plot.animation import animate, check_animation
+    from odesim.plot.film import animate, check_animation
     from odesim.store.paths import check_new_file, damage_errors
 
     check_new_file(check_animation(film), overwrite=True)
