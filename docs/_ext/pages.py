@@ -20,10 +20,10 @@ from markdown import bibliography, formulas, plain
 from sphinx.application import Sphinx
 
 import odesim
-from odesim.claims.ledger import all_claims
 from odesim.cli.commands.doctor import usable_cores
 from odesim.cli.commands.notebook import notebook_of, scripts, title_of
-from odesim.cli.output.ledger import claim_table
+from odesim.lab.claims import all_claims
+from odesim.lab.output import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
 from odesim.symbolic.document import latex_document
 

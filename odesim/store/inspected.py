@@ -8,7 +8,6 @@ from typing import Any
 
 from odesim.errors import StoreError
 from odesim.inputs import arguments
-from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
@@ -17,6 +16,7 @@ from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING, check_attribute
 from odesim.store.write import ALL_CHUNKS, CHUNK_FILES, TIME
 
 NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
+SEED = "seed"  # the axis of a stored training
 MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more
 
 

@@ -17,9 +17,9 @@ from odesim.cli.commands.figure import features_text
 from odesim.cli.commands.show import default_text
 from odesim.cli.output.tables import bytes_text, table, wrap_formula
 from odesim.cli.progress import Progress
+from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
-from odesim.reference.tasks import TASKS
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
 

@@ -58,11 +58,10 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.api.stored_training import rerun_training
-        from odesim.cli.commands.train import TrainingProgress
+        from odesim.cli.lab import lab_commands
 
-        with TrainingProgress(run.name, watched) as iterations:
-            return rerun_training(run, threads=threads, progress=iterations.show)
+        again: Rerun = lab_commands().rerun_stored(run, threads, watched)
+        return again
     from odesim.api.rerun import rerun_integration
     from odesim.cli.progress import Progress
 

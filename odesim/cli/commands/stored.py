@@ -46,8 +46,8 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
+    from odesim.cli.lab import lab_commands
     from odesim.cli.output.integration import COUNTS, steps_text
-    from odesim.cli.output.training import optimizer_text
 
     for name, value in said.items():
         if name == "method":
@@ -55,7 +55,7 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif name == "stats" and None not in map(value.get, COUNTS):
             yield "steps", steps_text(value)
         elif name == "optimizer":
-            yield name, optimizer_text(value)
+            yield name, lab_commands().optimizer_line(value)
         elif name == "seeds":
             yield name, ", ".join(map(str, value))
         elif name not in ("backend", "stats"):
@@ -93,7 +93,11 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
             from odesim.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
-    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
+    if kind == "training":
+        from odesim.cli.lab import lab_commands
+
+        return int(lab_commands().resume_stored(run, threads, as_json, quiet))
+    return resume_integration(run, quiet or as_json)
 
 
 def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
@@ -111,16 +115,6 @@ def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options
         say(found.message)
     print_run(found, as_json, quiet)
     return DONE if found.status == "ok" or finished else STOPPED
-
-
-def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
-    """Trains to the last step; returns the exit code."""
-    from odesim.api.stored_training import resume_training as go_on
-    from odesim.cli.commands.train import TrainingProgress, report
-
-    with TrainingProgress(run.name, False if quiet else None) as progress:
-        trajectory = go_on(run, threads=threads, progress=progress.show)
-    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
 def resume_integration(run: Path, quiet: bool) -> int:
