@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.plot.figures import SCRIPT, Feature

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature

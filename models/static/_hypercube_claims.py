@@ -16,7 +16,7 @@ from itertools import chain, combinations, product
 import numpy as np
 from scipy.optimize import minimize
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 

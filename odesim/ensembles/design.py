@@ -1,8 +1,9 @@
-"""Designs: the parameters and initial values of each member of an ensemble, computed from the member's number.
+"""Designs: how the parameters and initial values of members are chosen, and their values, computed from the number of a member.
 
 Members are therefore the same in any shard and any order of chunks.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -11,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.options import Values
+from odesim.ensembles.members import Members, make_members
+from odesim.inputs.bind import bind
+from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
+from odesim.inputs.schema import Place, make_schema
+from odesim.symbolic.system import System
 
 WORDS = 4  # random words of Philox for one value of its counter
 FUNCTIONS = ("uniform", "normal")
@@ -156,3 +164,208 @@ def design_from_plain(descriptions: list[dict[str, Any]], count: int, points: Ma
         else:
             parts.append(Table(**rest, table=tables[description["name"]]))
     return Design(tuple(parts), count)
+
+
+MAX_MEMBERS = 10**10  # more is taken for a typing error
+GRIDS = ("linspace", "logspace")
+COPIES = 3  # of evenly spaced points, in memory at once while they are made
+_CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
+
+
+def design_members(system: System, arguments: Values, seed: int) -> Members:
+    """The members that the arguments describe.
+
+    vary {name: text or table}: `uniform(a,b)` or `normal(m,s)`, drawn for each of `members`, or a table (N, *shape).
+    grid {name: text or points}: all combinations, the first name varies slowest. zipped: one more axis, the fastest, with all its
+    names together. With a grid and random values `members` is the number of draws at each point; they are neighbours.
+    Raises ParamError.
+    """
+    schema = make_schema(system)
+    places = {place.name: place for place in (*schema.params, *schema.states)}
+    options = {"set": arguments.params, "init": arguments.initial, "vary": arguments.vary, "grid": arguments.grid, "zip": arguments.zipped}
+    check_names(schema.name, places, options)
+    seed = check_seed(seed)
+    grid = {name: grid_points(places[name], value, "--grid") for name, value in arguments.grid.items()}
+    zipped = {name: grid_points(places[name], value, "--zip") for name, value in arguments.zipped.items()}
+    counts = {name: len(points) for name, points in zipped.items()}
+    if len(set(counts.values())) > 1:
+        raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
+    parts: list[Part] = [vary_part(places[name], value, seed) for name, value in arguments.vary.items()]
+    sides, inner = [len(points) for points in grid.values()], next(iter(counts.values()), 1)
+    draws = draws_at_each_point(parts, arguments.members, prod(sides) * inner) if grid or zipped else 1
+    inner *= draws
+    for k, (name, points) in enumerate(grid.items()):
+        parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
+    parts += [Points(name, points, draws) for name, points in zipped.items()]
+    count = member_count(parts, None, prod(sides) * inner) if grid or zipped else member_count(parts, arguments.members, None)
+    design = Design(tuple(parts), count)
+    typical = {part.name: typical_value(part, places[part.name]) for part in parts}
+    states = {place.name for place in schema.states}
+    numbers = bind(
+        system,
+        params={**arguments.params, **{n: v for n, v in typical.items() if n not in states}},
+        initial={**arguments.initial, **{n: v for n, v in typical.items() if n in states}},
+        sizes=arguments.sizes,
+        span=arguments.span,
+        seed=seed,
+    )
+    shapes = {name: np.shape(value) for name, value in {**numbers.params, **numbers.initial}.items()}
+    source = design.with_shapes(shapes)
+    return make_members(system, arguments.params, arguments.initial, sizes=numbers.sizes, span=arguments.span, seed=seed, source=source)
+
+
+def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises ParamError if a name is not in the System or is given twice."""
+    sources: dict[str, str] = {}
+    for option, values in options.items():
+        for name in values:
+            if option not in ("set", "init") and name not in places:
+                raise ParamError(no_such("parameter or state", str(name)[:60], places, model))
+            if name in sources:
+                raise ParamError(f"{name} is given twice: --{sources[name]} and --{option}")
+            sources[name] = option
+
+
+def check_seed(seed: Any) -> int:
+    """seed as an int from 0 up. Raises ParamError."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ParamError(f"seed must be a whole number, at least 0, not {seed!r}")
+    return int(seed)
+
+
+def check_members(members: Any) -> None:
+    """Raises ParamError if `members`, which may be None, is no number of members."""
+    if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MAX_MEMBERS):
+        raise ParamError(f"members must be a whole number, 1 to {MAX_MEMBERS}, not {members!r}")
+
+
+def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
+    """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
+    check_members(members)
+    if members is not None and not any(isinstance(part, Random) for part in parts):
+        already = f"--grid and --zip already make {counted(points, 'member')}"
+        raise ParamError(f"{already}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
+    return 1 if members is None else int(members)
+
+
+def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
+    """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
+    check_members(members)
+    tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
+    count = combinations if combinations is not None else members
+    for name, n in tables.items():
+        count = n if count is None else count
+        if n != count:
+            raise ParamError(f"members disagree: {name} has {counted(n, 'row')} for {counted(int(count), 'member')}")
+    if not parts:
+        raise ParamError(
+            "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
+        )
+    if count is None:
+        raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")
+    if count > MAX_MEMBERS:
+        raise ParamError(f"{counted(int(count), 'member')} are more than {MAX_MEMBERS}")
+    return int(count)
+
+
+def vary_part(place: Place, value: Any, seed: int) -> Part:
+    """The Part of one parameter or state that `--vary` describes. Raises ParamError."""
+    where = f"--vary {place.name}"
+    if isinstance(value, str):
+        value = parse_value(value, where)
+    if not isinstance(value, Value):
+        return Table(place.name, as_numbers(value, where, place.rank + 1))
+    if value.kind == "fill":
+        function, a, b = value.data
+        if function not in FUNCTIONS:
+            raise ParamError(f"{where}: {value.text} is not drawn at random: write --grid {place.name}={function}(a,b,n), or --set")
+        if place.integer:
+            raise ParamError(f"{where}: {function} draws no whole numbers, and {place.name} takes no others; give a table of them")
+        return Random(place.name, function, a, b, seed)
+    if value.kind == "number":
+        raise ParamError(f"{where}: {value.text} is the same for every member: write --set or --init {place.name}={value.text}")
+    return Table(place.name, as_numbers(load_table(value, where, place.rank + 1), where, place.rank + 1, source_of(value)))
+
+
+def grid_points(place: Place, value: Any, option: str) -> Array:
+    """The points (n,) or (n, *shape) of a grid or zip. option: `--grid` or `--zip`, for messages. Raises ParamError."""
+    where = f"{option} {place.name}"
+    if isinstance(value, str):
+        call = _CALL.fullmatch(value)
+        if call and call[1] in GRIDS:
+            return spaced_points(call[1], call[2], where)
+        value = parse_value(value, where)
+    source = source_of(value)
+    if isinstance(value, Value):
+        if value.kind == "fill":
+            raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
+        value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
+    array = np.asarray(value)
+    return np.array(
+        as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1, source), np.int64 if array.dtype.kind in "iub" else float
+    )
+
+
+def spaced_points(function: str, inside: str, where: str) -> Array:
+    """The numbers (n,) of linspace(a,b,n) or logspace(a,b,n). Raises ParamError."""
+    pieces = inside.split(",")
+    if len(pieces) != 3:
+        raise ParamError(f"{where}: {function} takes two numbers and how many points, as in {function}(0,1,5), not {show_text(inside)}")
+    a, b = (float(parse_number(piece, where)) for piece in pieces[:2])
+    n = parse_number(pieces[2], where)
+    if not isinstance(n, int) or not 1 <= n <= MAX_MEMBERS:
+        raise ParamError(f"{where}: the number of points is a whole number, 1 to {MAX_MEMBERS}, not {pieces[2].strip()[:60]}")
+    check_fits(f"{where}: {function} with {counted(n, 'point')}", {"the points and the steps to them": COPIES * n}, 8)
+    with np.errstate(over="ignore"):
+        points = (np.linspace if function == "linspace" else np.logspace)(a, b, n)
+    if not np.isfinite(points).all():
+        raise ParamError(f"{where}: {function}({inside[:60]}) overflows: numbers go up to 1.8e308")
+    return points
+
+
+def source_of(value: Any) -> str:
+    """The file that a value names, for messages."""
+    return str(value.data) if isinstance(value, Value) and value.kind not in ("list", "number") else "the array"
+
+
+def load_table(value: Value, where: str, rank: int) -> Any:
+    """The array of a list or file; rows of a .npy file are read when used. Raises ParamError."""
+    if value.kind == "list":
+        return np.array(value.data)
+    if not str(value.data).lower().endswith(".npy"):
+        return read_table(value.data, rank, where)
+    try:
+        return np.lib.format.open_memmap(value.data, mode="r")
+    except Exception:  # read_table raises the error for all tables
+        return read_table(value.data, rank, where)
+
+
+def as_numbers(value: Any, where: str, rank: int, source: str = "the array") -> Any:
+    """value as a numeric array of this rank with at least one row. source: the file, for messages. Raises ParamError."""
+    try:
+        array = np.asanyarray(value)
+    except (ValueError, TypeError) as error:
+        raise ParamError(f"{where} is not an array of numbers: {' '.join(str(error).split())[:120]}") from None
+    if array.dtype.kind not in "iuf":
+        raise ParamError(f"{where} must hold numbers, not {array.dtype}")
+    if rank == 1 and array.ndim == 2:
+        rows, columns = (counted(n, word) for n, word in zip(array.shape, ("row", "column"), strict=True))
+        raise ParamError(f"{where} takes one column of numbers, and {source} has {rows} and {columns}")
+    if array.ndim != rank or not len(array):
+        raise ParamError(
+            f"{where} needs {rank} {'axes' if rank > 1 else 'axis'}, the first one that of the members; it has shape {array.shape}"
+        )
+    return array
+
+
+def typical_value(part: Part, place: Place) -> Any:
+    """The value of a part for one typical member, from which sizes follow. Raises ParamError if no member has finite values."""
+    if isinstance(part, Random):
+        return Value("fill", (part.function, part.a, part.b), f"{part.function}({part.a:g},{part.b:g})", place.name)
+    values = part.points if isinstance(part, Points) else part.table
+    for first in range(0, len(values), 4096):
+        rows = np.asarray(values[first : first + 4096])
+        finite = np.flatnonzero(np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+        if len(finite):
+            return rows[finite[0]] if rows.ndim > 1 else rows[finite[0]].item()
+    raise ParamError(f"{place.name} is not finite in any member")

@@ -1,16 +1,93 @@
-"""Ledgers: where chunks of an ensemble are stored and which members are done. In memory here, on disk in odesim.store."""
+"""Chunks of members and who knows which are done: in memory here, on disk in odesim.store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from odesim.base.arrays import Array
-from odesim.ensembles.not_numbers import NotNumber
-from odesim.ensembles.request import Chunk
-from odesim.ensembles.slabs import slabs
+from odesim.base.arrays import Array, on_host
+from odesim.base.errors import ParamError, counted
+from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.solve.codes import STATUSES, UNDONE, Status
+
+
+def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """(a, b): the members first to end - 1 in slabs of many chunks. The ledger on disk is slow to read chunk by chunk."""
+    step = chunk * max(1, (1 << 20) // chunk)
+    for a in range(first, end, step):
+        yield a, min(a + step, end)
+
+
+MAX_CHUNK_BYTES = 1 << 27  # of the states of a chunk
+
+
+def chunk_size(count: int, row: int) -> int:
+    """Members in a chunk: 4096, halved until they fit into MAX_CHUNK_BYTES. row: bytes of a member."""
+    size = 4096
+    while size > 1 and size * row > MAX_CHUNK_BYTES:
+        size //= 2
+    return min(size, count)
+
+
+def shard_chunks(count: int, chunk: int, shard: tuple[int, int] = (1, 1)) -> range:
+    """Numbers of the chunks of shard i of n, (i, n): neighbours, in shards of equal size up to one. Raises ParamError."""
+    i, n = shard
+    if not 1 <= i <= n:
+        raise ParamError(f"a shard i/N has 1 <= i <= N, not {i}/{n}")
+    chunks = -(-count // chunk)
+    return range(chunks * (i - 1) // n, chunks * i // n)
+
+
+def first_nan_times(request: EnsembleRequest, chunk: Chunk) -> dict[str, Array]:
+    """{observable: times (N,)}: the first saved time, among those a member reached, at which an entry is NaN; inf if none is."""
+    if not request.outputs.observe:
+        return {}
+    reached = request.times <= on_host(chunk.t_end)[:, None]
+    times = {}
+    for name, values in zip(request.outputs.observe, request.outputs.observed.split(on_host(chunk.observed)).values(), strict=True):
+        missing = reached & np.isnan(values).reshape(*reached.shape, -1).any(axis=2)
+        times[name] = np.where(missing.any(axis=1), request.times[np.argmax(missing, axis=1)], np.inf)
+    return times
+
+
+@dataclass(frozen=True)
+class NotNumber:
+    """An observable that is NaN in `members` members; the first of them is number `member`, first at the saved time `time`."""
+
+    observable: str
+    members: int
+    member: int
+    time: float
+
+    def __str__(self) -> str:
+        return (
+            f"the observable {self.observable!r} is not a number in {counted(self.members, 'member')}, "
+            f"first in member {self.member} at t = {self.time:.9g}"
+        )
+
+
+def merge_not_numbers(known: Mapping[str, NotNumber], numbers: Array, times: Mapping[str, Array]) -> Iterator[NotNumber]:
+    """NotNumbers of earlier members {observable: NotNumber}, extended by members `numbers` (N,) with their first_nan_times()."""
+    for name in {**known, **times}:
+        rows = np.flatnonzero(np.isfinite(times[name])) if name in times else np.empty(0, np.int64)
+        old = known.get(name)
+        if len(rows):
+            first = rows[0]
+            new = NotNumber(name, len(rows), int(numbers[first]), float(times[name][first]))
+            before = old if old is not None and old.member < new.member else new
+            old = NotNumber(name, new.members + (old.members if old else 0), before.member, before.time)
+        if old is not None:
+            yield old
+
+
+def join_not_numbers(one: Mapping[str, NotNumber], other: Mapping[str, NotNumber]) -> dict[str, NotNumber]:
+    """The NotNumbers {observable: NotNumber} of two sets of members together."""
+    joined = {**one, **other}
+    for name in one.keys() & other.keys():
+        first = min(one[name], other[name], key=lambda missing: missing.member)
+        joined[name] = NotNumber(name, one[name].members + other[name].members, first.member, first.time)
+    return joined
 
 
 class Ledger(Protocol):

@@ -7,24 +7,227 @@
 
 sum(f), max(f) and min(f) of one argument go over all indices of f. Indices behind it, as in sum(V[l, k], k), name those to go over.
 """
+# sympify() would be one line, and is eval() of what a stranger's shell script or stored run says; it also takes minutes for 9**9**9.
+# So the reader is ours, bounded in length, depth and digits, and each mistake has the place where it stands.
 
 import math
+import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
 import sympy as sp
-from sympy import Expr, Symbol
+from sympy import Expr, IndexedBase, Symbol
 
-from odesim.errors import counted, nearest, shorten
-from odesim.inputs.names import Names, Thing
-from odesim.inputs.numerals import NumberError, call, extreme, number, operate
-from odesim.inputs.tokens import Token, tokens
-from odesim.symbolic.expr import over
-from odesim.symbolic.neighbours import BOUNDARIES
-from odesim.symbolic.reductions import MaxOver
-from odesim.symbolic.special import besseli_ratio
+from odesim.base.errors import counted, nearest, shorten
+from odesim.symbolic.functions import besseli_ratio
+from odesim.symbolic.indices import BOUNDARIES, index, time
+from odesim.symbolic.parts import key_indices
+from odesim.symbolic.reductions import MaxOver, at, free_indices, over
+from odesim.symbolic.system import System
+
+NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+TOKEN = re.compile(rf"\s*(?:{NUMBER}|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/()\[\],]))")
+HINTS = {"^": "write ** for a power", "=": "an expression is meant, not an equation: write a - b for a = b"}
+HINTS |= dict.fromkeys("<>", "an expression is meant, not a condition: write a - b for a > b")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A number, name or sign of the text, or "end"; at: its place, from 0."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens(text: str, at: int, fail: Callable[[int, str], NoReturn]) -> Iterator[Token]:
+    """The tokens of text from the place `at` on, and one for its end. fail: as for parse_expression."""
+    end = max(len(text.rstrip()), at)
+    while at < end:
+        match = TOKEN.match(text, at)
+        if not match or match.lastgroup is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            hint = HINTS.get(text[at])
+            fail(at, hint or f"{text[at]!r} is no part of an expression")
+        yield Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
+        at = match.end()
+    yield Token("end", "", end)
+
+
+@dataclass(frozen=True)
+class Thing:
+    """The meaning of a name: a number or an array as an expression at these indices, or an index.
+
+    extents: of its axes; () for a number. indexes: of an index parameter, the extent of the axis whose places it names.
+    obstacle: why it cannot be used. changes: whether it is a state, or what a state's array is called.
+    """
+
+    name: str
+    expression: Any = None
+    own: tuple[Symbol, ...] = ()
+    extents: tuple[Any, ...] = ()
+    index: Symbol | None = None
+    indexes: Any = None
+    obstacle: str = ""
+    changes: bool = False
+
+    def at(self, indices: tuple[Any, ...]) -> Expr:
+        """The expression at these indices."""
+        if isinstance(self.expression, IndexedBase):
+            return self.expression[indices]  # type: ignore[no-any-return]
+        return at(self.expression, dict(zip(self.own, indices, strict=True))) if indices else self.expression
+
+    @property
+    def example(self) -> str:
+        """How an element is written."""
+        return f"{self.name}[{', '.join(map(str, self.own)) or ', '.join('0' for _ in self.extents)}]"
+
+    def own_indices(self) -> tuple[Symbol, ...]:
+        """Different indices that run over its axes."""
+        return self.own or index(" ".join(f"i{n}" for n in range(len(self.extents))))
+
+
+@dataclass(frozen=True)
+class Names:
+    """The things by name: time, states, parameters, sizes, observables, indices. boundary: {index: what is beyond its ends}."""
+
+    things: dict[str, Thing]
+    axes: dict[Symbol, Any]
+    boundary: dict[str, str]
+
+    @classmethod
+    def of(cls, system: System) -> "Names":
+        """The names of a System."""
+        axes = dict(system.axes)
+        sizes = {s for n in (*axes.values(), *(d for p in system.params for d in p.shape)) for s in sp.sympify(n).free_symbols}
+        things = [Thing(time.name, time), *(Thing(s.name, s) for s in sorted(sizes, key=str))]
+        for key in system.equations:
+            indices = key_indices(key)
+            name, extents = (str(key.base.label) if indices else str(key)), tuple(axes[i] for i in indices)
+            things.append(Thing(name, key, indices, extents, changes=True))
+        for p in system.params:
+            over = [next((i for i, n in axes.items() if sp.expand(n - extent) == 0), None) for extent in p.shape]
+            indices = tuple(i for i in over if i is not None)
+            indices = indices if len(set(indices)) == len(p.shape) else ()
+            things.append(Thing(p.name, p.symbol, indices, tuple(p.shape), indexes=p.indexes))
+        for name, e in system.observables.items():
+            if isinstance(e, sp.Basic):
+                indices = system.observable_indices(name)
+                things.append(Thing(name, e, indices, tuple(axes[i] for i in indices)))
+            else:
+                things.append(Thing(name, obstacle=f"the observable {name} is a Python function: an event needs an expression"))
+        things += [Thing(i.name, index=i) for i in axes]
+        return cls({thing.name: thing for thing in things}, axes, {i.name: kind for i, kind in system.boundary.items()})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.things
+
+    def __getitem__(self, name: str) -> Thing:
+        return self.things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, thing in self.things.items() if not thing.obstacle)
+
+    def indices_over(self, extent: Any) -> list[str]:
+        """Names of the indices that run over axes of this extent."""
+        return [i.name for i, n in self.axes.items() if sp.expand(n - extent) == 0]
+
+    def index_of(self, name: str) -> Symbol | None:
+        """The index with this name; None where it is none."""
+        return self.things[name].index if name in self.things else None
+
+    def free_in(self, e: Expr) -> dict[Symbol, Any]:
+        """{index: extent} of the indices of e that no sum inside it binds."""
+        free = free_indices(e, set(self.axes))
+        return {i: extent for i, extent in self.axes.items() if i in free}
+
+
+LARGEST_POWER = 100
+MOST_BITS = 1000  # of the integers in an expression: sympy computes with all of their digits
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow,
+}  # fmt: skip
+PLAIN: dict[str, Callable[..., float]] = {
+    "abs": abs, "sqrt": math.sqrt,
+    **{name: getattr(math, name) for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "exp", "log", "sin", "sinh", "tan", "tanh",
+    )},
+}  # fmt: skip
+
+
+class NumberError(Exception):
+    """A number that is not finite, or too large to compute with; the message is a sentence."""
+
+
+def number(text: str) -> Expr:
+    """A literal: a whole number of up to 15 digits is exact, every other one a float."""
+    if text.isdigit() and len(text) <= 15:
+        return sp.Integer(text)
+    return finite(float(text), text)
+
+
+def operate(sign: str, a: Expr, b: Expr) -> Expr:
+    """a sign b. Raises NumberError."""
+    if sign == "/" and b == 0:
+        raise NumberError("this divides by 0")
+    if sign == "**" and b.is_number and abs(b) > LARGEST_POWER:
+        raise NumberError(f"a power of more than {LARGEST_POWER} is too large")
+    if a.is_Rational and b.is_Rational and (sign != "**" or (b.is_Integer and (a != 0 or b >= 0))):
+        return checked(OPERATORS[sign](a, b))
+    if a.is_number and b.is_number:
+        return computed(lambda: OPERATORS[sign](float(a), float(b)), f"{float(a):g} {sign} {float(b):g}")
+    return checked(OPERATORS[sign](a, b))
+
+
+def call(name: str, function: Callable[..., Any], *arguments: Expr) -> Expr:
+    """function(*arguments). Raises NumberError."""
+    if all(x.is_number for x in arguments):
+        values = [float(x) for x in arguments]
+        what = f"{name}({', '.join(f'{x:g}' for x in values)})"
+        return computed(lambda: PLAIN[name](*values) if name in PLAIN else value_of(function(*arguments)), what)
+    return checked(function(*arguments))
+
+
+def value_of(e: Any) -> Any:
+    """A number of sympy's as a float, or complex where it is that."""
+    value = complex(e.evalf())
+    return value if value.imag else value.real
+
+
+def extreme(name: str, parts: tuple[Expr, ...]) -> Expr:
+    """max or min of these. sympy is not asked which is larger: of long expressions that takes minutes."""
+    if all(e.is_number for e in parts):
+        return (max if name == "max" else min)(parts, key=float)
+    return (sp.Max if name == "max" else sp.Min)(*parts, evaluate=False)
+
+
+def computed(value: Callable[[], Any], what: str) -> Expr:
+    """The finite number that value() gives, as a Float. Raises NumberError."""
+    try:
+        return finite(value(), what)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise NumberError(f"{what} is not a finite number") from None
+
+
+def finite(value: Any, what: str) -> Expr:
+    """A float as an expression. Raises NumberError where it is complex, infinite or nan."""
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise NumberError(f"{what} is not a finite number")
+    return sp.Float(value)
+
+
+def checked(e: Any) -> Expr:
+    """e, if its numbers are finite and not too long. Raises NumberError."""
+    if e.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+        raise NumberError("this is not a finite number")
+    if any(max(abs(n.p), n.q).bit_length() > MOST_BITS for n in e.atoms(sp.Rational)):
+        raise NumberError("a number becomes too large")
+    return e  # type: ignore[no-any-return]
+
 
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {

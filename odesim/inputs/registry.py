@@ -1,4 +1,4 @@
-"""Models found by name, by file or by entry point."""
+"""Models found by name, by file or by entry point; on their way to another process, and those of stored runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import importlib
 import os
 import pkgutil
 import sys
+import tempfile
 import warnings
+from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
+from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.signatures import readable
-from odesim.errors import ModelError, ModelWarning, nearest, no_such, value_text
-from odesim.inputs.files import device_sentence
+from odesim.base.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.parsing import readable
+from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
 if TYPE_CHECKING:
@@ -178,7 +182,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     actual = sha256(text).hexdigest()
     if digest and actual != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
-    from odesim.symbolic.elements import patch_sympy_arrays
+    from odesim.symbolic.indices import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
@@ -202,7 +206,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and never uses, with its line."""
     from odesim.symbolic import System
-    from odesim.symbolic.check_types import unused_params
+    from odesim.symbolic.parts import unused_params
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
         for name in unused_params(system):
@@ -236,3 +240,83 @@ def _check_system(value: Any, where: str, name: str) -> System:
     if not isinstance(value, System):
         raise ModelError(f"{where}: {name} must be a System, not {type(value).__name__}")
     return value
+
+
+@dataclass(frozen=True)
+class CarriedFile:
+    """A model file: path (with :NAME where that was given), content and its sha256."""
+
+    path: str
+    content: bytes
+    digest: str
+
+    def load(self) -> System:
+        """The System: of the file at path if it is there with this sha256, as in a shared folder, else of the content."""
+        try:
+            return load_unchanged_file(self.path, self.digest)
+        except ModelError:
+            file, constant = split_ref(self.path)
+            with tempfile.TemporaryDirectory(prefix="odesim-") as folder:
+                copy = Path(folder) / file.name
+                copy.write_bytes(self.content)
+                return load_unchanged_file(f"{copy}{constant}", self.digest)
+
+
+def split_ref(ref: str) -> tuple[Path, str]:
+    """FILE.py and `:NAME` of a path FILE.py:NAME; FILE.py and nothing of FILE.py."""
+    file, colon, constant = ref.rpartition(":")
+    return (Path(file), f":{constant}") if colon and file.endswith(".py") else (Path(ref), "")
+
+
+def carried_model(system: System, origin: Mapping[str, Any]) -> System | CarriedFile | None:
+    """The form in which a model travels to another process; None for one that is installed everywhere and found by its name.
+
+    origin: as load_with_origin returns it. Raises ModelError if the file is not that of the origin any more.
+    """
+    ref = origin.get("ref")
+    if ref is None:
+        return system
+    if not is_path(ref):
+        return None
+    file, _ = split_ref(ref)
+    try:
+        content = file.expanduser().read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read model file {str(file)!r}: {error.strerror}") from None
+    digest = sha256(content).hexdigest()
+    if digest != origin["model_sha256"]:
+        raise ModelError(f"{file} was changed while it was used: start again")
+    return CarriedFile(ref, content, digest)
+
+
+def stored_model(path: Path, attributes: Mapping[str, Any], model: str | PathLike[str] | None = None) -> System:
+    """The System of the run at `path` with these attributes: an installed model by its name, or the model file `model`.
+
+    model: FILE.py or FILE.py:NAME; it is executed only if it has the sha256 that the run stores.
+    Raises ParamError, StoreError, ModelError.
+    """
+    ref, digest = attributes.get("ref"), attributes.get("model_sha256")
+    if not isinstance(ref, str):
+        raise StoreError(f"{path} is damaged: its attribute 'ref' is {str(ref)[:60]!r}")
+    if not is_path(ref):
+        if model is not None:
+            raise ParamError(f"{path} was made from the installed model {ref}; --model is for a run of a model file")
+        return load_model(ref)
+    name = f"the model file {ref[:200]!r}"
+    if not isinstance(digest, str) or len(digest) != 64:
+        raise ParamError(
+            f"{path} was made from {name} and does not store its sha256, so that nothing says which file is meant: integrate anew"
+        )
+    if model is None:
+        raise ParamError(f"{path} was made from {name}; a file that a run names is not run: give it with --model FILE.py")
+    file = fspath(model)
+    if not is_path(file):
+        raise ParamError(f"{path} was made from {name}: --model takes that file, not {file[:60]!r}")
+    return load_unchanged_file(with_constant(file, ref), digest)
+
+
+def with_constant(file: str, ref: str) -> str:
+    """The path of a model file, with the constant that the stored path `ref` names where the file's own names none."""
+    _, colon, constant = ref.rpartition(":")
+    needs_constant = file.endswith(".py") and colon and constant.isidentifier()
+    return f"{file}:{constant}" if needs_constant else file

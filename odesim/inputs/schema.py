@@ -1,26 +1,262 @@
 """The schema of a System: the shape, default and domain of each parameter and state, read once, without sympy afterwards."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
-from odesim.errors import SpecError
-from odesim.inputs.domains import Domain, compile_domain
-from odesim.inputs.sizes import Extent, make_extent
-from odesim.symbolic.assumed import assumed_intervals
-from odesim.symbolic.check_types import all_expressions
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, required_arguments
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.ir.passes import lower_expressions
+from odesim.symbolic.assumptions import assumed_intervals
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.parts import Constraint, Param, all_expressions, free_in_order, key_indices, required_arguments
+from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    from odesim.base.arrays import Array
+
+Outside = Callable[[Any], Any]
+"""A test: numbers of any shape -> bools of that shape, True where a number lies outside."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A set of numbers. outside: None where every finite number lies inside. text: "[0, 1]", "the whole numbers from 1"."""
+
+    text: str
+    outside: Outside | None
+
+
+def compile_domain(domain: Any) -> Domain:
+    """The Domain of a sympy Set of real numbers. Raises SpecError where the set depends on symbols."""
+    if domain.free_symbols:
+        raise SpecError(f"domain {domain} depends on {sorted(map(str, domain.free_symbols))[0]}; write that as a Constraint")
+    return Domain(_domain_text(domain), _outside(domain))
+
+
+def _outside(domain: Any) -> Outside | None:
+    import sympy as sp
+
+    if domain in (sp.S.Reals, sp.S.UniversalSet, sp.S.Complexes):
+        return None
+    if isinstance(domain, sp.Interval):
+        return _outside_interval(domain)
+    if isinstance(domain, sp.Union | sp.Intersection):
+        parts = [_outside(d) for d in domain.args]
+        if isinstance(domain, sp.Union):
+            return None if None in parts else _all_of([p for p in parts if p])
+        tests = [p for p in parts if p]
+        return _any_of(tests) if tests else None
+    if isinstance(domain, sp.Range) and domain.size != 0:
+        return _outside_range(domain)
+    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
+        lowest = {sp.S.Naturals: 1, sp.S.Naturals0: 0}.get(domain)
+        return _any_of([_fractional, *([_below(lowest)] if lowest is not None else [])])
+    if isinstance(domain, sp.FiniteSet) and all(x.is_number for x in domain):
+        return _outside_list([float(x) for x in domain])
+    return _outside_any(domain)
+
+
+def _outside_interval(domain: Any) -> Outside | None:
+    low, high = float(domain.start), float(domain.end)
+    parts: list[Outside] = []
+    if low > -float("inf"):
+        parts.append((lambda x: x <= low) if domain.left_open else _below(low))
+    if high < float("inf"):
+        parts.append((lambda x: x >= high) if domain.right_open else (lambda x: x > high))
+    return _any_of(parts) if parts else None
+
+
+def _outside_range(domain: Any) -> Outside:
+    low, high, step = float(domain.inf), float(domain.sup), abs(int(domain.step))
+    anchor = int(domain.start) if domain.start.is_finite else int(domain.stop) if domain.stop.is_finite else 0
+    parts: list[Outside] = [_fractional, lambda x: (x < low) | (x > high)]
+    return _any_of([*parts, lambda x: (x - anchor) % step != 0] if step > 1 else parts)
+
+
+def _outside_list(allowed: list[float]) -> Outside:
+    def outside(x: Any) -> "Array":
+        import numpy as np
+
+        return ~np.isin(x, allowed)
+
+    return outside
+
+
+def _outside_any(domain: Any) -> Outside:
+    """A slow test, for sets without a test of their own: sympy decides about each different number."""
+
+    def outside(x: Any) -> "Array":
+        import numpy as np
+        import sympy as sp
+
+        different, where = np.unique(x, return_inverse=True)
+        bad = [domain.contains(sp.Rational(float(v))) is not sp.true for v in different]
+        return np.array(bad)[where].reshape(np.shape(x))
+
+    return outside
+
+
+def _fractional(x: Any) -> Any:
+    return x % 1 != 0
+
+
+def _below(low: float) -> Outside:
+    return lambda x: x < low
+
+
+def _any_of(tests: list[Outside]) -> Outside:
+    def outside(x: Any) -> Any:
+        bad = tests[0](x)
+        for test in tests[1:]:
+            bad = bad | test(x)
+        return bad
+
+    return outside
+
+
+def _all_of(tests: list[Outside]) -> Outside:
+    def outside(x: Any) -> Any:
+        bad = tests[0](x)
+        for test in tests[1:]:
+            bad = bad & test(x)
+        return bad
+
+    return outside
+
+
+def _domain_text(domain: Any) -> str:
+    import sympy as sp
+
+    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
+        return {sp.S.Integers: "the whole numbers", sp.S.Naturals: "the whole numbers from 1"}.get(domain, "the whole numbers from 0")
+    if isinstance(domain, sp.Interval):
+        left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
+        return f"{left}{_number_text(domain.start)}, {_number_text(domain.end)}{right}"
+    if isinstance(domain, sp.Range) and domain.size != 0 and abs(domain.step) == 1:
+        if domain.sup.is_finite:
+            return f"the whole numbers up to {domain.sup}" if domain.inf.is_infinite else f"the whole numbers {domain.inf} to {domain.sup}"
+        return f"the whole numbers from {domain.inf}" if domain.inf.is_finite else "the whole numbers"
+    if isinstance(domain, sp.Union):
+        return " or ".join(map(_domain_text, domain.args))
+    return str(domain)
+
+
+def _number_text(x: Any) -> str:
+    return str(x).replace("oo", "inf")
+
+
+MOST = 2**48  # entries of one array; beyond any memory
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The length of an axis: const + sum of factor * size over terms. text: as written, "L - 1"."""
+
+    text: str
+    const: int
+    terms: tuple[tuple[str, int], ...]
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """The length for these sizes. Raises KeyError where a size is missing."""
+        return self.const + sum(factor * sizes[name] for name, factor in self.terms)
+
+
+def make_extent(expr: Any) -> Extent:
+    """The Extent of a sympy expression or a number. Raises SpecError unless it is a sum of sizes with whole factors."""
+    import sympy as sp
+
+    parts = sp.expand(sp.sympify(expr)).as_coefficients_dict()
+    const = parts.pop(sp.S.One, sp.S.Zero)
+    if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()) or not const.is_Integer:
+        raise SpecError(f"extent {expr} is not a whole number plus multiples of sizes")
+    return Extent(str(expr), int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items() if f != 0)))
+
+
+@dataclass
+class Sizes:
+    """The sizes known so far.
+
+    values: {size: n}. sources: {size: "from P", "as given" or "by default"}. facts: observed lengths with unknown sizes in them.
+    least: what a size must be at least, for the values of index parameters.
+    """
+
+    values: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    facts: list[tuple[Extent, int, str]] = field(default_factory=list)
+    least: dict[str, int] = field(default_factory=dict)
+
+    def set(self, name: str, n: int, source: str) -> None:
+        """Sets a size. Raises ParamError unless 1 <= n <= MOST."""
+        if n < 1:
+            raise ParamError(f"size {name} = {n} {source}: a size is at least 1")
+        if n > MOST:
+            raise ParamError(f"size {name} = {n} {source}: no memory holds that many")
+        self.values[name], self.sources[name] = n, source
+
+    def observe(self, extents: Iterable[Extent], shape: Iterable[int], name: str) -> None:
+        """Records that the array `name` has this shape; solve() draws the conclusions."""
+        self.facts.extend((extent, n, name) for extent, n in zip(extents, shape, strict=True) if extent.terms)
+
+    def solve(self) -> None:
+        """Computes the sizes that follow from the recorded shapes. Raises ParamError where two shapes disagree."""
+        before = -1
+        while self.facts and before != len(self.facts):
+            before = len(self.facts)
+            self.facts = [fact for fact in self.facts if not self._use(*fact)]
+
+    def _use(self, extent: Extent, n: int, name: str) -> bool:
+        unknown = [term for term in extent.terms if term[0] not in self.values]
+        if len(unknown) > 1:
+            return False
+        if not unknown:
+            if extent.value(self.values) != n:
+                raise ParamError(self._disagree(extent, n, name))
+            return True
+        size, factor = unknown[0]
+        rest = n - extent.value({**self.values, size: 0})
+        if rest % factor or rest // factor < 1:
+            raise ParamError(f"{name} has an axis of {n}, which is {extent.text}: no {size} of at least 1 gives that")
+        self.set(size, rest // factor, f"from {name}")
+        return True
+
+    def _disagree(self, extent: Extent, n: int, name: str) -> str:
+        known = self.text(size for size, _ in extent.terms)
+        size, factor = extent.terms[0]
+        if len(extent.terms) == 1 and (n - extent.const) % factor == 0:
+            return f"sizes disagree: {known}, {size} = {(n - extent.const) // factor} from {name}"
+        return f"sizes disagree: {known}, {extent.text} = {n} from {name}"
+
+    def has_all(self, extents: Iterable[Extent]) -> bool:
+        """Whether all sizes in these extents are known."""
+        return all(size in self.values for extent in extents for size, _ in extent.terms)
+
+    def shape(self, extents: Iterable[Extent], name: str) -> tuple[int, ...]:
+        """The shape of an array. Raises ParamError where an axis is empty or the array cannot exist."""
+        out, entries = [], 1
+        for extent in extents:
+            n = extent.value(self.values)
+            if n < 1:
+                raise ParamError(
+                    f"{name}: its axis {extent.text} is {n} long ({self.text(s for s, _ in extent.terms)}); it must be at least 1"
+                )
+            out.append(n)
+            entries *= n
+        if entries > MOST:
+            raise ParamError(f"{name} would have {entries:.3g} entries ({self.text(self.values)}), more than any memory holds")
+        return tuple(out)
+
+    def text(self, names: Iterable[str]) -> str:
+        """These sizes with their sources as text, such as `K = 3 from P, S = 4 by default`."""
+        return ", ".join(f"{name} = {self.values[name]} {self.sources[name]}" for name in names)
+
 
 Default = Callable[[Mapping[str, int], Mapping[str, Any]], Any]
 REALS = Domain("(-inf, inf)", None)

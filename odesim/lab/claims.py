@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from odesim.base.errors import ParamError, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.base.signals import all_or_nothing
-from odesim.base.signatures import readable
-from odesim.errors import ParamError, no_such, value_text
 from odesim.symbolic.parts import Source
 
 # A claim: a statement of a paper as printed, the corrected one if there is one, and the checks of both.

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING, backends_for
-from odesim.cli.options.kinds import CLUSTER, Count, ModelKind
-from odesim.cli.options.names import completed
-from odesim.cli.options.table import backend_help
+from odesim.base.errors import ParamError
+from odesim.base.options import backend_help
+from odesim.cli.options import CLUSTER, Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
-from odesim.cli.output.tables import echo
-from odesim.cli.pictures import check_picture_place, draw
-from odesim.cli.progress import Counter
-from odesim.errors import ParamError
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import Counter, echo
 from odesim.lab.options import (
     claims_names,
     groups_names,

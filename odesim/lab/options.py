@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options.names import Described, given
-from odesim.cli.options.run import once
-from odesim.errors import ParamError, no_such
-from odesim.inputs.files import device_sentence
-from odesim.inputs.grammar import parse_number, show_text
-from odesim.inputs.values import parse_value
+from odesim.base.errors import ParamError, no_such
+from odesim.cli.arguments import once
+from odesim.cli.options import Described, argument_of
+from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
     from odesim.lab.training.protocols import Model, Setting
@@ -102,7 +100,7 @@ def settings_names(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
     from odesim.lab.tasks import load_task
 
-    return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
+    return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
 
 
 def groups_names(ctx: click.Context) -> Described:
@@ -119,7 +117,7 @@ def default_model(ctx: click.Context) -> "Model":
     """The model of the task with its default settings and one seed."""
     from odesim.lab.tasks import load_task
 
-    task = load_task(given(ctx, "task"))
+    task = load_task(argument_of(ctx, "task"))
     return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
 
 

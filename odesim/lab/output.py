@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.cli.output.tables import GLUE, number_text, shape_text, table, wrap_paragraph
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.cli.tables import GLUE, number_text, shape_text, table, wrap_paragraph
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import PAIRS
 from odesim.lab.training.loop import Trajectory
 from odesim.lab.training.optimizers import settings_in_use
 from odesim.lab.training.protocols import Experiment, Observable, Setting, Task, check_settings
 from odesim.lab.training.record import MAX_RECORDED_ENTRIES
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 if TYPE_CHECKING:
     from odesim.lab.claims import Claim, ClaimResult, Finding, Measurement, Verification

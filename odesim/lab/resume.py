@@ -12,9 +12,9 @@ import numpy as np
 from odesim.api.destination import Destination
 from odesim.api.differences import HALF, Differences, Rerun, other_code
 from odesim.base.arrays import Array
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import check_saves_fit
+from odesim.base.errors import DeviceError, ParamError, StoreError, counted
 from odesim.base.signals import stop_signals
-from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.lab.experiment import make_experiment, versions
 from odesim.lab.store import RUNNING, RunSink, check_stored_rows, checkpoint_file, read_trajectory, training_attributes
 from odesim.lab.tasks import load_task
@@ -26,7 +26,7 @@ from odesim.lab.training.record import read_checkpoint
 from odesim.store.paths import damage_errors
 
 if TYPE_CHECKING:
-    from odesim.store.lock import RunLock
+    from odesim.store.paths import RunLock
 
 
 Progress = Callable[[int, int, Array], None]
@@ -138,7 +138,7 @@ def train_into(
     """Trains the experiment into a folder, or continues the training there. stop_requested: whether to stop. Raises an OdesimError."""
     path, options = to.path, replace(options, save=check_save(options.save))
     about = attributes_of(experiment, options)
-    from odesim.store.lock import RunLock
+    from odesim.store.paths import RunLock
 
     lock = RunLock()
     try:
@@ -214,7 +214,7 @@ def place(
 def digests(about: Mapping[str, Any]) -> dict[str, str]:
     """{what: digest} of the properties that identify a training; two trainings are the same if all digests are equal."""
     from odesim.store.manifest import digest_text
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     return {name: digest_text(to_plain(about.get(name))) for name in (*IDENTITY, "config")}
 
@@ -229,7 +229,7 @@ def check_unchanged(path: Path, old: Mapping[str, Any]) -> None:
 
 def check_same(path: Path, old: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Raises ParamError if the training stored at path is another one, naming the first difference."""
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     new = to_plain({name: about[name] for name in (*IDENTITY, "config")})
     pairs = [(f"setting {name}", old["config"].get(name), value) for name, value in new["config"].items()]

@@ -20,18 +20,17 @@ from odesim.api.destination import Destination
 from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
+from odesim.base.errors import ClusterError, ParamError, StoreError, counted
+from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
-from odesim.base.versions import other_versions, versions
-from odesim.errors import ClusterError, ParamError, StoreError, counted
 from odesim.lab.experiment import TrainingRequest
 from odesim.lab.resume import attributes_of, check_same, check_unchanged, train_into
 from odesim.lab.store import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
 from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, Trajectory, check_count, check_save, outcome_sentence
 from odesim.lab.training.protocols import Experiment
 from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
-from odesim.store.document import read_document
-from odesim.store.lock import RunLock
-from odesim.store.paths import check_new_run, publish
+from odesim.store.guard import read_document
+from odesim.store.paths import RunLock, check_new_run, publish
 
 # A training in parts: each seed is stored in a folder beside the run, and all are joined when they have come to their end.
 #

@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import StoreError, counted
+from odesim.base.errors import StoreError, counted
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
 from odesim.lab.training.protocols import Experiment
-from odesim.store.chunks import every_chunk_written
-from odesim.store.inspected import check_readable_run, inspect_run
-from odesim.store.lock import RunLock
-from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, damage_errors, open_group, publish, temporary_path
-from odesim.store.plain_data import to_plain
-from odesim.store.schema import TRAINING
-from odesim.store.write import ALL_CHUNKS, FINAL, chunk_shape
+from odesim.store.chunks import chunk_shape, every_chunk_written, open_group
+from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
+from odesim.store.schema import ALL_CHUNKS, TRAINING, check_readable_run, inspect_run
+from odesim.store.write import FINAL, to_plain
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from odesim.api.destination import Destination
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError
 from odesim.base.signals import stop_signals
-from odesim.errors import ParamError
 from odesim.inputs.arguments import check_arguments
 from odesim.lab.experiment import TrainingRequest, as_task, check_seeds
 from odesim.lab.resume import LONG, train_into

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 import odesim
-from odesim.errors import OdesimError, SpecError
+from odesim.base.errors import OdesimError, SpecError
 from odesim.symbolic import (
     ClosedForm,
     Constraint,
@@ -120,7 +120,7 @@ def stop(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize("name", ["overwrite", "resume", "shard", "fail_fast", "out"])
 def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("odesim.api.stored_ensemble.begin_stored", stop)
+    monkeypatch.setattr("odesim.api.stored.begin_stored", stop)
     run = {**RUN, "params": {"a": [1.0, 2.0]}, "out": tmp_path / "run.zarr"}
     assert laid_out(lambda value: odesim.ensemble(SYSTEM, **{**run, name: value})) == []
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 from sympy import Interval, Sum, oo, symbols
 
 import odesim
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.lab.compare.runs import side_of_descent
 from odesim.symbolic import IndexedBase, Param, Source, System, descent, index, over, sizes, time
 

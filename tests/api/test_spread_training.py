@@ -14,9 +14,9 @@ import pytest
 
 import odesim
 from odesim.base.cluster import connected
-from odesim.base.versions import versions
+from odesim.base.errors import ClusterError, ParamError, StoreError
+from odesim.base.options import versions
 from odesim.cli.outcome import disk_full
-from odesim.errors import ClusterError, ParamError, StoreError
 from odesim.lab.experiment import TrainingRequest
 from odesim.lab.spread import PartJob, has_parts, parts_folder, read_plan, train_part
 from odesim.lab.store import checkpoint_file

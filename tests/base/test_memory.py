@@ -3,8 +3,8 @@
 import pytest
 
 import odesim
-from odesim.base import memory
-from odesim.errors import ParamError
+from odesim.base import device as memory
+from odesim.base.errors import ParamError
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,6 @@ def test_sensitivities_that_do_not_fit_are_refused(monkeypatch):
 def test_points_that_do_not_fit_are_refused(monkeypatch):
     """2e9 points of 8 bytes, three times while they are made, are 48 GB; not one is made."""
     monkeypatch.setattr(memory, "free_bytes", lambda: 11_000_000_000)
-    monkeypatch.setattr("odesim.ensembles.design_options.np.linspace", lambda *_: pytest.fail("made"))
+    monkeypatch.setattr("odesim.ensembles.design.np.linspace", lambda *_: pytest.fail("made"))
     with pytest.raises(ParamError, match=r"^--grid mu: linspace with 2000000000 points would take 48 GB, .* more than the 11 GB"):
         odesim.ensemble("joma.nonlinear", grid={"mu": "linspace(0,1,2000000000)"})

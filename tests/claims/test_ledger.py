@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.registry import list_models
 from odesim.lab.claims import (
     Claim,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.commands import TrainingProgress
 from odesim.lab.compare.pairs import PAIRS
 from odesim.lab.tasks import TASKS, load_task
@@ -326,7 +326,7 @@ def test_progress(capsys):
 def test_time_left(resumed, rate, left, capsys, monkeypatch):
     """Iterations left over the rate since the first one seen, also where a run goes on; shorter than a line of the terminal."""
     clock = [1000.0]
-    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("odesim.cli.tables.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setenv("COLUMNS", "80")
     with TrainingProgress("a_task_of_a_very_long_name", True) as progress:
         progress.start = progress.next = 990.0  # reading took 10 s

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.compare.comparison import compare_sides
 from odesim.lab.compare.sides import best_order
 from tests.support.curves import rising, side

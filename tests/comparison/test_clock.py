@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.compare.sides import TrainingClock, common_times, interpolate, side_of_training
 from odesim.lab.training.loop import Trajectory
 

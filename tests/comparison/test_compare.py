@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, StoreError
 from odesim.lab.compare.comparison import title
 from odesim.lab.compare.sides import TrainingClock
 from odesim.plot.comparison import figure_of_comparison

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.tasks.scan_snap import ScanSnap, population_batch
 from odesim.lab.training.protocols import Experiment
 from tests.support.comparisons import errors

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.links import TrainingFacts
 from odesim.lab.compare.pairs import FLOWS, PAIRS, check_described, check_flow, find_pair, misfits

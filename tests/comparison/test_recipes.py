@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.compare.comparison import Number
 from odesim.lab.compare.pairs import INSTEAD, PAIRS, find_pair
 from odesim.lab.compare.recipes import RECIPES, SIDES, at, farthest, metric

@@ -14,8 +14,8 @@ import xarray as xr
 
 import odesim
 from odesim.base.arrays import on_host
+from odesim.base.errors import DeviceError, OdesimError
 from odesim.ensembles.ledger import Tally
-from odesim.errors import DeviceError, OdesimError
 from odesim.lab.compare.sides import side_of_solution
 from odesim.plot.solution import figure_of_solution
 from odesim.store import write_solution

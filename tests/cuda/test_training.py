@@ -11,7 +11,7 @@ import pytest
 import odesim
 from odesim.api.differences import HALF
 from odesim.base.arrays import array_namespace, on_same_device
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.networks import layers as embedding
 from odesim.lab.tasks import TASKS
 from odesim.lab.training.loop import Trajectory

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from odesim.base.errors import ParamError
 from odesim.cli import cli
-from odesim.errors import ParamError
 from odesim.lab.resume import rerun_training, resume_training
 from odesim.lab.store import training_attributes
 from odesim.lab.training.loop import Trajectory

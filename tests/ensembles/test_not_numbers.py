@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, log, oo, symbols
 
 import odesim
-from odesim.ensembles.not_numbers import NotNumber, merge_not_numbers
+from odesim.ensembles.ledger import NotNumber, merge_not_numbers
 from odesim.symbolic import Event, Param, System
 from tests.support.systems import SOURCE
 

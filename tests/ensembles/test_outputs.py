@@ -7,7 +7,7 @@ import pytest
 from sympy import symbols
 
 import odesim
-from odesim.ensembles.outputs import RESERVED_NAMES
+from odesim.ensembles.request import RESERVED_NAMES
 from odesim.symbolic import System
 from tests.support.systems import SOURCE, param
 

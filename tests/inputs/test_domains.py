@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Symbol, Union, oo, pi
 
-from odesim.errors import SpecError
-from odesim.inputs.domains import compile_domain
+from odesim.base.errors import SpecError
+from odesim.inputs.schema import compile_domain
 
 DOMAINS = [
     (Interval(0, 1), "[0, 1]", [0, 0.5, 1], [-1e-9, 1.1]),

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from odesim.errors import ParamError
-from odesim.inputs.values import FILLS, Value, parse_assignment, parse_save, parse_size, parse_span, parse_value, save_times
+from odesim.base.errors import ParamError
+from odesim.inputs.grammar import FILLS, Value, parse_assignment, parse_size, parse_value
+from odesim.inputs.times import parse_save, parse_span, save_times
 
 HOSTILE = (
     "__import__('os').system('touch hacked')",
@@ -295,7 +296,7 @@ def test_a_span_too_short_for_its_grid_is_said():
 def test_reading_what_was_typed_needs_no_numpy():
     """The command line parses its options before it imports anything heavy."""
     code = (
-        "import sys, odesim.inputs.values as v; v.parse_value('[1,2]', 'x'); v.parse_save('log:9'); "
+        "import sys, odesim.inputs.grammar as v, odesim.inputs.times as t; v.parse_value('[1,2]', 'x'); t.parse_save('log:9'); "
         "print({'numpy', 'sympy'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

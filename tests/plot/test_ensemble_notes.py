@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from odesim.ensembles.grid import unstack
+from odesim.ensembles.accessor import unstack
 from odesim.plot.choice import Choice
 from odesim.plot.datasets import as_members
 from odesim.plot.ensemble import figure_of_ensemble

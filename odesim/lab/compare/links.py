@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 # A Pair: how a System describes a task, with the conversion of recorded observables to quantities of the System.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.compare.links import (
     ANY_START_SETTINGS,
     DECORRELATED_EXAMPLE,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.compare.comparison import Comparison, Number
 from odesim.lab.compare.pairs import INSTEAD
 

@@ -12,12 +12,11 @@ import numpy as np
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
-from odesim.base.run_options import RunOptions
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.options import RunOptions
 from odesim.base.signals import stop_signals
 from odesim.engines.problem import compiled_for, compiled_parts, right_side
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -33,8 +32,7 @@ from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.protocols import Experiment, Task
 from odesim.lab.training.record import LOSS
 from odesim.solve.solution import Solution
-from odesim.symbolic.momentum import descent
-from odesim.symbolic.system import System
+from odesim.symbolic.system import System, descent
 
 # The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side.
 
@@ -100,7 +98,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     wrong = misfits(pair, facts)
     if wrong:
         return (does_not_describe(solution.model, facts.task, wrong),)
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
     if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored
@@ -343,8 +341,8 @@ def read_run(run: Run | System) -> Solution | Trajectory:
     if not isinstance(run, str | PathLike):
         raise ParamError(f"a run is a Solution, a Trajectory or a folder, not {type(run).__name__}")
     from odesim.lab.store import read_trajectory
-    from odesim.store.inspected import run_kind
     from odesim.store.read import read_solution
+    from odesim.store.schema import run_kind
 
     path = Path(run)
     return read_trajectory(path) if run_kind(path) == "training" else read_solution(path)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.random import Generator
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.layers import ACTIVATIONS, LOSSES
 from odesim.lab.training.protocols import Params
 

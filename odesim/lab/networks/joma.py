@@ -7,7 +7,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
 from odesim.lab.training.protocols import Batch, Observable, Params
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.protocols import Batch, Observable, Params
 
 # Checks of the classes of the one-layer model, and the tokens that their contexts may hold.

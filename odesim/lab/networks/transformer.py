@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.architecture import Architecture, draw_params
 from odesim.lab.networks.layers import (
     ACTIVATIONS,

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.one_layer import DECODERS, YZ
 from odesim.lab.networks.transformer import Transformer

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer

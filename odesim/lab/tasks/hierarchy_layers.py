@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.joma import ACTIVATIONS
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.tasks.hierarchy_dag import draw_dag

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
 from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.joma import JomaBlock
 from odesim.lab.networks.measures import entropy
 from odesim.lab.training.optimizers import OPTIMIZERS

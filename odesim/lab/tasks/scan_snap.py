@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.one_layer import DECODERS, INITS, YZ, check_classes
 from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream

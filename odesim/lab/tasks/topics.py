@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.lab.training.randomness import BATCHES, DATA, generators

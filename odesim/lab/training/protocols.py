@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, nearest, no_such
+from odesim.base.errors import ParamError, nearest, no_such
 
 # Protocols of reference training: Model, Stream of batches, Optimizer, Observable, and the Task that makes them.
 #

@@ -8,7 +8,7 @@ from numpy.random import Generator, RandomState, default_rng
 from numpy.typing import ArrayLike
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 # Random generators by seed, purpose and block of iterations, so that any batch can be drawn without those before it.
 

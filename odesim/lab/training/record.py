@@ -10,7 +10,7 @@ from zipfile import ZIP_STORED
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.protocols import Observable, Params
 
 # Records observables during a training, in blocks that go to a sink, so that memory is bounded.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.runtime.memory import call, doubles, ints
 from odesim.solve.explicit.norms import helper, squares
 from odesim.solve.explicit.places import (
     ALPHA,

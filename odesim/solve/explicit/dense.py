@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.runtime.memory import call, doubles, ints
 from odesim.solve.explicit.norms import all_finite, fill, helper
 from odesim.solve.explicit.places import (
     COEF,

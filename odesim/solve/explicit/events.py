@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, floats
+from odesim.runtime.memory import call, doubles, floats
 from odesim.solve.explicit.dense import interpolate
 from odesim.solve.explicit.norms import helper
 from odesim.solve.explicit.places import (

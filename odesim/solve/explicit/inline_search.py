@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import doubles, ints
+from odesim.runtime.memory import doubles, ints
 from odesim.solve.explicit.events import probe, sample
 from odesim.solve.explicit.norms import helper
 from odesim.solve.explicit.places import COUNT, FACTS, FOUND, PIECES, ROOM, SIZE, ZEROS

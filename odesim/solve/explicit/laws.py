@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.solve.explicit.norms import helper
 from odesim.solve.explicit.places import LAW_BEST, LAW_NOW, LAW_SENSE, LAW_SIZE, LAW_TABLE, LAW_TIME, LAW_WORST, LAWS, WIDTH
 

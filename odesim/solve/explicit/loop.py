@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.runtime.memory import call, doubles, ints
 from odesim.solve.codes import Code
 from odesim.solve.explicit.control import set_first_step, set_next_step
 from odesim.solve.explicit.dense import interpolate, more_stages, save_until

@@ -1,6 +1,6 @@
 """Norms of vectors in units of the tolerance, with a fixed order of summation.
 
-They are summed in the order of odesim.codegen.runtime.reduce: blocks of 1024, in each 32 strided sums.
+They are summed in the order of odesim.runtime.sums: blocks of 1024, in each 32 strided sums.
 
 `at` is a pointer to the run's table (places.py); y, e, old, new are addresses. A literal integer handed to a helper is written
 np.int64(0): for a bare 0 numba compiles the helper once more.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.codegen.runtime.memory import call, doubles, floats
+from odesim.runtime.memory import call, doubles, floats
 from odesim.solve.explicit.places import BLOCK, COEF, COMBINE, ROWS, SUMS, TABLE, WIDTH, K, N
 
 _compile: Any = njit  # some of its options are not in its type

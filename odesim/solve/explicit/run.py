@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from odesim.base.arrays import Array
-from odesim.base.blas import one_blas_thread
-from odesim.base.run_options import RunOptions
+from odesim.base.device import one_blas_thread
+from odesim.base.errors import SolveError
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.errors import SolveError
 from odesim.solve.codes import Code
 from odesim.solve.explicit import CALLED, LOOP, PLAIN, places
 from odesim.solve.explicit.state import RunState
@@ -22,7 +22,7 @@ from odesim.solve.problem import Problem, Progress, Raw
 from odesim.solve.report import collect
 from odesim.solve.step.compiled import search_functions
 
-SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.codegen.runtime.memory", *LOOP, CALLED)
+SOURCES = ("odesim.solve.codes", "odesim.solve.explicit.places", "odesim.runtime.memory", *LOOP, CALLED)
 FIRST_SLICE = 64
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40

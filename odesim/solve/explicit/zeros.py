@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import doubles, ints
+from odesim.runtime.memory import doubles, ints
 from odesim.solve.explicit.called_search import searched
 from odesim.solve.explicit.events import evaluate, put, sample
 from odesim.solve.explicit.norms import helper

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.runtime.memory import call, doubles, ints
 from odesim.solve.step.roots import helper
 from odesim.solve.step.search import search
 from odesim.solve.step.straight import straight_search

@@ -7,7 +7,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.solve.step import SEARCH, table
 
-SOURCES = ("odesim.codegen.runtime.memory", *SEARCH, "odesim.solve.step.table", "odesim.solve.step.by_address")
+SOURCES = ("odesim.runtime.memory", *SEARCH, "odesim.solve.step.table", "odesim.solve.step.by_address")
 EXPORTED = {"search_step": "step_searched", "search_polynomial": "polynomial_searched"}
 
 

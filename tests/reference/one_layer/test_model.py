@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.networks.one_layer import YZ, distinct_attention, entropies
 
 K, S, M, R, B, T = 4, 7, 13, 3, 5, 9

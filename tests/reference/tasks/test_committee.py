@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erf
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 

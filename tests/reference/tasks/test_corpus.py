@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.corpus import END, UNK, digest, encode, pydoc_topics, tokens, windows
 from odesim.lab.training.loop import TrainingOptions, train

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import correlations, mean_best_correlation
 from odesim.lab.tasks.hierarchy_dag import TASK, draw_dag
 from odesim.lab.training.loop import TrainingOptions, train

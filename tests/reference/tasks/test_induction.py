@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.batches import Drawn
 from odesim.lab.tasks.induction import draw_repeats, head_scores, memories

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.tasks.scan_snap import BLOCK, BUCKETS, TASK, TokenCounts, official_weights
 from odesim.lab.training.randomness import TorchGenerator, generators
 from tests.support.descent import DEFAULTS, descend, scan_snap, start, watched

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.compare.links import parts
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.topics import Laws

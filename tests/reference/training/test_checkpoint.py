@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.training.loop import TrainingOptions, TrainingStorage, train
 from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import check_settings

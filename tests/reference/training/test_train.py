@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.lab.training.protocols import Setting, check_settings
 from odesim.lab.training.record import extend_iterations, recorded_iterations

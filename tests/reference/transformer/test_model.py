@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.lab.networks.transformer import Transformer, params_of_layer
 from odesim.lab.training.randomness import generators
 from tests.support.slopes import check_gradients

@@ -1,0 +1,1 @@
+"""One text of a step, read into statements, and its targets."""

@@ -1,0 +1,488 @@
+"""Reads a step that is written as restricted Python into statements on named rows of memory.
+
+The text (explicit.py) is parsed and never run. Reading it for a method puts its functions in place, folds what is known (the tables of
+the method, which control, whether states are saved), unrolls its loops over stages, and makes each sum over components a statement of its
+own. What is left are the ten kinds of statement below, which are plain data: a target prints from them and knows nothing else of a step.
+
+What a target loads, stores, copies or may drop is derived from what statements read and write (`reads_writes`, `exposed`, `written`).
+The lists of that which were kept by hand before were where mistakes were made.
+"""
+
+import ast
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from odesim.solve.codes import Code
+from odesim.solve.methods import Method
+from odesim.solve.step import control
+
+StageRow = tuple[str, int | str]
+Row = str | StageRow
+"""A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
+Known = Mapping[str, Any]
+FREE = frozenset(("inf", "nan"))
+"""Names in the text that are no rows and no numbers."""
+
+
+class Comb(ast.expr):
+    """base + factor (w_0 k_0 + w_1 k_1 + ...), a combination of stages: an expression of its own kind.
+
+    Targets differ most in how they compute it. One system hands it to the right-hand side, which fuses it with its first loop and knows
+    whether stages lie scaled; lanes write it out. All of them multiply factor w_j first: with contraction too that is 2.5 to 5 % faster
+    than factor (w_0 k_0 + ...), and it is the only form whose bits do not depend on how sums are written.
+    terms: (j, w_j) where they are known. Else `weights` is the text's own expression for all w_j, for a target that reads tables.
+    """
+
+    _fields = ("factor",)
+
+    def __init__(
+        self, base: str = "", factor: ast.expr | None = None, terms: Sequence[tuple[int, ast.expr]] = (), weights: ast.expr | None = None
+    ) -> None:
+        super().__init__()
+        self.base, self.factor, self.terms, self.weights = base, factor, list(terms), weights
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Comb":
+        return Comb(self.base, *copy.deepcopy((self.factor, self.terms, self.weights), memo))
+
+
+@dataclass
+class Let:
+    """names = a scalar expression; several names: of a function with as many results."""
+
+    names: list[str]
+    value: ast.expr
+
+
+@dataclass
+class Sum:
+    """name = the sum of an expression over the components, in the one order of all targets."""
+
+    name: str
+    value: ast.expr
+
+
+@dataclass
+class Right:
+    """Stage = right-hand side at a time and a state, a row or a combination; that state is left in the row `keep`, if one is named."""
+
+    stage: int | str
+    time: ast.expr
+    state: ast.expr
+    keep: str
+
+
+@dataclass
+class Each:
+    """A row = an expression, for each component."""
+
+    row: str
+    value: ast.expr
+
+
+@dataclass
+class Take:
+    """row = source where `when` holds. The source is not read afterwards, so a target may swap addresses."""
+
+    row: Row
+    source: Row
+    when: str
+
+
+@dataclass
+class Out:
+    """A saved state: number `place` of a member = an expression for each component."""
+
+    place: str
+    value: ast.expr
+
+
+@dataclass
+class Do:
+    """What a target alone can do, by its name: the search for events, the look at laws. names: its results."""
+
+    names: list[str]
+    what: str
+    arguments: list[ast.expr]
+
+
+@dataclass
+class If:
+    """Statements where a test holds, and others where it does not."""
+
+    test: ast.expr
+    yes: list["Statement"]
+    no: list["Statement"] = field(default_factory=list)
+
+
+@dataclass
+class While:
+    """Statements as long as a test holds."""
+
+    test: ast.expr
+    body: list["Statement"]
+
+
+@dataclass
+class Stages:
+    """Statements for index = first ... last: only where the method is not known, otherwise they are unrolled."""
+
+    index: str
+    first: ast.expr
+    last: ast.expr
+    body: list["Statement"]
+
+
+Statement = Let | Sum | Right | Each | Take | Out | Do | If | While | Stages
+
+
+def name(text: str) -> ast.Name:
+    """A name as an expression."""
+    return ast.Name(text)
+
+
+def unparsed(e: ast.expr) -> str:
+    """The Python text of an expression without combinations."""
+    return ast.unparse(ast.fix_missing_locations(e))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A parsed step. rows: {name: "state", "stage" or "param"}; common: numbers of all members; other names are one number a member.
+
+    does: names of functions that become Do. logical: numbers that are truths although no comparison says so.
+    """
+
+    source: str
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """The phases and the named expressions of the text; what is private to its module is not of the text."""
+        body = ast.parse(self.source).body
+        return {f.name: f for f in body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")}
+
+    def _constant(self, wanted: str) -> Any:
+        for s in ast.parse(self.source).body:
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == wanted:
+                return ast.literal_eval(s.value)
+        raise KeyError(wanted)
+
+    @cached_property
+    def rows(self) -> dict[str, str]:
+        return dict(self._constant("ROWS"))
+
+    @cached_property
+    def common(self) -> tuple[str, ...]:
+        return tuple(self._constant("COMMON"))
+
+    @cached_property
+    def does(self) -> frozenset[str]:
+        return frozenset(self._constant("DOES"))
+
+    @cached_property
+    def logical(self) -> frozenset[str]:
+        return frozenset(self._constant("LOGICAL"))
+
+
+class _Put(ast.NodeTransformer):
+    """An expression with arguments in place of names."""
+
+    def __init__(self, arguments: Mapping[str, ast.expr]) -> None:
+        self.arguments = arguments
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self.arguments.get(node.id, node))
+
+
+class _Fold(ast.NodeTransformer):
+    """Puts constants and named expressions in place, and recognises combinations of stages."""
+
+    def __init__(self, text: Text, known: dict[str, Any], weights: Callable[[str], list[tuple[int, ast.expr]]] | None) -> None:
+        self.text, self.known, self.weights = text, known, weights
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | Comb):
+            ids = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+            if ids and all(i in self.known for i in ids) and not isinstance(node, ast.Tuple):
+                value = self.value(node)
+                if isinstance(value, bool | int | float):
+                    return ast.Constant(value)
+        return super().visit(node)
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of an expression of constants. The text is ours: nothing that a user writes comes here."""
+        code = compile(ast.Expression(ast.fix_missing_locations(copy.deepcopy(node))), "text of a step", "eval")
+        return eval(code, {"__builtins__": {}}, self.known)
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return name("n") if node.id == "N" else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        assert isinstance(node.func, ast.Name)
+        if node.func.id in self.text.functions:
+            function = self.text.functions[node.func.id]
+            arguments = dict(zip((a.arg for a in function.args.args), node.args, strict=True))
+            result = function.body[-1]
+            assert isinstance(result, ast.Return) and result.value is not None
+            folded: ast.expr = self.visit(_Put(arguments).visit(copy.deepcopy(result.value)))
+            return folded
+        if node.func.id == "dot":
+            return self._dot(node.args[0])
+        called = self.generic_visit(node)
+        assert isinstance(called, ast.Call)
+        return called
+
+    def _dot(self, which: ast.expr) -> Comb:
+        """dot(weights, k): a combination without base and factor."""
+        if isinstance(which, ast.Call):  # weights(theta), of the interpolant
+            return Comb(terms=self.weights(unparsed(which.args[0]))) if self.weights else Comb(weights=which)
+        ids = {n.id for n in ast.walk(which) if isinstance(n, ast.Name)}
+        if not ids <= self.known.keys():
+            return Comb(weights=which)
+        return Comb(terms=[(j, ast.Constant(float(w))) for j, w in enumerate(self.value(which)) if w != 0.0])
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        comb, left = node.right, node.left
+        if isinstance(comb, Comb) and isinstance(node.op, ast.Mult) and comb.factor is None:
+            return Comb("", left, comb.terms, comb.weights)
+        if isinstance(comb, Comb) and isinstance(node.op, ast.Add) and isinstance(left, ast.Name) and left.id in self.text.rows:
+            return left if not comb.terms and comb.weights is None else Comb(left.id, comb.factor, comb.terms, comb.weights)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """A known operand decides, or is left out."""
+        self.generic_visit(node)
+        decides = isinstance(node.op, ast.Or)
+        if any(isinstance(v, ast.Constant) and v.value is decides for v in node.values):
+            return ast.Constant(decides)
+        values = [v for v in node.values if not isinstance(v, ast.Constant)]
+        if not values:
+            return ast.Constant(not decides)
+        return ast.BoolOp(node.op, values) if len(values) > 1 else values[0]
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
+            return ast.Constant(not node.operand.value)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        return (node.body if node.test.value else node.orelse) if isinstance(node.test, ast.Constant) else node
+
+
+class Reader:
+    """The statements of a text with these constants known; the others stay names, and loops over them stay loops.
+
+    weights: the interpolant's weights (j, w_j) for the text of theta; None: they are read from a table when run.
+    logical: the numbers that are truths, as they are met.
+    """
+
+    def __init__(self, text: Text, known: Known, weights: Callable[[str], list[tuple[int, ast.expr]]] | None = None) -> None:
+        self.text, self.known = text, dict(known)
+        self.logical = set(text.logical)
+        self._fold, self._sums = _Fold(text, self.known, weights), 0
+
+    def read(self, *phases: str) -> list[Statement]:
+        """The statements of these functions of the text, one after another."""
+        return [s for phase in phases for s in self._block(self.text.functions[phase].body)]
+
+    def _block(self, body: Iterable[ast.stmt]) -> list[Statement]:
+        return [s for node in body for s in self._statement(copy.deepcopy(node))]
+
+    def _scalar(self, e: ast.expr, before: list[Statement]) -> ast.expr:
+        """A folded scalar expression; its sums become statements before it."""
+        reader = self
+
+        class Sums(ast.NodeTransformer):
+            def visit_Call(self, node: ast.Call) -> ast.expr:
+                self.generic_visit(node)
+                if not (isinstance(node.func, ast.Name) and node.func.id == "sum_of"):
+                    return node
+                reader._sums += 1
+                before.append(Sum(f"sum{reader._sums}", node.args[0]))
+                return name(f"sum{reader._sums}")
+
+        return Sums().visit(self._fold.visit(e))
+
+    def _statement(self, node: ast.stmt) -> list[Statement]:
+        before: list[Statement] = []
+        match node:
+            case ast.For(target=ast.Name(id=index), iter=ast.Call(args=ends), body=body):
+                return self._stages(index, ends, body)
+            case ast.If(test=test, body=yes, orelse=no):
+                test = self._scalar(test, before)
+                if isinstance(test, ast.Constant):
+                    return self._block(yes if test.value else no)
+                return [*before, If(test, self._block(yes), self._block(no))]
+            case ast.While(test=test, body=body):
+                return [While(self._scalar(test, before), self._block(body))]
+            case ast.Expr(value=ast.Constant()):  # a docstring
+                return []
+            case ast.Expr(value=ast.Call(func=ast.Name(id="take"), args=[row, source, ast.Name(id=when)])):
+                return [Take(self._row(row), self._row(source), when)]
+            case ast.Expr(value=ast.Call(func=ast.Name(id="out"), args=[ast.Name(id=place), value])):
+                return [Out(place, self._fold.visit(value))]
+            case ast.Expr(value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
+                return [Do([], what, [self._fold.visit(a) for a in arguments])]
+            case ast.Assign(targets=[ast.Subscript(slice=stage)], value=ast.Call(args=[time, state, *keep])):
+                kept = keep[0].id if keep and isinstance(keep[0], ast.Name) else ""
+                return [Right(_place(self._fold.visit(stage)), self._fold.visit(time), self._fold.visit(state), kept)]
+            case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:
+                return [Each(row, self._fold.visit(value))]
+            case ast.Assign(targets=[target], value=value):
+                names = [ast.unparse(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+                return self._let(names, value)
+        raise ValueError(f"no statement of a step: {ast.unparse(node)}")
+
+    def _let(self, names: list[str], value: ast.expr) -> list[Statement]:
+        before: list[Statement] = []
+        value = self._scalar(value, before)
+        if isinstance(value, ast.Tuple):
+            return [*before, *(Let([a], v) for a, v in zip(names, value.elts, strict=True))]
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in self.text.does:
+            return [*before, Do(names, value.func.id, value.args)]
+        if _is_logical(value, self.logical):
+            self.logical |= set(names)
+        return [*before, Let(names, value)]
+
+    def _stages(self, index: str, ends: Sequence[ast.expr], body: list[ast.stmt]) -> list[Statement]:
+        first, last = (self._fold.visit(copy.deepcopy(e)) for e in ends)
+        if not (isinstance(first, ast.Constant) and isinstance(last, ast.Constant)):
+            return [Stages(index, first, last, self._block(body))]
+        out: list[Statement] = []
+        for s in range(int(str(first.value)), int(str(last.value)) + 1):
+            self.known[index] = s
+            out += self._block(body)
+        self.known.pop(index, None)
+        return out
+
+    def _row(self, e: ast.expr) -> Row:
+        e = self._fold.visit(e)
+        if isinstance(e, ast.Subscript) and isinstance(e.value, ast.Name):
+            return e.value.id, _place(e.slice)
+        assert isinstance(e, ast.Name)
+        return e.id
+
+
+def _place(e: ast.expr) -> int | str:
+    """The number of a stage, or the text of it where the method is not known."""
+    return int(str(e.value)) if isinstance(e, ast.Constant) else unparsed(e)
+
+
+def _is_logical(e: ast.expr, logical: Collection[str]) -> bool:
+    match e:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()) | ast.Constant(value=bool()):
+            return True
+        case ast.Name(id=other):
+            return other in logical
+        case ast.IfExp(body=yes, orelse=no):
+            return _is_logical(yes, logical) and _is_logical(no, logical)
+    return False
+
+
+def names_in(e: ast.expr) -> set[Row]:
+    """What an expression reads: rows and numbers by name, a stage as ("k", j).
+
+    What is common to all members is among them, and n, the number of components: which names are arguments is the target's choice.
+    """
+    out: set[Row] = set()
+    for node in ast.walk(e):
+        match node:
+            case Comb():
+                out |= {("k", j) for j, _ in node.terms} | ({node.base} if node.base else set())
+                out |= {x for _, w in node.terms for x in names_in(w)}
+            case ast.Subscript(value=ast.Name(id=row), slice=place):
+                out.add((row, _place(place)))
+            case ast.Name(id=other):
+                out.add(other)
+    called = {n.func.id for n in ast.walk(e) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return out - called - {"k"} - FREE
+
+
+def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
+    """What a statement reads, and what it surely writes: a branch may not be taken."""
+    match s:
+        case Let(names, value):
+            return names_in(value), set(names)
+        case Sum(total, value):
+            return names_in(value), {total}
+        case Right(stage, time, state, keep):
+            return names_in(time) | names_in(state) | {"p"}, {("k", stage)} | ({keep} if keep else set())
+        case Each(row, value):
+            return names_in(value), {row}
+        case Take(row, source, when):
+            return {row, source, when}, {row}
+        case Out(place, value):
+            return names_in(value) | {place}, set()
+        case Do(names, _, arguments):
+            return set().union(*(names_in(a) for a in arguments)), set(names)
+        case If(test, yes, no):
+            return names_in(test) | exposed(yes) | exposed(no), set()
+        case While(test, body) | Stages(_, _, test, body):
+            return names_in(test) | exposed(body), set()
+    raise TypeError(s)
+
+
+def exposed(statements: Iterable[Statement]) -> set[Row]:
+    """What statements read before they write it: what they need from memory."""
+    out, ready = set[Row](), set[Row]()
+    for s in statements:
+        reads, writes = reads_writes(s)
+        out |= reads - ready
+        ready |= writes
+    return out
+
+
+def written(statements: Iterable[Statement]) -> set[Row]:
+    """All that statements write, in branches too."""
+    out: set[Row] = set()
+    for s in statements:
+        match s:
+            case If(_, yes, no):
+                out |= written(yes) | written(no)
+            case While(_, body) | Stages(_, _, _, body):
+                out |= written(body)
+            case _:
+                out |= reads_writes(s)[1]
+    return out
+
+
+def explicit_text() -> Text:
+    """The text of an explicit step."""
+    from odesim.codegen.build.cache import source_of
+
+    return Text(source_of("odesim.stepper.explicit"))
+
+
+def explicit_reader(method: Method, *, adaptive: bool, saves: bool, together: bool, events: bool = False, laws: bool = False) -> Reader:
+    """The text of an explicit step for a method, with its tables known and its loops over stages unrolled."""
+    m, inner = method, method.last + 1
+    known = {
+        "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
+        "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
+        "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
+        "LAWS": laws, "TOGETHER": together,
+    }  # fmt: skip
+    return Reader(explicit_text(), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
+
+
+def numbers_of_control() -> dict[str, float]:
+    """The numbers that every reader knows: those of the rules of step control, and of the ends of a run."""
+    rules = {word: getattr(control, word) for word in ("SAFETY", "LEAST", "LOG2_LEAST_OLD")}
+    return rules | {code.name: float(code) for code in Code}
+
+
+def horner(P: Sequence[Sequence[float]], theta: str) -> list[tuple[int, ast.expr]]:
+    """The weights (j, sum_p P[j][p] theta^(p + 1)) of an interpolant by Horner's scheme, those that are not always zero."""
+    terms: list[tuple[int, ast.expr]] = []
+    for j, polynomial in enumerate(P):
+        text = "0.0"
+        for x in reversed(polynomial):
+            text = f"(({text} + {float(x)!r}) * {theta})"
+        if any(polynomial):
+            terms.append((j, ast.parse(text, mode="eval").body))
+    return terms
