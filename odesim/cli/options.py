@@ -135,10 +135,11 @@ class Figure(ModelKind):
 
 Complete = Callable[[click.Context, click.Parameter, str], list[Any]]
 Described = Iterator[tuple[str, str]]
+Names = Callable[[click.Context], Described]
 
 
-def completed(*kinds: str, ending: str = "=") -> Complete:
-    """A shell_complete function for names of these kinds, each with `ending`: params, states, sizes, observables, settings.
+def completed(*kinds: str | Names, ending: str = "=") -> Complete:
+    """A shell_complete function for names of these kinds, each with `ending`: a kind is a name in NAMED, or a function.
 
     It offers nothing where the model is a file, which would be executed, and where anything is wrong: a shell shows no errors.
     """
@@ -147,7 +148,7 @@ def completed(*kinds: str, ending: str = "=") -> Complete:
         from click.shell_completion import CompletionItem
 
         try:
-            pairs = [pair for kind in kinds for pair in NAMED[kind](ctx)]
+            pairs = [pair for kind in kinds for pair in (NAMED[kind] if isinstance(kind, str) else kind)(ctx)]
         except Exception:  # a name that is not typed to its end, a package that is broken
             return []
         return [CompletionItem(f"{name}{ending}", help=words) for name, words in pairs if name.startswith(incomplete)]
@@ -254,9 +255,8 @@ def one_of(*known: str) -> Complete:
     return lambda ctx, param, incomplete: [word for word in known if word.startswith(incomplete)]
 
 
-NAMED: dict[str, Callable[[click.Context], Described]] = {
-    "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings, "groups": groups,
-    "stored": stored, "varied": varied, "claims": claims, "recorded": recorded, "recipes": recipes,
+NAMED: dict[str, Names] = {
+    "params": params, "states": states, "sizes": sizes, "observables": observables, "stored": stored, "varied": varied,
 }  # fmt: skip
 
 

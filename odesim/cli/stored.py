@@ -59,8 +59,8 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
         from odesim.lab.commands import TrainingProgress
         from odesim.lab.resume import rerun_training
 
-        with TrainingProgress(run.name, watched) as iterations:
-            return rerun_training(run, threads=threads, progress=iterations.show)
+        again: Rerun = lab_commands().rerun_stored(run, threads, watched)
+        return again
     from odesim.api.rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:
@@ -115,7 +115,7 @@ def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif name == "stats" and None not in map(value.get, COUNTS):
             yield "steps", steps_text(value)
         elif name == "optimizer":
-            yield name, optimizer_text(value)
+            yield name, lab_commands().optimizer_line(value)
         elif name == "seeds":
             yield name, ", ".join(map(str, value))
         elif name not in ("backend", "stats"):
@@ -151,7 +151,9 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
     if kind == "integration":
         return resume_integration(run, quiet or as_json)
     with time_limit(max_seconds):
-        return resume_training(run, threads, as_json, quiet)
+        from odesim.cli.lab import lab_commands
+
+        return int(lab_commands().resume_stored(run, threads, as_json, quiet))
 
 
 def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:

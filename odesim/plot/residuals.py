@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from odesim.lab.compare.metrics import STILL
 from odesim.plot.style import FAINT, PLAIN, few_ticks, inside, power_text
 
+STILL = 1e-12  # relative difference that is rounding
 RESIDUAL = 14.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
