@@ -27,7 +27,7 @@ _HOMES = {
     "list_models": "odesim.inputs.registry",
     "load_model": "odesim.inputs.registry",
     "open_run": "odesim.store",
-    "Comparison": "odesim.lab.compare",
+    "Comparison": "odesim.lab.compare.comparison",
     "Solution": "odesim.solve.solution",
     "System": "odesim.symbolic",
     "Trajectory": "odesim.lab.training.loop",

@@ -21,11 +21,10 @@ from sphinx.application import Sphinx
 
 import odesim
 from odesim.lab.claims import all_claims
-from odesim.cli.about import usable_cores
-from odesim.cli.about import notebook_of, scripts, title_of
+from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
 from odesim.lab.output import claim_table
-from odesim.plot.figures import list_figures, load_figure, run_figure
 from odesim.display.document import latex_document
+from odesim.plot.figures import list_figures, load_figure, run_figure
 
 ROOT = Path(__file__).parents[2]
 Item = tuple[str, str, str]  # of the gallery: page, picture, title

@@ -17,7 +17,7 @@ from odesim.api.manifest import engines, restore
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
-from odesim.base.errors import OdesimError, StoreError
+from odesim.base.errors import ClusterError, OdesimError, StoreError, counted
 from odesim.base.memo import Memo
 from odesim.base.signals import stop_signals
 from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait

@@ -19,9 +19,8 @@ from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
 from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
 from odesim.base.errors import ParamError, counted
-from odesim.base.options import MAX_EVENTS, NAMES, RunOptions
-from odesim.base.options import Values as EnsembleArguments
-from odesim.base.signals import stop_signals
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
+from odesim.base.signals import stop_signals, time_limit
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.request import check_run_options, options_for
+from odesim.api.request import check_run_options, check_seconds, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
-from odesim.base.options import MAX_EVENTS, RunOptions
-from odesim.base.options import Values as EnsembleArguments
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
@@ -23,10 +22,20 @@ from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_for, dimensions, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.design import Design, Table, design_members
+from odesim.ensembles.accessor import register
+from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import EnsembleRequest, check_max_events, check_observe, make_outputs
+from odesim.ensembles.request import (
+    METHOD_NAMES,
+    RESERVED_NAMES,
+    Chunk,
+    EnsembleRequest,
+    check_max_events,
+    check_observe,
+    make_outputs,
+    meanings,
+)
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odesim.api.integrate import undefined_events
 from odesim.api.request import (
     check_array_kind,
     check_range,
     check_run_options,
+    check_seconds,
     check_sensitivities,
     options_for,
     sizes_text,
@@ -24,10 +24,13 @@ from odesim.api.request import (
     warn_below_tolerance,
     with_sensitivities,
 )
-from odesim.base.arrays import Array, on_same_device
+from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.backends import RUN
 from odesim.base.device import check_saves_fit, device_context, device_errors
-from odesim.base.options import RunOptions, versions
+from odesim.base.memo import IdentityKey, Memo
+from odesim.base.options import RunOptions, pick, versions
+from odesim.base.signals import time_limit
+from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
@@ -41,6 +44,26 @@ from odesim.solve.solution import Solution
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key
+
+_OBSERVERS: Memo[Observer] = Memo(32)
+
+
+def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[str, Array], numbers: Numbers) -> Iterator[str]:
+    """Names of the events, among `names`, that are NaN in every component at all saved times. t (T,), y {state: (T, *shape)}."""
+    chosen = [event for event in system.events if event.name in names]
+    if not chosen or not len(t):
+        return
+    exprs = {f"event_{k}": event.expr for k, event in enumerate(chosen)}
+    key = IdentityKey(system), tuple(event.name for event in chosen)
+    observer = _OBSERVERS(key, lambda: Observer(replace(system, observables=exprs, display={}, invariants=(), events=())))
+    y = {name: values for name, values in on_host(y).items() if name in system.states}
+    undefined = set(exprs)
+    for rows in (np.unique([0, len(t) - 1]), np.arange(len(t))):  # most are a number at the start: no need to look at all times
+        if undefined:
+            values = observer(t[rows], {name: v[rows] for name, v in y.items()}, numbers.sizes, numbers.params, lambda t, now: {})
+            undefined -= {name for name, seen in values.items() if not np.isnan(seen).all()}
+    yield from (event.name for k, event in enumerate(chosen) if f"event_{k}" in undefined)
+
 
 OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
 

@@ -12,7 +12,7 @@ from odesim.api.ensemble_request import check_threads, make_ensemble_request
 from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
 from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.base.options import RunOptions, options_of
-from odesim.base.signals import stop_signals
+from odesim.base.signals import stop_signals, time_limit
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
@@ -177,14 +177,7 @@ def integrate_stored(
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
-    if execution.cluster is not None:
-        from odesim.api.cluster import run_on_cluster
-
-        with stop_signals() as asked:
-            began = time.perf_counter()
-            found = run_on_cluster(store, model, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine))
-        return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
-    with stop_signals() as asked:
+    if execution.cluster is None:
         compiled(int(attempt))  # not counted as time that members take
     began = time.perf_counter()
     with time_limit(execution.max_seconds) as late, stop_signals() as stop_requested:

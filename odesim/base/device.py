@@ -12,7 +12,95 @@ from typing import Any
 import numpy as np
 
 from odesim.base.backends import TRAINING, find_backend
-from odesim.base.errors import CodegenError, DeviceError
+from odesim.base.errors import CodegenError, DeviceError, ParamError, counted
+
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container: it may be less than the machine has
+STATUS = Path("/proc/meminfo")
+SMALL = 1 << 26  # bytes; less than this is not checked, because the check takes longer than a short run
+
+
+def check_saves_fit(rows: int, entries: int, width: int) -> None:
+    """Raises ParamError where `rows` saved times, of `entries` numbers with `width` bytes each, do not fit in memory."""
+    need = rows * (entries * width + 8)
+    if need <= SMALL:
+        return
+    free = free_bytes()
+    if free is not None and need > free:
+        raise ParamError(
+            f"{counted(rows, 'saved time')} of {counted(entries, 'number')} would take {need / 1e9:.3g} GB, "
+            f"more than the {free / 1e9:.3g} GB that are free"
+        )
+
+
+def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
+    """Raises ParamError where parts that are in memory at the same time do not fit.
+
+    what: the subject of the message. parts: {a phrase: count of numbers}. width: bytes of a number.
+    """
+    need = width * sum(parts.values())
+    if need <= SMALL:
+        return
+    free = free_bytes()
+    if free is not None and need > free:
+        largest = max(parts, key=lambda name: parts[name])
+        raise ParamError(
+            f"{what} would take {need / 1e9:.3g} GB, most of it for {largest}, more than the {free / 1e9:.3g} GB that are free"
+        )
+
+
+def free_bytes() -> int | None:
+    """Bytes of memory that this process can still take; None where the system does not say."""
+    limits = []
+    with suppress(OSError, ValueError):
+        limits += [1024 * int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("MemAvailable:")]
+    with suppress(OSError, ValueError):  # no such file, or `max`
+        limits.append(int(LIMIT.read_text()))
+    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits, default=None)
+
+
+LARGE = 1000
+"""States from which a factorisation, some 20 ms, is worth a second thread."""
+
+TILED, TURNED = 4_000_000, 40_000
+"""Multiplications of a matrix product up to which our own tiles take less time than BLAS; and where the first matrix is turned."""
+
+
+@cache
+def gemm_address(dtype: str) -> int:
+    """The address of BLAS's dgemm (float64) or sgemm (float32), as C functions whose arguments are pointers."""
+    from scipy.linalg import cython_blas
+
+    capsule = cython_blas.__pyx_capi__["dgemm" if dtype == "float64" else "sgemm"]
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(pointer(capsule, name(capsule)))
+
+
+@cache
+def _controller() -> Any:
+    """The controller of the loaded BLAS libraries; finding them takes a millisecond."""
+    import scipy.linalg.lapack  # noqa: F401  has a BLAS of its own, which must be there to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context with one BLAS thread.
+
+    The threads of a BLAS spin while they wait for the next call. On a busy machine a run of 300 states took 30 times the CPU time. And
+    products by one thread have the same bits whatever the number of processors.
+    """
+    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def few_blas_threads(n: int) -> AbstractContextManager[Any]:
+    """A context with one BLAS thread, for systems of fewer than LARGE states."""
+    return one_blas_thread() if n < LARGE else nullcontext()
+
 
 DISPLAY = "a GPU that also drives a display ends what runs for seconds: choose another one with CUDA_VISIBLE_DEVICES"
 LOST = "this process can use the GPU no more; try again in a new one, and please report it where it fails again"

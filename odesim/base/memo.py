@@ -11,7 +11,7 @@ from functools import cached_property
 from threading import Event, Lock, RLock
 from typing import Generic, TypeVar
 
-from odesim.base.memo import in_child
+from odesim.base.errors import OdesimError
 
 Value = TypeVar("Value")
 

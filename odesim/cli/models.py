@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.parsing import parse
 from odesim.cli.options import ModelKind
 from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
@@ -24,7 +25,6 @@ def list_command(as_json: bool) -> None:
 
     from odesim.cli.lab import lab_commands
     from odesim.inputs.registry import list_models
-    from odesim.lab.tasks import TASKS, load_task
 
     models = [(name, summary(name)) for name in list_models()]
     if as_json:
@@ -107,7 +107,6 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
 
     A model file is Python code, and odesim executes it.
     """
-    from odesim.cli.models import check_page, write_pages
     from odesim.display.document import latex_document
     from odesim.display.text import derived_text, describe
     from odesim.inputs.registry import load_model

@@ -191,38 +191,6 @@ def observables(ctx: click.Context) -> Described:
     return ((name, "an observable") for name in model_of(ctx).observables)
 
 
-def settings(ctx: click.Context) -> Described:
-    """The settings of the task, with their meaning."""
-    from odesim.lab.tasks import load_task
-
-    return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
-
-
-def groups(ctx: click.Context) -> Described:
-    """The groups of parameters of the task's model, each of which has a learning rate."""
-    return ((name, "a group of parameters") for name in sorted(set(by_default(ctx).model.groups.values())))
-
-
-def recorded(ctx: click.Context) -> Described:
-    """The observables of the task."""
-    return ((observable.name, "an observable") for observable in by_default(ctx).model.observables)
-
-
-def by_default(ctx: click.Context) -> Any:
-    """The task with its default settings and one seed."""
-    from odesim.lab.tasks import load_task
-
-    task = load_task(argument_of(ctx, "task"))
-    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
-
-
-def recipes(ctx: click.Context) -> Described:
-    """The stored comparisons, with what they say."""
-    from odesim.lab.compare.recipes import RECIPES
-
-    return ((name, recipe.doc) for name, recipe in RECIPES.items())
-
-
 def stored(ctx: click.Context) -> Described:
     """The states and observables of a stored run."""
     attributes = stored_attributes(ctx)
@@ -239,15 +207,6 @@ def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     from odesim.store.schema import inspect_run
 
     return inspect_run(argument_of(ctx, "run")).attributes
-
-
-def claims(ctx: click.Context) -> Described:
-    """Claims, and the models and families that have some."""
-    from odesim.lab.claims import choose_claims
-
-    every = choose_claims(None, slow=True)
-    groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))
-    return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in every)])
 
 
 def one_of(*known: str) -> Complete:

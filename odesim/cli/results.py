@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted, escaped
-from odesim.cli.tables import GLUE, number_text, shape_text, table
+from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
 from odesim.store.write import events_to_plain, to_plain
+
+if TYPE_CHECKING:
+    from odesim.api.stored import EnsembleRun
 
 ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")

@@ -56,8 +56,7 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.lab.commands import TrainingProgress
-        from odesim.lab.resume import rerun_training
+        from odesim.cli.lab import lab_commands
 
         again: Rerun = lab_commands().rerun_stored(run, threads, watched)
         return again
@@ -106,8 +105,8 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
+    from odesim.cli.lab import lab_commands
     from odesim.cli.results import COUNTS, steps_text
-    from odesim.lab.output import optimizer_text
 
     for name, value in facts.items():
         if name == "method":
@@ -170,16 +169,6 @@ def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: 
         say(ensemble.message)
     print_run(ensemble, as_json, quiet)
     return DONE if ensemble.status == "ok" or finished else STOPPED
-
-
-def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
-    """Trains to the last step; returns the exit code."""
-    from odesim.lab.commands import TrainingProgress, report
-    from odesim.lab.resume import resume_training as go_on
-
-    with TrainingProgress(run.name, False if quiet else None) as progress:
-        trajectory = go_on(run, threads=threads, progress=progress.show)
-    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
 def resume_integration(run: Path, quiet: bool) -> int:

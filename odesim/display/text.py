@@ -6,9 +6,13 @@ from typing import Any
 import sympy as sp
 from sympy import Expr
 
-from odesim.display.formulas import Formulas, definitions_text, equations_text
+from odesim.display.formulas import Formulas, definitions_text, equations_text, text_of
+from odesim.ir.passes import lower
+from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Definition, Key, free_in_order
+from odesim.symbolic.reductions import MaxOver, unevaluated
+from odesim.symbolic.system import System
 
 
 def describe(system: Definition) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, counted, no_such
-from odesim.base.options import MAX_EVENTS
+from odesim.base.options import Values
 from odesim.ensembles.members import Members, make_members
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text

@@ -10,7 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
-from odesim.base.options import RunOptions
+from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.solve.codes import STATUSES, UNDONE, Status
 from odesim.solve.methods import METHODS

@@ -10,9 +10,9 @@ from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 from odesim.base.errors import SpecError
 from odesim.symbolic.functions import XLogY
 from odesim.symbolic.functions import special_slope as slope
-from odesim.symbolic.indices import IndexedBase, Inside, base_name, padded_as_choice
+from odesim.symbolic.indices import Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
-from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.parts import Key, all_names, twin_state
 from odesim.symbolic.reductions import AtMax, MaxOver, Shift, SumOver, UpTo, at_max, free_indices, triangle
 from odesim.symbolic.system import System
 from odesim.symbolic.times import without_remainders

@@ -7,8 +7,8 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
-from odesim.ir.lowering import hoisted
 from odesim.ir.program import Statement, SumOrder, sum_order
+from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.parts import Definition, Key, key_indices
@@ -20,11 +20,13 @@ from odesim.symbolic.reductions import (
     MaxOver,
     Shift,
     SumOver,
+    Triangle,
     free_indices,
     has_triangle,
     plain_cases,
     plain_condition,
     subexpressions,
+    triangle,
 )
 
 MOST_TURNED = 4

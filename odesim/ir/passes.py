@@ -8,13 +8,13 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 from sympy.codegen.cfunctions import expm1, log1p
 
-from odesim.ir.program import Statement
+from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
+from odesim.ir.program import Program, Statement
 from odesim.symbolic.functions import Weighted, XLogY, besseli_ratio
-from odesim.symbolic.reductions import subexpressions
-
-if TYPE_CHECKING:
-    from odesim.ir.lowering import Lowering
-
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.reductions import canonical, subexpressions
+from odesim.symbolic.system import System
 
 MOST_POWER = 4
 

@@ -13,12 +13,9 @@ from odesim.base.device import array_module, check_fits, device_name
 from odesim.base.errors import ParamError, counted, no_such, value_text
 from odesim.base.options import __version__
 from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import TrainingOptions
 from odesim.lab.training.optimizers import check_optimizer, settings_in_use
 from odesim.lab.training.protocols import Experiment, Optimizer, Task, check_settings
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_SEEDS = 100_000
 

@@ -22,8 +22,25 @@ from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_ticks, literal, new_figure, ordered_colors, project_style
 
-if TYPE_CHECKING:
-    from odesim.lab.compare.comparison import Comparison
+
+class Comparison(Protocol):
+    """A comparison of a training and a theory, as much of it as is drawn: odesim.lab.compare.comparison says what the fields are."""
+
+    @property
+    def t(self) -> Array: ...
+    @property
+    def theory(self) -> Mapping[str, Array]: ...
+    @property
+    def training(self) -> Mapping[str, Array]: ...
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def said(self) -> Mapping[str, str]: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
 
 PANELS = 6
 COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory

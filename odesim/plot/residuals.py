@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from odesim.lab.compare.metrics import STILL
 from odesim.plot.style import FAINT, PLAIN, few_ticks, inside, power_text
 
 STILL = 1e-12  # relative difference that is rounding

@@ -7,9 +7,8 @@ The coefficients are weighted least squares polynomials: tests/codegen/runtime/t
 
 from math import inf, nan, sqrt
 
-from odesim.runtime.circular import HALF_PI, HALF_PI_2
 from odesim.runtime.elementary import clamp, inlined, with_sign
-from odesim.runtime.intrinsics import bits, fma, polynomial, select
+from odesim.runtime.intrinsics import bits, fma, from_bits, polynomial, select
 
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI, HALF_PI_2, HALF_PI_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33  # their sum is pi/2 to 2^-162

@@ -15,7 +15,7 @@ from math import inf, nan, sqrt
 
 import numba
 
-from odesim.runtime.intrinsics import bits, floor, fma, from_bits, polynomial, rint, select
+from odesim.runtime.intrinsics import bits, fma, from_bits, polynomial, rint, select
 
 # without fastmath given, numba would compile a function with the options of its first caller, and its bits would depend on that
 inlined = numba.njit(error_model="numpy", fastmath=False, forceinline=True)

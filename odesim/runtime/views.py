@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import populate_array
 
+from odesim.runtime.elementary import inlined
 from odesim.runtime.intrinsics import intrinsic
 
 STORES = 32

@@ -10,6 +10,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
 from odesim.base.memo import ForkLock
 from odesim.store.remote import RemotePath

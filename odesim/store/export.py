@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.device import check_fits
-from odesim.base.errors import StoreError, counted, no_such
+from odesim.base.errors import StoreError, counted, escaped, no_such
 from odesim.store.chunks import open_group
-from odesim.store.export import Load, to_csv, to_parquet
 from odesim.store.paths import atomic_file, check_new_file, damage_errors
 from odesim.store.read import group_arrays, open_run
 from odesim.store.remote import as_place
-from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, PARAMS, inspect_run, run_kind
+from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, MEMBER, PARAMS, TIME, inspect_run, run_kind
 
 if TYPE_CHECKING:
     import xarray as xr

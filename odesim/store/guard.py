@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from odesim.base.errors import StoreError
-from odesim.store.guard import read_document
 from odesim.store.remote import RemotePath
 
 META = "zarr.json"

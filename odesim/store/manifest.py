@@ -21,7 +21,7 @@ from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import META
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
 from odesim.store.remote import RemotePath, upload
-from odesim.store.schema import ENSEMBLE, INITIAL, PARAMS, TIME, TRAINING, inspect_run
+from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, TRAINING, inspect_run
 from odesim.store.write import to_plain
 
 POINTS = "points"

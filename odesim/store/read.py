@@ -18,9 +18,7 @@ from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
 from odesim.store.remote import as_place
-from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, PARAMS, TIME, TRAINING, inspect_run
-
-MEMBER = "member"
+from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, MEMBER, PARAMS, TIME, TRAINING, inspect_run
 
 if TYPE_CHECKING:
     import xarray as xr

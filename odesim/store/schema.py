@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from odesim.base.errors import StoreError
+from odesim.inputs import arguments
+from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays, read_document
+from odesim.store.paths import RUN_FORMAT, RUN_MARK
+from odesim.store.remote import RemotePath, as_place
 
 Check = Callable[[Any], bool]
 MAX_NAMES = 10_000

@@ -22,7 +22,7 @@ from odesim.solve.solution import Solution
 from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
-from odesim.store.write import MAX_ENTRIES, events_to_plain, to_plain, write_rows
+from odesim.store.schema import CHUNK_FILES, EVENTS, FINAL, INCOMPLETE, INITIAL, PARAMS, TIME
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # bytes that a small file takes on most disks

@@ -1,13 +1,22 @@
 """Models as symbols: all that a model file imports.
 
+grad, gradient_flow and sensitivities make expressions and Systems by lowering others, which is work of higher floors. They are loaded at
+their first use, as names of `odesim` are: so no file of this room waits for a floor that is built on it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from odesim.symbolic.functions import besseli_ratio, entropy, logsumexp, shift, shifted_exp, softmax, xlogy
 from odesim.symbolic.indices import IndexedBase, index, sizes, time
 from odesim.symbolic.layered import inverse, layers, named, solve
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
 from odesim.symbolic.reductions import MaxOver, Shift, at, over
 from odesim.symbolic.system import Map, System, descent
-from odesim.transforms.gradients import grad, gradient_flow
-from odesim.transforms.sensitivity import sensitivities
+
+if TYPE_CHECKING:
+    from odesim.transforms.gradients import grad, gradient_flow
+    from odesim.transforms.sensitivity import sensitivities
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",

@@ -12,11 +12,8 @@ from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import SpecError
 from odesim.symbolic.indices import base_name, time
-from odesim.symbolic.parts import all_expressions
+from odesim.symbolic.parts import Definition, all_expressions
 from odesim.symbolic.reductions import subexpressions
-
-if TYPE_CHECKING:
-    from odesim.symbolic.parts import Definition
 
 HALF_LINES = {
     "positive": sp.Interval.open(0, sp.oo),

@@ -9,16 +9,8 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
 from odesim.base.errors import SpecError, value_text
-from odesim.symbolic.indices import base_name
-from odesim.symbolic.layered import with_layers
-from odesim.symbolic.parts import required_arguments
-from odesim.symbolic.reductions import subexpressions
+from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, element_text, error_part
 
-if TYPE_CHECKING:
-    from odesim.symbolic.parts import Definition
-
-
-DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
 LONGEST = 100  # characters of a name
 
 

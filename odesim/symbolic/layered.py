@@ -17,7 +17,7 @@ from sympy import Basic, Expr, Indexed, Symbol
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
-from odesim.symbolic.indices import IndexedBase, argument_expression, index, with_boundaries
+from odesim.symbolic.indices import IndexedBase, PlainBase, argument_expression, index, with_boundaries
 from odesim.symbolic.reductions import at, canonical, free_indices, is_index, over, subexpressions
 
 _MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()

@@ -15,7 +15,23 @@ from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.parts import Definition, Param, element_text
 from odesim.symbolic.reductions import LIMIT_FORMS as FORMS
 from odesim.symbolic.reductions import REDUCTIONS, triangle
-from odesim.symbolic.scope import DEEPEST, depth_of
+
+DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
+
+
+def depth_of(e: Any) -> int:
+    """The number of nested levels of an expression, each shared part seen once. Without recursion, which has a limit itself."""
+    depths: dict[int, int] = {}
+    todo = [e]
+    while todo:
+        node = todo[-1]
+        missing = [arg for arg in node.args if id(arg) not in depths]
+        if missing:
+            todo += missing
+        else:
+            depths[id(node)] = 1 + max((depths[id(arg)] for arg in node.args), default=0)
+            todo.pop()
+    return depths[id(e)]
 
 
 class NameScope:

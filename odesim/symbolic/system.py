@@ -11,10 +11,26 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Interval, Symbol, oo
 
+from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
-from odesim.symbolic.indices import check_boundary, our_element
+from odesim.symbolic.checks import check_system, resets_as_written
+from odesim.symbolic.fields import check_parts
+from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
-from odesim.symbolic.parts import Definition, GradientFlow, checked_expression
+from odesim.symbolic.parts import (
+    ClosedForm,
+    Constraint,
+    Definition,
+    Event,
+    GradientFlow,
+    Invariant,
+    Key,
+    Param,
+    Source,
+    checked_expression,
+    error_part,
+    twin_state,
+)
 from odesim.symbolic.reductions import canonical
 
 
@@ -37,10 +53,6 @@ class System(Definition):
     """
 
     def __post_init__(self) -> None:
-        from odesim.symbolic.checks import check_system, resets_as_written
-        from odesim.symbolic.fields import check_parts
-        from odesim.symbolic.parts import error_part
-
         def expression(e: Any, where: str) -> Any:
             return bounded(checked_expression(e, f"{self.name}: {where}"), self.boundary)
 
@@ -84,12 +96,10 @@ class System(Definition):
         check_system(self)
 
     def _repr_html_(self) -> str:
-        from odesim.display.html import html_fragment
-
-        return html_fragment(self)
+        return str(import_module("odesim.display.html").html_fragment(self))
 
     def _repr_latex_(self) -> str:
-        from odesim.display.formulas import latex
+        return f"$${import_module('odesim.display.formulas').latex(self)}$$"
 
 
 @readable

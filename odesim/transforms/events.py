@@ -9,15 +9,58 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Interval, Symbol
 
+from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.assumptions import assumed_intervals, set_text
 from odesim.symbolic.checks import on_time
 from odesim.symbolic.indices import IndexedBase, base_name, time
 from odesim.symbolic.layered import names_read
-from odesim.symbolic.parts import Event, Param, free_in_order, key_indices, twin_state
+from odesim.symbolic.parts import Definition, Event, Param, all_names, free_in_order, key_indices, twin_state
+from odesim.symbolic.reductions import MaxOver, over
 from odesim.symbolic.system import System
 from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_remainders, zero_times
-from odesim.transforms.events import Guard
 from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
+
+SLACK = "assumed_slack"
+"""Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run."""
+
+
+@dataclass(frozen=True)
+class Guard(Event):
+    """The event that a component of a state is SLACK or more outside its set and moves further out.
+
+    In a Map it is the event that the component is outside.
+    state: its name. sign: sign * state is the distance from the boundary, positive inside. words: the set.
+    """
+
+    state: str = ""
+    sign: int = 1
+    words: str = ""
+
+
+def add_guards(system: System) -> System:
+    """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set."""
+    sets = {name: interval for name, interval in assumed_intervals(system).items() if interval is not None}
+    if not sets:
+        return system
+    if SLACK in all_names(system):
+        raise SpecError(f"{system.name}: {SLACK!r} is needed where states assume a set; call it something else, such as {SLACK}_1")
+    slack = Symbol(SLACK, real=True)
+    guards = []
+    for key in system.equations:
+        name = base_name(key)
+        if name in sets:
+            sign = 1 if sets[name].start == 0 else -1
+            axes = [(i, system.axes[i]) for i in key_indices(key)]
+            out = -sign * key - slack
+            if not system.discrete:
+                out = sp.Min(out, -sign * system.equations[key], evaluate=False)
+            words = set_text(sets[name])
+            expr = -(over(MaxOver, out, *axes) if axes else out)
+            guards.append(Guard(f"{name} leaves {words}", expr, -1, True, state=name, sign=sign, words=words))
+    param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
+    return replace(system, events=(*system.events, *guards), params=(*system.params, param))
+
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
 

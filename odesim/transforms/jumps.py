@@ -10,7 +10,12 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.indices import time
-from odesim.symbolic.reductions import REDUCTIONS
+from odesim.symbolic.layered import layers_in, names_read
+from odesim.symbolic.reductions import REDUCTIONS, extent_of
+from odesim.symbolic.system import System
+from odesim.symbolic.times import has_ranges
+
+COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 
 DIGITS = 40
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.base.options import CLOCKS, LATER, NAMES, RESCALED, RunOptions, options_of
+from odesim.base.options import CLOCKS, IN_FILES, LATER, NAMES, OPTIONS, RESCALED, RunOptions, Values, Work, options_of
 
 # another value than the default for every field
 OTHER: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_every_option_has_another_value_here():
 
 def test_an_option_is_on_the_command_line_and_in_files():
     """The table of the commands has a row for every option; `integrate` and `ensemble` take it."""
-    from odesim.cli.options import ROWS
+    from odesim.cli.options import OF_RUN
     from odesim.cli.run import ensemble_command, integrate_command
 
     assert set(IN_FILES) == {*NAMES, "span", "steps", "save"}

@@ -17,36 +17,7 @@ from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
-from odesim.runtime import (
-    circular,
-)
-from odesim.runtime import (
-    circular as inverse_circular,
-)
-from odesim.runtime import (
-    elementary as hyperbolic,
-)
-from odesim.runtime import (
-    elementary as vmath,
-)
-from odesim.runtime import (
-    special as bessel,
-)
-from odesim.runtime import (
-    special as counting,
-)
-from odesim.runtime import (
-    special as error_function,
-)
-from odesim.runtime import (
-    special as gamma,
-)
-from odesim.runtime import (
-    special as lambert,
-)
-from odesim.runtime import (
-    special as spherical,
-)
+from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.solve.step import arithmetic
 from odesim.targets.nvrtc import options_for

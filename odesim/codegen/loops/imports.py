@@ -7,7 +7,7 @@ from functools import cache
 from odesim.targets.cache import source_of
 
 RUNTIME = "odesim.runtime"
-INLINED = tuple(f"{RUNTIME}.{name}" for name in ("numbers", "stages", "reduce", "products", "vmath", "intrinsics", "access"))
+INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", "matrices", "elementary", "intrinsics", "views"))
 """Modules that every generated module may inline."""
 OWN = {
     "elementary": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "asinh", "acosh", "atanh", "sinh", "cosh"),

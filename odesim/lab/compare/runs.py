@@ -10,21 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
 from odesim.base.device import array_module, check_saves_fit
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.base.options import RunOptions
 from odesim.base.signals import stop_signals
+from odesim.engines.problem import compiled_for, compiled_parts, right_side
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
 from odesim.lab.compare.links import Pair, TrainingFacts
-from odesim.lab.compare.pairs import check_described, check_flow, find_pair
+from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import Recipe, find_recipe
-from odesim.lab.compare.runs import doubts_of, exact_of, theory_of
-from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, side_of_solution, side_of_training
+from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
 from odesim.lab.experiment import as_task, check_seeds, make_experiment
+from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.protocols import Experiment, Task

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from odesim.base.arrays import Array
-from odesim.base.errors import ParamError, apart, counted
+from odesim.base.errors import ParamError, apart, counted, no_such
 from odesim.lab.training.loop import Trajectory
 from odesim.solve.solution import Solution
 

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from odesim.base.errors import ParamError, no_such
-from odesim.lab.networks.architecture import InitialLaw, torch_linear
-from odesim.lab.networks.layers import ACTIVATIONS, LOSSES
-from odesim.lab.networks.transformer import Norm
+import numpy as np
+from numpy.random import Generator
 
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.layers import ACTIVATIONS, LOSSES

@@ -8,6 +8,7 @@ from odesim.base.errors import ParamError, no_such
 if TYPE_CHECKING:
     from odesim.lab.training.protocols import Task
 
+
 TASKS = (
     "committee",
     "corpus",

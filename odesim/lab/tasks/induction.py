@@ -19,9 +19,18 @@ from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.tasks.batches import Drawn
-from odesim.lab.tasks.induction import draw_repeats
 from odesim.lab.training.optimizers import COSINE, of_settings
 from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
+
+# Sequences of different tokens with a query that repeats one of them: the answer is the token after it.
+
+
+def draw_repeats(rng: Generator, count: int, *, N: int, V: int) -> Batch:
+    """Tokens (count, N + 1), the last the query, targets (count,), and the places `answer` (count,) of the targets, 1 to N - 1."""
+    tokens = np.argsort(rng.random((count, V)), axis=1)[:, :N]
+    places, rows = rng.integers(1, N, size=count), np.arange(count)
+    return {"tokens": np.column_stack([tokens, tokens[rows, places - 1]]), "targets": tokens[rows, places], "answer": places}
+
 
 TEST_SEQUENCES, RECALLED = 128, 64  # sequences of the test; the first tokens, of which memories are read
 

@@ -22,9 +22,88 @@ from odesim.base.errors import ParamError, no_such
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.tasks.batches import Drawn
-from odesim.lab.tasks.markov import FIRSTS, STRATEGIES, divergences, draw_predictions, losses, strategies
 from odesim.lab.training.optimizers import COSINE, of_settings
 from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
+
+# Sequences of Markov chains whose rows of transition probabilities are drawn from Dirichlet(1, ..., 1), a chain for each sequence.
+
+FIRSTS = ("stationary", "uniform")
+
+
+def draw_chains(rng: Generator, count: int, k: int) -> Array:
+    """Transition probabilities (count, k, k): every row is uniform on the simplex."""
+    P = rng.standard_exponential((count, k, k))
+    P /= P.sum(axis=2, keepdims=True)
+    return P
+
+
+def stationary(P: Array) -> Array:
+    """The stationary probabilities (n, k) of chains P (n, k, k): pi (1 - P + ones) = ones."""
+    n, k, _ = P.shape
+    pi: Array = np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((n, k, 1)))[..., 0]
+    return pi
+
+
+def draw_sequences(rng: Generator, count: int, k: int, length: int, first: str) -> Array:
+    """Sequences (count, length) of states, each of a chain of its own. first: the law of the first state, one of FIRSTS."""
+    P = draw_chains(rng, count, k)
+    start = stationary(P) if first == "stationary" else np.full((count, k), 1 / k)
+    below, start_below = P.cumsum(axis=2)[..., :-1], start.cumsum(axis=1)[:, :-1]  # the last bound is 1
+    u = rng.random((length, count))
+    states, rows = np.empty((length, count), np.int64), np.arange(count)
+    states[0] = (u[0][:, None] >= start_below).sum(axis=1)
+    for t in range(1, length):
+        states[t] = (u[t][:, None] >= below[rows, states[t - 1]]).sum(axis=1)
+    return states.T.copy()
+
+
+def draw_predictions(rng: Generator, count: int, *, k: int, length: int, first: str) -> Batch:
+    """Sequences as tokens (count, length), and as targets (count, length) the states after them."""
+    states = draw_sequences(rng, count, k, length + 1, first)
+    return {"tokens": states[:, :-1], "targets": states[:, 1:]}
+
+
+# Predictions of the next state of a Markov chain from the states so far by three strategies, and a model's distance from each.
+#
+# uniform: 1 / k. unigram: (n_j + 1) / (n + k), from how often each state j came. bigram: (n_ij + 1) / (n_i + k), from how often j came
+# after the present state i. For rows from Dirichlet(1, ..., 1) and a uniform first state bigram is the exact posterior.
+
+STRATEGIES = ("uniform", "unigram", "bigram")
+
+
+def strategies(tokens: Array, k: int) -> Array:
+    """Probabilities (3, ..., T, k) of the state after each of tokens (..., T), in the order of STRATEGIES."""
+    seen = (tokens[..., None] == np.arange(k)).astype(float)  # (..., T, k)
+    came = seen.cumsum(axis=-2)
+    unigram = (came + 1) / (came.sum(axis=-1, keepdims=True) + k)
+    after = np.zeros((*seen.shape, k))
+    after[..., 1:, :, :] = seen[..., :-1, :, None] * seen[..., 1:, None, :]
+    pairs = after.cumsum(axis=-3)  # (..., T, k, k)
+    of_present = (seen[..., None] * pairs).sum(axis=-2)  # (..., T, k)
+    bigram = (of_present + 1) / (of_present.sum(axis=-1, keepdims=True) + k)
+    return np.stack([np.full(seen.shape, 1 / k), unigram, bigram])
+
+
+def losses(predicted: Array, targets: Array) -> Array:
+    """Mean -ln p[target] (..., R) over samples and positions, for predicted (..., R, B, T, k) and targets (R, B, T)."""
+    p = (predicted * (targets[..., None] == np.arange(predicted.shape[-1]))).sum(axis=-1)  # (..., R, B, T)
+    found: Array = -np.log(p).mean(axis=(-2, -1))
+    return found
+
+
+def divergences(predicted: Array, logits: Array) -> Array:
+    """Kullback-Leibler divergences (R, S) of the model from predictions (S, R, B, T, k), means over samples and positions.
+
+    logits (R, B, T, k): of the model.
+    """
+    xp = array_namespace(logits)
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # (R, B, T, k)
+    right = xp.asarray(predicted, dtype=logits.dtype)
+    each = (right * (xp.log(right) - log_p)).sum(axis=-1)  # (S, R, B, T)
+    means: Array = each.mean(axis=(-2, -1)).swapaxes(0, 1)
+    return means
+
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 32  # of the test loss; of what is recorded at every iteration
 

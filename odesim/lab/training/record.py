@@ -13,6 +13,8 @@ from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.protocols import Observable, Params
 
+# Records observables during a training, in blocks that go to a sink, so that memory is bounded.
+
 LOSS = "loss"
 MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recorded at the end only, unless requested
 DEFAULT_ROWS = 1001  # default number of recorded iterations

@@ -3,24 +3,7 @@
 import mpmath as mp
 import pytest
 
-from odesim.runtime import (
-    circular,
-)
-from odesim.runtime import (
-    circular as inverse_circular,
-)
-from odesim.runtime import (
-    elementary as vmath,
-)
-from odesim.runtime import (
-    special as error_function,
-)
-from odesim.runtime import (
-    special as gamma,
-)
-from odesim.runtime import (
-    special as lambert,
-)
+from odesim.runtime import circular, elementary, special
 
 
 def fit(f, low, high, degree, weight=lambda x: 1, centre=0):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odesim.base.device import gemm_address
-from odesim.runtime import matrices as products
+from odesim.runtime import matrices
 
 SIZES = (
     (1, 1, 1),

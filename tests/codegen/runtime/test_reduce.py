@@ -5,7 +5,7 @@ from math import fsum, inf, log2, nan
 import numpy as np
 import pytest
 
-from odesim.runtime import sums as reduce
+from odesim.runtime import sums
 from tests.codegen.reduce_numpy import max_numpy, sum_blocked_numpy
 
 # around every change of rule: 64 (sequence), multiples of 32 (a row), 1024 (a block), odd and even numbers of blocks

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.runtime import elementary as vmath
+from odesim.runtime import elementary, intrinsics
 
 MODES: dict[str, bool | set[str]] = {"strict": False, "contract": {"contract"}}
 BOUNDS = {"exp": 1, "log": 1, "expm1": 2, "log1p": 2, "tanh": 2, "erf": 2, "pow": 2}  # ulp, as the module promises

@@ -10,7 +10,7 @@ import pytest
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.ir.scalars import Formulas, Operation
-from odesim.runtime import elementary as vmath
+from odesim.runtime import elementary
 from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
 from odesim.targets.unroll import write_out

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.runtime import sums as reduce
 from odesim.runtime.memory import ints
+from odesim.runtime.sums import block_sum, tree_sum
 from odesim.solve.explicit import norms, places
 
 
