@@ -20,7 +20,7 @@ from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
-from odesim.targets.nvrtc import compile_cubin, compiler_version, options_for
+from odesim.codegen.build.nvrtc import compile_cubin, compiler_version, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.engines.gpu.engine import device_engine, source_of
