@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odesim.targets import cache, native
+from odesim.codegen.build import cache, native
 
 TEXT = """
 from numba import njit

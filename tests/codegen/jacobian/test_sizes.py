@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.ir.linear_systems import Jacobian, Sparse, Structured
+from odesim.codegen.jacobian.sparse import Jacobian, Sparse
+from odesim.codegen.jacobian.structured import Structured
 
 SHAPES = ("band", "sparse", "blocks")
 LEAST = 1e-9
