@@ -377,14 +377,10 @@ class Written:
         """The name of component d."""
         return f"{row}{d}" if isinstance(row, str) else f"{row[0]}{row[1]}_{d}"
 
-    def lines(self, statements: Iterable[Statement | str], stores: Collection[Row] = ()) -> list[str]:
-        """Statements for lane l, with lines of text between them; stores: the rows that are stored when they are set."""
-        statements = list(statements)
-        waiting, out = exposed(s for s in statements if not isinstance(s, str)) & set(self.places), list[str]()
+    def lines(self, statements: Sequence[Statement], stores: Collection[Row] = ()) -> list[str]:
+        """Statements for lane l; stores: the rows that are stored when they are set."""
+        waiting, out = exposed(statements) & set(self.places), list[str]()
         for s in statements:
-            if isinstance(s, str):
-                out.append(s)
-                continue
             now = waiting & reads_writes(s)[0]
             out += [*self._loads(now), *self._statement(s, stores)]
             waiting -= now
@@ -435,6 +431,8 @@ class Written:
                 return self._right(s, stores)
             case Each():
                 return [*self._weights(s.value), *(f"{self.local(s.row, d)} = {self.kinds.real(self._value(s.value, d))}" for d in n)]
+            case Take() if s.row == s.source:  # of a Map, which has no derivative to keep
+                return []
             case Take():  # the names keep the old state: the search for events reads it
                 pairs = [(self.local(s.row, d), self.local(s.source, d)) for d in n]
                 return [f"{self.at(s.row, d)} = {new} if {s.when} else {old}" for d, (old, new) in enumerate(pairs)]

@@ -9,7 +9,7 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
-from odesim.stepper.statements import Reader, Right, Row, explicit_reader
+from odesim.stepper.statements import Let, Reader, Row, explicit_reader, name
 
 
 def reader_of(plan: KernelPlan, events: bool) -> Reader:
@@ -44,12 +44,13 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     w, reader = plan.width, reader_of(plan, events=plan.watch is not None)
     step = written(plan, rows, reader)
     accept = reader_of(plan, events=False).read("accept")
-    stored = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
-    lines = step.lines([*reader.read("aim", "step"), "before = t", *accept], stored)
+    stored: set[Row] = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
+    lines = step.lines([*reader.read("aim", "step"), Let(["before"], name("t")), *accept], stored)
     lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
         lines += [f"{at(row, w)} = k{s}_{d}" for s, stage in enumerate(rows.stages) for d, row in stage.items()]
+    if plan.saves or plan.watch is not None:
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = before, used", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
         lines.append(f"saving += 1 if accept and {at(rows.next_save, w)} <= new else 0")
@@ -59,17 +60,10 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         lines += watched_lines(plan, rows, "before", {d: f"n{d}" for d in range(plan.formulas.states)})
     counts = "ended, saving, hits" if plan.joined else "ended, saving"
     head = [f"{counts} = {', '.join('0' for _ in counts.split(', '))}"]
-    return function(f"step(S, {span_arguments(plan)}, rtol, atol, most)", [*head, *over_lanes(w, lines), f"return {counts}"])
-
-
-def stage_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
-    """Lines for the stages of a step of h to the new time `new`: z: the new state, x: the last state of the stages after that one."""
-    reader = reader_of(plan, events=True)
-    step = written(plan, rows, reader)
-    step.numbers = {**step.numbers, "used": "h"}
-    del step.places["t"]
-    stages = [s for s in reader.read("step") if isinstance(s, Right) and int(s.stage) <= last]
-    return step.lines(stages)
+    return function(
+        f"step(S, {span_arguments(plan)}, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''})",
+        [*head, *over_lanes(w, lines), f"return {counts}"],
+    )
 
 
 def over_lanes(width: int, lines: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from odesim.engines.lanes.feed import FIRST_LOOK, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
-from odesim.engines.template import fit
+from odesim.engines.template import fit, lone_words
 from odesim.solve.auto import stable_up_to
 from odesim.solve.codes import WORDS
 from odesim.solve.methods import METHODS
@@ -85,9 +85,7 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
     fill = [each(state("y"), f"y0[i * at[{AT['Y0_STEP']}] + d]"), f"source, gap = doubles(at[{AT['PARAMS']}]), at[{AT['PARAMS'] + 1}]"]
     fill += [each(state(row, "(n + d) * W"), "source[i * gap + d]", "gap") for row in step.read_by_right()]
     words: dict[str, Any] = {**AT, **WORDS, **number, "W": w, "members": 8 * step.count * w, "places": 8 * (step.count + 1) * w}
-    words |= dict.fromkeys(
-        ("event_arrays", "order", "landing", "last_look", "placed", "leaving", "watching", "leave", "look", "first_save"), "pass"
-    )
+    words |= dict.fromkeys(lone_words(RUN), "pass")
     words |= {"fill": "\n".join(fill), "a_member": "min(tile + l, end - 1)", "the_next": "following", "counted": "ended, due"}
     known = (("h", "start[j * (n + 2)]"), ("code", "start[j * (n + 2) + 1]"))
     keep = [f"{source} = {step.at(row)}" for row, source in known] + [each("start[j * (n + 2) + 2 + d]", state(("k", 0)))]
@@ -106,7 +104,8 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
     if saves:
         words["saving"] = SAVING.format(W=w, given=given, accept=step.at("accept"), next=step.at("due"), new=step.at("new"))
         words["first_save"] = FIRST_SAVE.format(given=given)
-    judged = fit(JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", *(step.places[r] * w for r in ("y", ("k", 0))), f"n * {w}", w)))
+    y, f = (step.places[row] * w for row in ("y", ("k", 0)))
+    judged = fit(JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", y, f, f"n * {w}", w)))
     body = "\n\n\n".join([RIGHT.format(**AT), *step.functions(), judged, fit(RUN, **words)])
     return module_text(f"{w} lanes with loops of {method}{', strict' if strict else ''}", body, strict)
 
