@@ -70,7 +70,7 @@ def member(at, S, T, zeros, i):
 
 LOOKING = """
 if S[{code} + l] == {MAX_STEPS}:
-    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+    look(S, l, t1, rtol, atol, most, float(at[{PILOT}]))
 """.strip("\n")
 
 KERNEL = """

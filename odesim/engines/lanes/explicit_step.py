@@ -3,11 +3,16 @@
 What a step leaves for its interpolant, and the samples of events, are taken while its stages are in registers.
 """
 
+import numpy as np
+
 from odesim.engines.lanes.events import begin_lines, watched_lines
 from odesim.engines.lanes.lines import at, span_arguments
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.auto import stable_up_to
 from odesim.solve.codes import Code
+from odesim.solve.methods import Method
+from odesim.solve.step import stability
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.statements import Let, Reader, Row, explicit_reader, name
 
@@ -64,6 +69,23 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         f"step(S, {span_arguments(plan)}, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''})",
         [*head, *over_lanes(w, lines), f"return {counts}"],
     )
+
+
+def look_numbers(method: Method, dtype: str) -> dict[str, float]:
+    """What a look at the stability of a method is measured by."""
+    bound, small = stability.HELD * stable_up_to(method), float(np.sqrt(np.finfo(dtype).eps))
+    limits = {"SHORT": stability.SHORT, "FEW": float(stability.FEW), "MANY": float(stability.MANY), "FAR": stability.FAR}
+    return {**limits, "BOUND": bound, "SMALL": small}
+
+
+def look_texts(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The text of look(S, l, t1, rtol, atol, allowed, pilot): what lane l does whose member has come to its limit of steps."""
+    if not plan.looks:
+        return []
+    reader = reader_of(plan, events=False)
+    reader.known |= look_numbers(plan.method, plan.formulas.dtype)
+    lines = written(plan, rows, reader).lines(reader.read("look"), {"code", "steps", "rejected", "most"})
+    return [function("look(S, l, t1, rtol, atol, allowed, pilot)", lines)]
 
 
 def over_lanes(width: int, lines: list[str]) -> list[str]:

@@ -117,9 +117,10 @@ if at[{SEEN}] != 0 and S[{steps}] > looked:
 """.strip("\n")
 
 # a lane whose member goes on stays as it is
+LOOK_AT = "look(S, l, t1, rtol, atol, most, float(at[{PILOT}]))"
 LOOKING = """
 if code == {MAX_STEPS}:
-    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+    {look_at}
     code = int(S[{code} + l])
     if code == {RUNNING}:
         continue
@@ -203,7 +204,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     looks = {"leave": LEAVE, "look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
     words |= {name: fit(text, **AT, **WORDS, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
-    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["looking"] = fit(LOOKING, look_at=LOOK_AT.format(**AT), **words) if plan.looks else "pass"
     words["first_look"] = FIRST_LOOK.format(limit=rows.most * w, **AT) if plan.looks else "pass"
     words["first_save"] = first_save(plan, rows, where, **words)
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"

@@ -18,7 +18,6 @@ from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
 from odesim.engines.lanes.interpolant import interpolant_texts
 from odesim.engines.lanes.lines import names
-from odesim.engines.lanes.look import limited_text
 from odesim.engines.lanes.march import march_texts
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -61,7 +60,7 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
         *save_texts(plan, rows),
         *event_texts(plan, rows),
         judged_text(plan, rows),
-        *limited_text(plan, rows),
+        *explicit_step.look_texts(plan, rows),
     ]
 
 

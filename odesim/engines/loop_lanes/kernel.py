@@ -3,16 +3,13 @@
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from odesim.engines.lanes.feed import FIRST_LOOK, RUN, judged_lines
+from odesim.engines.lanes.explicit_step import look_numbers
+from odesim.engines.lanes.feed import FIRST_LOOK, LOOKING, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
 from odesim.engines.template import fit, lone_words
-from odesim.solve.auto import stable_up_to
 from odesim.solve.codes import WORDS
 from odesim.solve.methods import METHODS
-from odesim.solve.step import stability
 from odesim.stepper.lanes import Looped
 from odesim.stepper.statements import explicit_reader
 
@@ -41,13 +38,6 @@ def judged(S, l, t0, rtol, atol, n):
 """.strip("\n")
 
 COPY = "for d in range({count}):\n    {target} = {source}"
-LOOKING = """
-if code == {MAX_STEPS}:
-    look_lane(S, at, l, i, {given})
-    code = int(S[{code} + l])
-    if code == {RUNNING}:
-        continue
-""".strip("\n")
 SAVING = """
 if due > 0:
     for l in range({W}):
@@ -64,8 +54,7 @@ first_save_lane(S, at, l, i, out, save, saves, {given})
 def looped(method: str, saves: bool, strict: bool) -> Looped:
     """The printed step of a method."""
     reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False)
-    numbers = {"SHORT": stability.SHORT, "FEW": float(stability.FEW), "MANY": float(stability.MANY), "FAR": stability.FAR}
-    reader.known |= numbers | {"BOUND": stability.HELD * stable_up_to(METHODS[method]), "SMALL": float(np.sqrt(np.finfo(float).eps))}
+    reader.known |= look_numbers(METHODS[method], "float64")
     return Looped(reader, LANES, CAPACITY, ARGUMENTS, HEAD, strict)
 
 
@@ -99,7 +88,10 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
         )
     }
     words |= {"begin_arguments": f"S, at, {given}", "step_arguments": f"S, at, {given}", "judged_arguments": "S, l, t0, rtol, atol, n"}
-    words |= {"looking": LOOKING.format(given=given, **words), "first_look": FIRST_LOOK.format(limit=number["limit"], **AT)}
+    words |= {
+        "looking": fit(LOOKING, look_at=f"look_lane(S, at, l, i, {given})", **words),
+        "first_look": FIRST_LOOK.format(limit=number["limit"], **AT),
+    }
     words["saving"] = "pass"
     if saves:
         words["saving"] = SAVING.format(W=w, given=given, accept=step.at("accept"), next=step.at("due"), new=step.at("new"))
