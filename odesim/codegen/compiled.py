@@ -15,12 +15,8 @@ from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.gpu import cupy_here
 from odesim.base.run_options import RunOptions
-from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
-from odesim.codegen.loops import module
-from odesim.codegen.loops.address_table import AddressTable, make_table
-from odesim.codegen.loops.blocks import BLOCK
-from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.ir.sizes import extents
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower, lower_expressions
@@ -28,10 +24,14 @@ from odesim.symbolic.lowering import derivative
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
+from odesim.targets import numba_module as module
+from odesim.targets.blocks import BLOCK
+from odesim.targets.numba_module import AddressTable, make_table
+from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
     from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
-    from odesim.codegen.jacobian.sparse import Jacobian
+    from odesim.ir.linear_systems import Jacobian
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)

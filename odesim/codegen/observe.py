@@ -10,11 +10,11 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array
-from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.errors import ModelError
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, evaluate
 
 Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from odesim.codegen.build.cache import module_name
 from odesim.engines.gpu.engine import DeviceEngine, device_engine, source_of
 from odesim.engines.guards import with_slack
 from odesim.engines.hand_over import HandOver
@@ -20,6 +19,7 @@ from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
 from odesim.symbolic.resets import resets_key
+from odesim.targets.cache import module_name
 
 AT_ONCE = 150
 """Operations up to which a kernel of written-out lanes is compiled in some 3 s, as soon as any other, for any number of members."""

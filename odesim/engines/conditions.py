@@ -10,7 +10,6 @@ from sympy import Add, Expr, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.members import member_values, own_names_read
@@ -22,6 +21,7 @@ from odesim.symbolic.program import names_read
 from odesim.symbolic.resets import Watched
 from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 from odesim.symbolic.times import AnyTimes, Pulses, Times
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""

@@ -14,7 +14,6 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
@@ -25,6 +24,7 @@ from odesim.symbolic.layered import Layer
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.program import names_read
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts

@@ -10,7 +10,6 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.errors import ParamError, SpecError
 from odesim.symbolic.assumed import assumed_intervals
 from odesim.symbolic.check_types import all_expressions
@@ -19,6 +18,7 @@ from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import Constraint, Param, free_in_order, key_indices, required_arguments
 from odesim.symbolic.subexpressions import subexpressions
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Array

@@ -16,9 +16,9 @@ import odesim
 from odesim.base import gpu
 from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.codegen.build import nvrtc
 from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
+from odesim.targets import nvrtc
 from tests.cuda.test_threads import same
 from tests.support.cupy_arrays import failure
 from tests.support.matrix import slow_but

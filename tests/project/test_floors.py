@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FLOORS = (
     ("errors", "models", "figures", "notebooks"),  # the last three are stand-ins that import nothing
     ("base", "runtime", "symbolic"),
-    ("ir", "display", "transforms", "codegen", "targets", "reference"),
+    ("ir", "display", "transforms", "targets", "codegen", "reference"),
     ("solve", "stepper", "inputs"),
     ("ensembles", "comparison", "claims"),
     ("engines", "run", "store", "plot"),

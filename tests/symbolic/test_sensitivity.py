@@ -10,13 +10,13 @@ from sympy import Sum, Symbol, exp
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.errors import SpecError
 from odesim.inputs.bind import bind
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.lower import lower
 from odesim.symbolic.sensitivity import names_that_matter
+from odesim.targets.numpy_text import ArrayFunction
 from tests.support.moves import check_moves, moves
 from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 

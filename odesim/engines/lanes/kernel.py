@@ -10,8 +10,6 @@ import re
 from functools import cache
 from typing import Any
 
-from odesim.codegen.build.cache import functions_of, source_of
-from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
@@ -24,6 +22,8 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
 from odesim.solve.step import SEARCH
 from odesim.solve.step import control as step_control
+from odesim.targets.cache import functions_of, source_of
+from odesim.targets.numba_module import key_for, own_imports
 
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.solve.step.control"
@@ -68,7 +68,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.rosenbrock_step",
     "odesim.engines.lanes.rosenbrock_loops",
     "odesim.engines.lanes.interpolant",
-    *(f"odesim.codegen.unrolled.{name}" for name in ("builder", "derivatives", "elimination", "operations", "slopes")),
+    *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
     "odesim.solve.methods.rodas5p",
     CONTROL,
 )

@@ -12,8 +12,6 @@ import numpy as np
 from odesim.base.arrays import Array, aligned_empty
 from odesim.base.blas import few_blas_threads
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.build.cache import module_name, sources_text
-from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import put_statuses, starts
 from odesim.engines.loop_lanes import LOOP, PLAIN, places
@@ -26,6 +24,8 @@ from odesim.solve.options import usable
 from odesim.solve.step.control import longest_step
 from odesim.solve.step.stability import HELD
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from odesim.targets.cache import module_name, sources_text
+from odesim.targets.native import load_native
 
 SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.runtime.memory", *LOOP)
 BLOCK = 256

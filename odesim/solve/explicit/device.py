@@ -9,7 +9,6 @@ import numpy as np
 
 from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
 from odesim.base.parsing import parse
-from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
 from odesim.errors import DeviceError, counted
@@ -18,6 +17,7 @@ from odesim.solve.explicit import INLINE, LOOP, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import search_facts
 from odesim.solve.step import control
+from odesim.targets.cache import source_of
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others

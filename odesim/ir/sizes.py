@@ -1,19 +1,20 @@
-"""Estimated costs of a right-hand side and of a stiff step, in nanoseconds of a typical core.
+"""Symbolic shapes and loops as numbers: lengths for given sizes, operations counted, and what they cost.
 
-They come from counts of operations alone, so they are the same on every machine. They serve to choose between methods: a factor of
-two does not matter. The constants were fitted to the shipped models.
+Costs are in nanoseconds of a typical core. They come from counts of operations alone, so they are the same on every machine. They serve
+to choose between methods: a factor of two does not matter. The constants were fitted to the shipped models.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 from typing import Any
 
+import sympy as sp
 from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
 from odesim.base.backends import find_backend
-from odesim.codegen.extents import extents
-from odesim.codegen.jacobian.linearization import BoundLinear
-from odesim.codegen.jacobian.plan import Product
+from odesim.errors import CodegenError
+from odesim.ir.jacobian import Chain, Product
 from odesim.symbolic.program import Program
 
 CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
@@ -23,6 +24,21 @@ SOLVE = 20_000.0  # of one linear system, without its arithmetic
 STEP = 300_000.0  # of a stiff step in Python, beside what is counted
 DERIVE = 1.5e6  # for each operation that is differentiated, once
 FLOP = 0.1  # of LAPACK
+
+
+def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """A symbolic shape as a tuple of ints. Raises CodegenError unless each length is a whole number plus multiples of sizes."""
+    return tuple(const + sum(factor * sizes[name] for name, factor in terms) for const, terms in map(_affine, shape))
+
+
+@lru_cache(maxsize=4096)
+def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """The constant and the factors of a length: 2*L - 1 -> (-1, (("L", 2),))."""
+    parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
+    const = parts.pop(sp.S.One, sp.S.Zero)
+    if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):
+        raise CodegenError(f"extent {e} is not a whole number plus multiples of sizes")
+    return int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items()))
 
 
 def operations(e: Basic) -> int:
@@ -64,13 +80,13 @@ def derivation_cost(program: Program) -> float:
     return DERIVE * sum(1 + operations(s.body) for s in program.statements())
 
 
-def stiff_step_cost(bound: BoundLinear, stages: int, right: float) -> float:
-    """The cost of one step of a Rosenbrock method run from Python. Raises CodegenError where the Jacobian is too large.
+def stiff_step_cost(slopes: Program, chain: Chain, sizes: Mapping[str, int], stages: int, right: float) -> float:
+    """The cost of one step of a Rosenbrock method run from Python.
 
-    right: the cost of a right-hand side.
+    slopes: the Program of the slopes that the chain rule combines. right: the cost of a right-hand side.
     """
-    statements, total = count_operations(bound.linear.derivatives.program, bound.sizes)
-    chain, n = bound.chain, bound.layout.size
+    statements, total = count_operations(slopes, sizes)
+    n = chain.layout.size
     jacobian = STATEMENT * statements + ENTRY * total
     for _, products in chain.plan.steps:
         for product in products:
@@ -85,7 +101,7 @@ def stiff_step_cost(bound: BoundLinear, stages: int, right: float) -> float:
     return STEP + jacobian + solver + (stages + 1) * (solve + right + ENTRY * n * stages)
 
 
-def product_terms(product: Product, chain: Any) -> int:
+def product_terms(product: Product, chain: Chain) -> int:
     """The number of terms in one product of the chain rule."""
     letters = set(product.text.replace(",", "").replace("->", ""))
     loops = len(product.dependence.statement.loops)

@@ -1,22 +1,30 @@
-"""Interprets a generated kernel for given sizes: the loops are run, and straight-line code with the same operations remains.
+"""A right-hand side written out for given sizes: its kernel is run on symbols, and straight-line code remains.
 
 for k in range(M): d_v[k] = mu[k] - v[k]  ->  x0 = mu_0 - v_0; x1 = mu_1 - v_1
 
 Whole numbers are known here and vanish, with the loops, choices and views that they govern. Arithmetic of reals is left, in the
-order of the kernel, so that both give the same bits. Small systems are integrated many at a time by such code.
+order of the kernel, so that both give the same bits: that is why the kernel's text is interpreted, and no second printer writes the same.
+Small systems are integrated many at a time by such code.
 """
 
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
+from math import prod
 from typing import Any
 
 from odesim.base.parsing import parse
-from odesim.codegen.unrolled.calls import Calls
-from odesim.codegen.unrolled.operations import SIGNS, Operation, is_real, real_of
-from odesim.codegen.unrolled.views import View
 from odesim.errors import CodegenError
+from odesim.ir.scalars import SIGNS, Formulas, Operation, is_real, real_of
+from odesim.ir.sizes import extents
+from odesim.symbolic.program import Program
+from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.loop_plan import make_loop_plan
+from odesim.targets.numba_text import ROWS, Kernel, RightSide
+from odesim.targets.unrolled_calls import MOST, ZERO, Calls, View, make_view
 
 WHOLE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow},
@@ -141,3 +149,81 @@ class Interpreter:
 
 def _refused(node: ast.AST) -> CodegenError:
     return CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
+
+
+def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
+    """The right-hand side as straight-line code, as in strict mode. whole: the values of integer parameters.
+
+    Raises CodegenError where the system is too large.
+    """
+    form = make_loop_plan(system, program, strict=True)
+    kernel = RightSide(system, form, dtype)
+    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    found = _written(
+        kernel,
+        sizes,
+        whole,
+        blocks,
+        lambda n, state: {
+            **{"x_": make_view([*state], (n,))},
+            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
+            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
+            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
+        },
+        dtype,
+    )
+    return replace(found, late=LATE if form.local else 0)
+
+
+def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
+    """The outputs of a program of expressions as straight-line code, with the operations of its kernel in the same order."""
+    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
+    return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
+
+
+def _states(system: System, sizes: Mapping[str, int]) -> int:
+    return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
+
+
+def _written(
+    kernel: Kernel,
+    sizes: Mapping[str, int],
+    whole: Mapping[str, Any],
+    blocks: int,
+    more: Callable[[int, list[str]], dict[str, Any]],
+    dtype: str = "float64",
+) -> Formulas:
+    """The straight-line code of a kernel. more: arguments beyond those of every kernel, for n states."""
+    own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
+    run = Interpreter(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
+    n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
+    if max(n, total) > MOST:
+        raise CodegenError(f"written out the system has more than {MOST} operations")
+    values, given, count_, doubles = {}, dict[str, Any](), 0, set[int]()
+    for p in kernel.system.params:
+        shape = extents(p.shape, sizes)
+        size = prod(shape)
+        if p.integer:
+            cells: list[Any] = [int(x) for x in whole[p.name].ravel()] if shape else [int(whole[p.name])]
+        else:
+            values[p.name] = count_
+            cells = [f"p{count_ + k}" for k in range(size)]
+            doubles |= set() if shape else {count_}
+            count_ += size
+        given[p.name] = make_view(cells, shape) if shape else cells[0]
+    state = [f"y{k}" for k in range(n)]
+    out = make_view([ZERO] * total, (total,), cast=own)
+    slots = kernel.nests.scratch_blocks
+    temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
+    env = {
+        **sizes,
+        **given,
+        **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
+        **{"t": "t", "y_": make_view([*state], (n,), cast=own), "out_": out},
+        **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
+        **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
+        **more(n, state),
+    }
+    run.run(kernel.name, env)
+    outputs = tuple(str(real_of(run.calls.named(v))) for v in out.values())
+    return Formulas(run.calls.code, outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.calls.shifts))

@@ -1,11 +1,14 @@
-"""Straight-line code as data: {name: Operation on names, numbers and other operations}.
+"""Straight-line code of scalars as data: {name: Operation on names, numbers and other operations}.
 
 x0 = (p0 - y0) * exp(y1)  ->  {"x0": Operation("*", (Operation("-", ("p0", "y0")), Operation("exp", ("y1",))))}
+
+It is data and not text because it is derived (odesim.ir.slopes), eliminated (odesim.ir.elimination) and printed with other names.
 """
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from odesim.base.parsing import parse
@@ -132,3 +135,80 @@ def parsed(text: str) -> Operand:
         raise CodegenError(f"no operation: {ast.unparse(node)[:60]}")
 
     return read(parse(text, mode="eval").body)
+
+
+class CodeBuilder:
+    """Straight-line code under construction, named by a letter and a number; constants are folded, products with one are left out."""
+
+    def __init__(self, letter: str) -> None:
+        self.code: Code = {}
+        self._letter, self._known = letter, dict[Operation, str]()
+
+    def name(self, function: str, *operands: Operand, fresh: bool = False) -> str:
+        """The name of an operation. fresh: a new name even if an equal operation has one."""
+        operation = Operation(function, operands)
+        found = None if fresh else self._known.get(operation)
+        if found is None:
+            found = f"{self._letter}{len(self.code)}"
+            self.code[found] = operation
+            self._known.setdefault(operation, found)
+        return found
+
+    def write(self, operand: Operand, known: Mapping[str, str], fresh: bool = False) -> str:
+        """The name or number of an expression in which names stand for earlier operands; each of its operations gets a name."""
+        match operand:
+            case str():
+                return known.get(operand, operand)
+            case Operation("-", (str(x),)) if is_number(x):
+                return repr(-float(x))
+        return self.name(operand.function, *(self.write(o, known) for o in operand.operands), fresh=fresh)
+
+    def times(self, a: str, b: str) -> str:
+        """The product a*b."""
+        if is_number(a) and is_number(b):
+            return repr(float(a) * float(b))
+        for x, y in ((a, b), (b, a)):
+            if is_number(x) and abs(float(x)) == 1.0:
+                return y if float(x) > 0 else self.name("-", y)
+        return self.name("*", a, b)
+
+    def plus(self, a: str, b: str) -> str:
+        """The sum a + b."""
+        if is_number(a) and is_number(b):
+            return repr(float(a) + float(b))
+        return self.name("-", a, b[1:]) if b.startswith("-") else self.name("+", a, b)
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Straight-line code that computes outputs from t, states y0, y1, ... and parameters p0, p1, ...; both flat, in the System's order.
+
+    values: {name of a parameter of reals: its first p}. dtype: of states, outputs and parameters; t is float64, and so are the
+    parameters `doubles`, which are no arrays. late: how many of the stages a kernel adds to a state without rounding it between
+    them; it rounds after every four of the others. shifts: names of what has no derivatives.
+    """
+
+    code: Code
+    outputs: tuple[str, ...]
+    states: int
+    values: dict[str, int]
+    count: int
+    dtype: str = "float64"
+    doubles: frozenset[int] = frozenset()
+    late: int = 0
+    shifts: frozenset[str] = frozenset()
+
+    @property
+    def lines(self) -> list[str]:
+        """The code as lines of Python."""
+        return printed(self.code)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All names and functions in the code."""
+        operands: list[Operand] = [*self.code.values(), *self.outputs]
+        return frozenset(word for operand in operands for word in words_of(operand))
+
+    def reads(self, letter: str) -> list[int]:
+        """Indices of the states (y) or parameters (p) that the code reads."""
+        return sorted(int(word[1:]) for word in self.words if word[0] == letter and word[1:].isdigit())

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from odesim.base.gpu import cuda_driver, install_command
-from odesim.codegen.build.cache import read_file, write_file
 from odesim.errors import CodegenError
+from odesim.targets.cache import read_file, write_file
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,3 @@ def _numbers(path: str) -> tuple[int, ...]:
 def too_new(numbers: tuple[int, ...], driver: int | None) -> bool:
     """Whether code of a compiler of this version is too new for the driver (as of cuda_driver()): its major version is later."""
     return driver is not None and bool(numbers) and numbers[0] > driver // 1000
-
-
-__all__ = ["Cubin", "compile_cubin", "compiler_version", "options_for", "too_new"]

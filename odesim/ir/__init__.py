@@ -1,0 +1,1 @@
+"""Intermediate forms: a Program, scalars in straight lines, their derivatives; no text of any language."""
