@@ -80,7 +80,9 @@ class HandOver:
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
-        return mine / (WIDTH * costs.stiff_step_cost(bound, ROSENBROCK[STIFF].stages, right))
+        return mine / (
+            WIDTH * costs.stiff_step_cost(bound.linear.derivatives.program, bound.chain, r.sizes, ROSENBROCK[STIFF].stages, right)
+        )
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
