@@ -7,7 +7,7 @@ import numpy as np
 from card import free_all, wall_seconds
 from train_transformer import torch_loss
 
-from odesim.base.gpu import cupy_here
+from odesim.base.device import cupy_here
 from odesim.reference.transformer.model import Transformer
 
 # vocabulary, width, layers, heads, MLP, batch, length

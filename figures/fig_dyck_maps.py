@@ -17,7 +17,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks.dyck import TASK, independent_balance

@@ -19,7 +19,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 from odesim.reference.tasks import load_task

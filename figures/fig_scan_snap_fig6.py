@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 from odesim.reference.tasks import load_task

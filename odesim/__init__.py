@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.versions import __version__
+from odesim.base.options import __version__
 
 if TYPE_CHECKING:
     from odesim.api.compare import compare

@@ -14,8 +14,8 @@ from odesim.api.doubts import doubts_of, exact_of
 from odesim.api.experiment import as_task, check_seeds, make_experiment
 from odesim.api.theory import theory_of
 from odesim.base.arrays import Array
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.base.signals import stop_signals
 from odesim.comparison.clock import KINDS, TrainingClock
 from odesim.comparison.compare import Comparison, compare_sides
@@ -24,7 +24,6 @@ from odesim.comparison.pairs import check_described, check_flow, find_pair
 from odesim.comparison.recipe import Recipe
 from odesim.comparison.recipes import find_recipe
 from odesim.comparison.side import ITERATIONS, Side, side_of_solution, side_of_training
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Experiment, Task

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.versions import other_versions
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.base.options import other_versions
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth

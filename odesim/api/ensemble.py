@@ -17,18 +17,16 @@ from odesim.api.request import check_array_kind, check_sensitivities, span_of_st
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_saves_fit
-from odesim.base.run_options import NAMES, RunOptions
-from odesim.base.signals import stop_signals
+from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
+from odesim.base.errors import ParamError, counted
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
+from odesim.base.signals import stop_signals, time_limit
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.design import EnsembleArguments
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
-from odesim.errors import ParamError, counted
+from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
@@ -82,6 +80,7 @@ def ensemble(
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
     client: Client | None = None,
+    max_seconds: float | None = None,
 ) -> xarray.Dataset:
     """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
@@ -101,9 +100,9 @@ def ensemble(
 
     out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
     status -1 is a member that is not done. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast
-    stops after the first chunk with a failed member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members
-    done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into out, a folder that
-    all machines share.
+    stops after the first chunk with a failed member. Ctrl-C, SIGTERM and the end of max_seconds keep the chunks that are done. progress:
+    called with members done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into
+    out, a folder that all machines share.
 
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
@@ -114,21 +113,9 @@ def ensemble(
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
-    given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "steps": steps, "save": save, "method": method, "step": step}
-    given |= {
-        "rtol": rtol,
-        "atol": atol,
-        "max_steps": max_steps,
-        "max_step": max_step,
-        "stop_at": stop_at,
-        "backend": backend,
-        "dtype": dtype,
-    }
-    given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
-    given |= {"events": events}
-    asked, options = ensemble_arguments(**given)
-    execution = make_execution(threads, progress, fail_fast, Cluster(client) if client else None)
+    arguments = locals()
+    asked, options = ensemble_arguments(**arguments)
+    execution = make_execution(pick(Work, arguments), progress, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
     if out is not None:
@@ -160,7 +147,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
     wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
     held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
-    with stop_signals() as asked:
+    with time_limit(execution.max_seconds), stop_signals() as asked:
         chunks = shard_chunks(count, held.chunk)
         tally = run_chunks(
             held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine)
@@ -174,7 +161,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
 
 
 def run_ensemble(
-    model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
+    model: str | PathLike[str] | System, asked: Values, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored import begin_stored
@@ -189,13 +176,12 @@ def run_ensemble(
     return begin_stored(original, *members_and_request(system, asked, options), to, execution, travels)
 
 
-def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
-    """Splits the arguments of `ensemble` into what defines the members and how they are integrated."""
-    how = {name: given.pop(name) for name in NAMES if name in given}
-    return EnsembleArguments(**given), RunOptions(**how)
+def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
+    """What is computed and how, of the arguments of `ensemble`; the others are left out."""
+    return pick(Values, arguments), pick(RunOptions, arguments)
 
 
-def members_and_request(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
+def members_and_request(system: System, asked: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:
     """The members and the request of an ensemble. Raises an OdesimError."""
     system = with_events(system, asked.events)
     given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.request import check_run_options, options_for
+from odesim.api.request import check_run_options, check_seconds, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import cupy_here
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.device import cupy_here
+from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
@@ -23,11 +23,10 @@ from odesim.engines.problem import compiled_for, dimensions, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
 from odesim.ensembles.accessor import register
-from odesim.ensembles.design import Design, EnsembleArguments, Table, design_members, part_kinds
+from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import (
-    MAX_EVENTS,
     METHOD_NAMES,
     RESERVED_NAMES,
     Chunk,
@@ -37,7 +36,6 @@ from odesim.ensembles.request import (
     make_outputs,
     meanings,
 )
-from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
+def choose_members(system: System, asked: Values, seed: int) -> Members:
     """Members of a design, or of arrays with a leading member axis. Raises ParamError."""
     numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
     if not asked.has_design:
@@ -111,12 +109,12 @@ def compiled_of(system: System, sizes: Mapping[str, int], options: RunOptions) -
     return compiled_for(system, sizes, RunOptions().backend, options.dtype, options.strict)
 
 
-def make_execution(threads: Any, progress: Progress | None, fail_fast: bool, cluster: Cluster | None) -> Execution:
+def make_execution(work: Work, progress: Progress | None, cluster: Cluster | None) -> Execution:
     """How members are distributed: over threads here, or over the workers of a cluster. Raises ParamError."""
-    count = check_threads(threads)
+    count = check_threads(work.threads)
     if cluster is not None and count > 1:
         raise ParamError(f"the workers of a cluster have threads of their own (dask worker --nthreads N): leave out threads {count}")
-    return Execution(count, progress, fail_fast, cluster=cluster)
+    return Execution(count, progress, work.fail_fast, cluster=cluster, max_seconds=check_seconds(work.max_seconds))
 
 
 def check_threads(threads: Any) -> int:

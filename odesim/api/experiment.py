@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.backends import find_backend
-from odesim.base.gpu import array_module, device_name
-from odesim.base.memory import check_fits
-from odesim.base.versions import __version__
-from odesim.errors import ParamError, counted, no_such, value_text
+from odesim.base.device import array_module, check_fits, device_name
+from odesim.base.errors import ParamError, counted, no_such, value_text
+from odesim.base.options import __version__
 from odesim.reference.protocols import Experiment, Optimizer, Task
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import load_task

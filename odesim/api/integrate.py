@@ -16,6 +16,7 @@ from odesim.api.request import (
     check_array_kind,
     check_range,
     check_run_options,
+    check_seconds,
     check_sensitivities,
     options_for,
     sizes_text,
@@ -25,11 +26,10 @@ from odesim.api.request import (
 )
 from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.backends import RUN
-from odesim.base.gpu import device_context, device_errors
+from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_saves_fit
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.options import RunOptions, pick, versions
+from odesim.base.signals import time_limit
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
@@ -39,10 +39,11 @@ from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
+from odesim.solve.codes import Status
 from odesim.solve.solution import Solution
-from odesim.symbolic.clock import BLOW_UP
-from odesim.symbolic.resets import jumping_names, resets_key
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, resets_key
 
 _OBSERVERS: Memo[Observer] = Memo(32)
 
@@ -92,6 +93,7 @@ def integrate(
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
+    max_seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
     """The Solution of a model: a name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
@@ -120,12 +122,12 @@ def integrate(
     sensitivities: names of parameters, and of states for their initial values. Derivatives of all states and observables with respect
     to them are integrated too, and stand in `sensitivities` of the Solution. progress: called with the time.
 
-    A run that stops early (a terminal event, a blow-up, max_steps) returns what it computed, with status and message.
+    A run that stops early (a terminal event, a blow-up, max_steps; max_seconds, not counting what is compiled) returns what it computed,
+    with status and message.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    how: dict[str, Any] = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
-    how |= {"stop_at": stop_at, "backend": backend, "dtype": dtype, "strict": strict, "clock": clock, "seed": seed}
-    options = RunOptions(**how)
+    options = pick(RunOptions, locals())
+    check_seconds(max_seconds)
     check_run_options(options, RUN)
     check_array_kind(arrays, options)
     plain, original = load_with_origin(model)
@@ -155,15 +157,16 @@ def integrate(
         kernel, clocked = make_clock(system, numbers, options)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
-        with on_device():
+        with on_device(), time_limit(max_seconds) as late:
             told = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
         raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
         if told.blow_up:
             about["blow_up_error"] = told.blow_up[1]
     else:
         before = kernel.seconds
-        with on_device():
+        with on_device(), time_limit(max_seconds) as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
+    limit = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and max_seconds is not None and late() else ""
     added = [event.name for event in loaded.events[len(plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
@@ -195,7 +198,7 @@ def integrate(
         y_end=y_end,
         events={name: found for name, found in raw.events.items() if name not in guard_names(system)},
         status=str(raw.status),
-        message=raw.message,
+        message=limit + raw.message,
         stats=stats,
         model=system.name,
         method=raw.method,

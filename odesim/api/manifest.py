@@ -8,8 +8,8 @@ from typing import Any
 
 from odesim.api.ensemble_request import as_design, axis_names, label_of, make_ensemble_request
 from odesim.api.request import with_sensitivities
-from odesim.base.run_options import options_of
-from odesim.base.versions import versions
+from odesim.base.errors import ParamError, StoreError
+from odesim.base.options import options_of, versions
 from odesim.engines.choose import AnyEngine, engine_key, make_engine
 from odesim.engines.hand_over import HandOver
 from odesim.engines.lanes.engine import LaneEngine
@@ -19,7 +19,6 @@ from odesim.engines.run import Engine
 from odesim.ensembles.ledger import chunk_size
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
-from odesim.errors import ParamError, StoreError
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
 from odesim.inputs.schema import make_extent

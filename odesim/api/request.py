@@ -9,18 +9,19 @@ import numpy as np
 
 from odesim.base.arrays import check_dtype
 from odesim.base.backends import BACKENDS, METHODS, find_backend
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_fits
-from odesim.base.run_options import CLOCKS, RunOptions
+from odesim.base.options import CLOCKS, NAMES, OPTIONS, RunOptions
 from odesim.engines.problem import compiled_parts
-from odesim.errors import ParamError, SolveError, ToleranceWarning, no_such
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
 from odesim.solve.methods.discrete import MAP
-from odesim.symbolic.sensitivity import sensitivities
 from odesim.symbolic.system import System
+from odesim.transforms.sensitivity import sensitivities
 
+DEFAULTS = RunOptions()
 ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))
 
 
@@ -44,14 +45,27 @@ def check_run_options(options: RunOptions, use: str) -> None:
         )
 
 
+def check_seconds(seconds: float | None) -> float | None:
+    """max_seconds. Raises ParamError unless it is None, or a number from 0 up."""
+    if seconds is not None and not seconds >= 0:
+        raise ParamError(f"max_seconds must be a number of seconds, 0 or above, not {seconds:g}")
+    return seconds
+
+
 def check_clock(options: RunOptions) -> None:
     """Raises SolveError for an unknown clock, or one that does not go with the other options."""
     if options.clock not in CLOCKS:
         raise SolveError(no_such("clock", str(options.clock), CLOCKS))
-    if options.rescaled and np.size(options.stop_at):
-        raise SolveError("stop_at names times of the ordinary clock; the rescaled one looks for the conditions of the model by itself")
-    if options.rescaled and options.max_step is not None:
-        raise SolveError("max_step is a time of the ordinary clock: the rescaled one has steps of its own kind")
+    for name, row in OPTIONS.items():
+        for other, sentence in row.excludes.items():
+            if _is_given(options, name) and _is_given(options, other):
+                raise SolveError(sentence)
+
+
+def _is_given(options: RunOptions, name: str) -> bool:
+    """Whether an option is another than its default; stop_at may be an array."""
+    value, default = getattr(options, name), getattr(DEFAULTS, name)
+    return bool(np.size(value)) if name == "stop_at" else value != default
 
 
 def check_array_kind(arrays: str, options: RunOptions) -> None:
@@ -80,10 +94,6 @@ def check_range(numbers: Numbers, dtype: str) -> None:
     for name, value in {**numbers.params, **numbers.initial}.items():
         if np.size(value) and float(np.max(np.abs(value))) > most:
             raise ParamError(f"{name} = {float(np.max(np.abs(value))):g} overflows {dtype}: numbers go up to {most:.2g}")
-
-
-OF_SYSTEMS = ("rtol", "atol", "max_step", "stop_at", "clock")
-DEFAULTS = RunOptions()
 
 
 def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
@@ -115,8 +125,8 @@ def options_for(system: System, options: RunOptions, t0: float, t1: float) -> Ru
         if options.method == MAP.name:
             raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
         return options
-    for name in OF_SYSTEMS:
-        if getattr(options, name) != getattr(DEFAULTS, name):
+    for name in NAMES:
+        if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):
             raise SolveError(
                 f"{name} is for differential equations, and {system.name} is a Map: its options are steps, save, backend, dtype, strict"
             )

@@ -11,14 +11,13 @@ from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolera
 from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
-from odesim.base.run_options import options_of
+from odesim.base.errors import ParamError, StoreError
+from odesim.base.options import options_of, versions
 from odesim.base.signals import stop_signals
-from odesim.base.versions import versions
 from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
-from odesim.errors import ParamError, StoreError
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
 from odesim.solve.codes import UNDONE, Status

@@ -31,9 +31,9 @@ from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
+from odesim.base.errors import ClusterError, ParamError, StoreError, counted
+from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
-from odesim.base.versions import other_versions, versions
-from odesim.errors import ClusterError, ParamError, StoreError, counted
 from odesim.reference.training.train import check_count, check_save
 from odesim.reference.training.trajectory import INTERRUPTED, Trajectory
 from odesim.store.lock import RunLock

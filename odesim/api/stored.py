@@ -10,14 +10,14 @@ from typing import Any
 from odesim.api.destination import Destination
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
 from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
-from odesim.base.run_options import RunOptions, options_of
-from odesim.base.signals import stop_signals
+from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
+from odesim.base.options import RunOptions, options_of
+from odesim.base.signals import stop_signals, time_limit
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
-from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
@@ -36,7 +36,7 @@ class EnsembleRun:
     """The result of an ensemble, or of one shard. path: None if it is not kept.
 
     retried: failed members that were tried again; auto: by which rule members have their methods; methods {status: {method: members}};
-    lost: members said to be done, but not there; meanings: {status: what it says of a member}.
+    lost: members said to be done, but not there; meanings: {status: what it says of a member}. limit: the max_seconds that stopped it.
     """
 
     path: Path | None
@@ -48,6 +48,7 @@ class EnsembleRun:
     retried: int = 0
     auto: str = ""
     lost: int = 0
+    limit: float | None = None
     backend: str = RunOptions.backend
     meanings: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -98,7 +99,8 @@ class EnsembleRun:
         if self.lost:
             return f"{self.path} {lost_sentence(self.lost)}"
         if t.done < t.total:
-            how = (
+            by = "" if self.limit is None else f"max_seconds = {self.limit:g}: "
+            how = by + (
                 f"stopped after {t.done} of {counted(t.total, 'member')}" if t.stopped else f"{t.done} of {counted(t.total, 'member')} done"
             )
             return "; ".join(filter(None, (how, failed, self.where("what is done is kept in", f", {AGAIN}"))))
@@ -176,19 +178,19 @@ def integrate_stored(
     store.check_writable()
     attempt = store.attempts(*place)[store.status(*place) == UNDONE][0]
     compiled = engines(store, members, engine)
-    if execution.cluster is not None:
-        from odesim.api.cluster import run_on_cluster
-
-        with stop_signals() as asked:
-            began = time.perf_counter()
-            found = run_on_cluster(store, model, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine))
-        return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
-    with stop_signals() as asked:
+    if execution.cluster is None:
         compiled(int(attempt))  # not counted as time that members take
-        began = time.perf_counter()
-        many_at_once = members_at_once(compiled(int(attempt)))
-        found = run_chunks(store, members, compiled, chunks, replace(execution, stop_requested=asked), at_once=many_at_once)
-    return EnsembleRun.of(store, found, chunks, seconds=time.perf_counter() - began, retried=retried)
+    began = time.perf_counter()
+    with time_limit(execution.max_seconds) as late, stop_signals() as asked:
+        how = replace(execution, stop_requested=asked)
+        if execution.cluster is not None:
+            from odesim.api.cluster import run_on_cluster
+
+            tally = run_on_cluster(store, model, chunks, how, at_once=members_at_once(engine))
+        else:
+            tally = run_chunks(store, members, compiled, chunks, how, at_once=members_at_once(compiled(int(attempt))))
+        limit = execution.max_seconds if tally.stopped and late() else None
+    return EnsembleRun.of(store, tally, chunks, seconds=time.perf_counter() - began, retried=retried, limit=limit)
 
 
 def resume(

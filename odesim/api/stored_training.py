@@ -13,9 +13,9 @@ from odesim.api.destination import Destination
 from odesim.api.differences import HALF, Differences, Rerun, other_code
 from odesim.api.experiment import make_experiment, versions
 from odesim.base.arrays import Array
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import check_saves_fit
+from odesim.base.errors import DeviceError, ParamError, StoreError, counted
 from odesim.base.signals import stop_signals
-from odesim.errors import DeviceError, ParamError, StoreError, counted
 from odesim.reference.protocols import Experiment, Optimizer
 from odesim.reference.tasks import load_task
 from odesim.reference.training.checkpoint import read_checkpoint

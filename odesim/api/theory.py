@@ -7,15 +7,14 @@ import numpy as np
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, merge_sides, side_of_solution
 from odesim.engines.problem import compiled_for, compiled_parts, right_side
 from odesim.inputs.bind import bind
 from odesim.reference.protocols import Experiment
-from odesim.symbolic.momentum import descent
-from odesim.symbolic.system import System
+from odesim.symbolic.system import System, descent
 
 RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
 

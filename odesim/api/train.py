@@ -14,10 +14,9 @@ from odesim.api.training_parts import check_no_parts, has_parts, remove_parts
 from odesim.api.training_request import TrainingRequest
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import array_module
-from odesim.base.memory import check_saves_fit
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError
 from odesim.base.signals import stop_signals
-from odesim.errors import ParamError
 from odesim.inputs.arguments import check_arguments
 from odesim.reference.protocols import Task
 from odesim.reference.training.options import TrainingOptions

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, StoreError
 from odesim.reference.protocols import Experiment
 from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from odesim.reference.training.trajectory import NON_FINITE, OK, Trajectory, outcome_sentence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from odesim.base.errors import ParamError, value_text
+from odesim.base.parsing import readable
 from odesim.base.signals import all_or_nothing
-from odesim.base.signatures import readable
 from odesim.claims.ledger import ClaimResult, check_claim, choose_claims
-from odesim.errors import ParamError, value_text
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 
+from odesim.base.errors import ParamError, no_such
 from odesim.claims.claim import Claim, Measurement, Statement, Verdict
-from odesim.errors import ParamError, no_such
 
 GROUP = "odesim.models"
 MODULE = "claims"

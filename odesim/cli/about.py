@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import BACKENDS
-from odesim.base.versions import version_of
+from odesim.base.errors import counted
+from odesim.base.options import version_of
 from odesim.cli.options import CLUSTER, Figure, OneOf
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import bytes_text, echo, table, wrap_paragraph
-from odesim.errors import counted
 
 if TYPE_CHECKING:
     from odesim.plot.figures import FigureRun
@@ -127,7 +127,7 @@ def notebook_command(name: str | None, out: Path | None) -> None:
 
     An existing file stays as it is.
     """
-    from odesim.errors import ParamError, StoreError, no_such
+    from odesim.base.errors import ParamError, StoreError, no_such
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     known = scripts()
@@ -186,7 +186,7 @@ def doctor_command() -> None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
-    from odesim.base.versions import __version__
+    from odesim.base.options import __version__
 
     yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
@@ -223,7 +223,7 @@ def backends() -> Iterator[tuple[str, str]]:
 
 def gpu() -> Iterator[tuple[str, str]]:
     """The CUDA driver, cupy with its devices, and NVRTC, each with what to install where it is missing."""
-    from odesim.base.gpu import cuda_driver, install_command
+    from odesim.base.device import cuda_driver, install_command
 
     driver = cuda_driver()
     yield (
@@ -258,7 +258,7 @@ def compiler(driver: int | None) -> str:
 
 def devices() -> Iterator[tuple[str, str]]:
     """(gpu K, name, architecture, memory) of all GPUs that cupy reaches, or the reason why there are none; empty without cupy."""
-    from odesim.base.gpu import architecture
+    from odesim.base.device import architecture
 
     try:
         import cupy

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
+from odesim.base.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
 from odesim.cli.outcome import exit_code, open_streams, release, say
-from odesim.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
 
 # command -> module that has it as `<command>_command`, in the order of the help page
 COMMANDS = {
@@ -95,7 +95,7 @@ def show_warning(message: Warning | str, category: type[Warning], filename: str,
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Prints the version and ends the command."""
     if value and not ctx.resilient_parsing:
-        from odesim.base.versions import __version__
+        from odesim.base.options import __version__
 
         click.echo(f"odesim {__version__}")
         ctx.exit()

@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.run_options import NAMES, RunOptions
-from odesim.cli.options import ROWS
-from odesim.errors import ParamError, StoreError, nearest
+from odesim.base.errors import ParamError, StoreError, nearest
+from odesim.base.options import IN_FILES, OPTIONS
+from odesim.cli.options import kind
 from odesim.inputs.grammar import device_sentence, show_text
 
 if TYPE_CHECKING:
@@ -21,65 +22,35 @@ if TYPE_CHECKING:
 TABLES = ("params", "sizes", "initial")
 
 
-@dataclass(frozen=True)
-class RunArguments:
-    """Arguments of odesim.integrate but the model: parsed values by name, options that were given, the grid of saved times."""
+def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict[str, Any]:
+    """Arguments of odesim.integrate or odesim.ensemble but the model, from the options of a command: those that are given, by name.
 
-    params: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    initial: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    save: Any = None
-
-    @property
-    def run(self) -> RunOptions:
-        """The run options."""
-        return RunOptions(**{name: value for name, value in self.options.items() if name in NAMES})
-
-    @property
-    def span(self) -> tuple[float, float] | None:
-        """(start, end); None for the model's own."""
-        return self.options.get("span")
-
-    @property
-    def steps(self) -> int | None:
-        """The number of updates of a Map; None for the model's own."""
-        return self.options.get("steps")
-
-
-def make_run_arguments(
-    params: Sequence[str],
-    sizes: Sequence[str],
-    initial: Sequence[str],
-    options: Mapping[str, Any],
-    file: Path | None = None,
-    *,
-    points: int | None = 200,
-    other: Collection[str] = (),
-) -> RunArguments:
-    """The RunArguments of NAME=VALUE texts and options; those of the file where the command line gives none.
-
-    points: saved times where nothing is said of them. other: parameters and states that get their values elsewhere on the command line.
-    Raises ParamError and StoreError.
+    words: as click has them, NAME=VALUE as texts. A file of the option `file` has what they do not. points: saved times where nothing is
+    said of them. Raises ParamError and StoreError.
     """
     from odesim.inputs.grammar import parse_assignment, parse_numbers, parse_size
     from odesim.inputs.times import Save, parse_save, parse_span
 
-    base = read_request(file) if file else RunArguments()
-    merged = {**base.options, **{name: value for name, value in options.items() if value is not None}}
-    if isinstance(merged.get("span"), str):
-        merged["span"] = parse_span(merged["span"])
-    if isinstance(merged.get("stop_at"), str):
-        merged["stop_at"] = parse_numbers(merged["stop_at"].split(","), "--stop-at")
-    save = merged.pop("save", None)
-    own = [{name: value for name, value in table.items() if name not in other} for table in (base.params, base.initial)]
-    return RunArguments(
-        {**own[0], **once("--set", (parse_assignment(text, "--set") for text in params))},
-        {**base.sizes, **once("--size", map(parse_size, sizes))},
-        {**own[1], **once("--init", (parse_assignment(text, "--init") for text in initial))},
-        merged,
-        parse_save(save) if save is not None else Save(points) if points else None,
-    )
+    times = lambda text: parse_numbers(text.split(","), "--stop-at")  # noqa: E731
+    read: dict[str, Callable[[str], Any]] = {"span": parse_span, "times": times, "save": parse_save, "shard": read_shard}
+    design = {name: named(f"--{OPTIONS[name].flag or name}", words[name]) for name in ("vary", "grid", "zipped") if name in words}
+    varied = {name for values in design.values() for name in values}
+    file = read_file(words["file"]) if words["file"] else {}
+    request = {**file, **{name: value for name, value in words.items() if value is not None and name in OPTIONS}, **design}
+    for name, value in request.items():
+        if isinstance(value, str) and OPTIONS[name].reads in read:
+            request[name] = read[OPTIONS[name].reads](value)
+    assignments: dict[str, Callable[[str], tuple[str, Any]]] = {
+        "params": partial(parse_assignment, option="--set"),
+        "sizes": parse_size,
+        "initial": partial(parse_assignment, option="--init"),
+    }
+    for name, parse in assignments.items():
+        of_file = {key: value for key, value in file.get(name, {}).items() if key not in varied}
+        request[name] = {**of_file, **once(f"--{OPTIONS[name].flag}", map(parse, words[name]))}
+    if "save" not in request and points:
+        request["save"] = Save(points)
+    return request
 
 
 def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -92,8 +63,8 @@ def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_request(file: Path) -> RunArguments:
-    """The RunArguments of a TOML file: tables [params], [sizes], [initial], and run options above them.
+def read_file(file: Path) -> dict[str, Any]:
+    """The request in a TOML file: tables [params], [sizes], [initial], and run options above them.
 
     Raises ParamError for a key or value that is none, StoreError for a file that cannot be read.
     """
@@ -101,20 +72,21 @@ def read_request(file: Path) -> RunArguments:
 
     content = read_toml(file)
     for key, value in content.items():
-        if key not in ROWS and key not in TABLES:
+        if key not in IN_FILES and key not in TABLES:
             raise ParamError(no_key(key, file))
         if isinstance(value, dict) != (key in TABLES):
             raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is not a table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
-    options = {name: as_option(name, value, file) for name, value in content.items() if name in ROWS}
-    return RunArguments(as_values(content.get("params", {}), file), dict(sizes), as_values(content.get("initial", {}), file), options)
+    options = {name: as_option(name, value, file) for name, value in content.items() if name in IN_FILES}
+    values = {name: as_values(content.get(name, {}), file) for name in ("params", "initial")}
+    return {**options, **values, "sizes": dict(sizes)}
 
 
 def no_key(key: str, file: Path) -> str:
     """The sentence for a line above the tables that is no option: often a parameter outside its table."""
-    keys = [*ROWS, *TABLES]
+    keys = [*IN_FILES, *TABLES]
     places = "a parameter belongs under [params], a size under [sizes], an initial value under [initial]"
-    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(ROWS))}{nearest(key, keys)}"
+    return f"no key {key!r} in {file}: {places}; options are {', '.join(sorted(IN_FILES))}{nearest(key, keys)}"
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -150,21 +122,22 @@ def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
 def as_option(name: str, value: Any, file: Path) -> Any:
     """A run option of a file, checked as on the command line; span and save stay text, in the form they have there."""
     where = f"{file}: {name}"
-    kind = ROWS[name].kind
-    if kind is bool:
+    row = OPTIONS[name]
+    if row.reads == "flag":
         if not isinstance(value, bool):
             raise ParamError(f"{where} is true or false, not {value!r}")
         return value
-    if isinstance(value, list) and name in ("span", "save", "stop_at"):
+    if isinstance(value, list) and row.reads in ("span", "save", "times"):
         one = "," if name == "save" and len(value) == 1 else ""  # without it a number of times
         return (":" if name == "span" else ",").join(as_text(part, where) for part in value) + one
     if isinstance(value, list):
         raise ParamError(f"{where} is one value, not a list")
     text = as_text(value, where)
-    if not isinstance(kind, click.ParamType):
+    reader = kind(row)
+    if reader is None:
         return text
     try:
-        return kind.convert(text, None, None)
+        return reader.convert(text, None, None)
     except click.BadParameter as error:
         raise ParamError(f"{where}: {error.message}") from None
 
@@ -208,7 +181,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
     """The Choice of these words. Raises ParamError."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.inputs.grammar import show_text
     from odesim.plot.choice import Choice
 
@@ -241,7 +214,7 @@ def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping
 
     varied: names of what differs between members.
     """
-    from odesim.errors import ParamError, no_such
+    from odesim.base.errors import ParamError, no_such
     from odesim.inputs.registry import load_model
     from odesim.plot.choice import TIME, split_index
 

@@ -56,7 +56,7 @@ def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
     """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
     if file is None:
         return
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.plot.files import is_odesim_picture
     from odesim.store.paths import check_new_file
 
@@ -78,8 +78,8 @@ def is_odesim_page(file: Path) -> bool:
 def write_pages(system: "System", html: Path | None, pdf: Path | None) -> list[Path]:
     """Writes the pages that are asked for; returns their paths. Raises StoreError."""
     if html:
+        from odesim.display.html import html_page
         from odesim.plot.files import write_atomically
-        from odesim.symbolic.html import html_page
 
         text = html_page(system)
         write_atomically(html, lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -107,10 +107,9 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
 
     A model file is Python code, and odesim executes it.
     """
+    from odesim.display.document import latex_document
+    from odesim.display.text import derived_text, describe
     from odesim.inputs.registry import load_model
-    from odesim.symbolic.derived import derived_text
-    from odesim.symbolic.describe import describe
-    from odesim.symbolic.document import latex_document
 
     if latex and as_json:
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
@@ -136,7 +135,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
     A System without enough defaults to run keeps what it says.
     """
-    from odesim.errors import OdesimError
+    from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
     from odesim.store.plain_data import to_plain
 
@@ -304,7 +303,7 @@ SYSTEM = System(
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
     """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     if not file.name:

@@ -2,15 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, backends_for, find_backend
-from odesim.base.run_options import CLOCKS, RunOptions
+from odesim.base.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -67,7 +65,7 @@ class OneOf(click.ParamType):
         self.what, self.words = what, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from odesim.errors import ParamError, no_such
+        from odesim.base.errors import ParamError, no_such
 
         if value not in self.words:
             raise ParamError(no_such(self.what, str(value), self.words))
@@ -103,14 +101,6 @@ class ClusterKind(click.ParamType):
 
         local_count(str(value))
         return str(value)
-
-
-CLUSTER = click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    type=ClusterKind(),
-    help="Use the workers of a dask cluster: tcp://HOST:PORT, or local:N for N processes here.",
-)
 
 
 class ModelKind(click.ParamType):
@@ -259,7 +249,7 @@ def claims(ctx: click.Context) -> Described:
     return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in every)])
 
 
-def words(*known: str) -> Complete:
+def one_of(*known: str) -> Complete:
     """A shell_complete function for one of these words."""
     return lambda ctx, param, incomplete: [word for word in known if word.startswith(incomplete)]
 
@@ -271,89 +261,66 @@ NAMED: dict[str, Callable[[click.Context], Described]] = {
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-DEFAULT = RunOptions()
+PATH = click.Path(path_type=Path)
+
+# options that belong to the command line alone: files, pictures, what is printed
+OWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "file": ("--params", {
+        "metavar": "FILE.toml", "type": PATH,
+        "help": "Read tables [params], [sizes], [initial] and, above them, options from --span to --seed. "
+        "The command line overrides the file."}),
+    "cluster": ("--cluster", {
+        "metavar": "ADDRESS", "type": ClusterKind(),
+        "help": "Use the workers of a dask cluster: tcp://HOST:PORT, or local:N for N processes here."}),
+    "out": ("--out", {"metavar": "RUN.zarr", "type": PATH, "help": "Store the run."}),
+    "overwrite": ("--overwrite", {
+        "is_flag": True, "help": "Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"}),
+    "plot": ("--plot", {"metavar": "FILE.png", "type": PATH, "help": "Draw the run as png, pdf or svg (by the extension)."}),
+    "model": ("--model", {
+        "metavar": "FILE.py", "type": PATH,
+        "help": "The model file of RUN; its sha256 must be the one that RUN stores. Without this option no file is executed."}),
+    "as_json": ("--json", {"is_flag": True, "help": "Print the result as one JSON object."}),
+    "quiet": ("--quiet", {"is_flag": True, "help": "Print no summary and no progress."}),
+}  # fmt: skip
+OF_RUN = "span steps save method step rtol atol max_steps stop_at max_step clock backend dtype strict seed"
+"""The options of a run, in the order of help pages."""
+THREADS = {"help": "Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it."}
+"""Of commands that continue a run or compute it again."""
 
 
-def default_text(number: float) -> str:
-    """1e-06 as `1e-6`."""
-    return f"{number:g}".replace("e-0", "e-") if isinstance(number, float) else str(number)
+def kind(row: Option) -> click.ParamType | None:
+    """The type by which click reads a text of this option; None for one that our own grammar reads later."""
+    if row.reads == "number":
+        return RealKind(row.low, low_allowed=row.low_allowed)
+    return Count(int(row.low or 0)) if row.reads == "count" else None
 
 
-def backend_help(use: str, what: str = "") -> str:
-    """The help of --backend. what: the use, if it is not the run."""
-    first, *others = backends_for(use)
-    words = [f"{first} (default): {find_backend(first).uses[use].summary}"]
-    return what + "; ".join([*words, *(f"{name}: {find_backend(name).uses[use].summary}" for name in others)]) + "."
+def option_words(name: str, use: str) -> tuple[str, dict[str, Any]]:
+    """The flag of an option of the table and what click is told of it. An option that is not given is None: then a file may have it."""
+    row = OPTIONS[name]
+    words: dict[str, Any] = {"is_flag": True} if row.reads == "flag" else {"metavar": row.metavar, "type": kind(row) or str}
+    words |= {"multiple": True} if row.many else {"default": None}
+    if row.words:
+        words["shell_complete"] = one_of(*row.words)
+    elif row.completes:
+        names = [what for what in row.completes if what != "="]
+        words["shell_complete"] = completed(*names, ending="=" if len(names) < len(row.completes) else "")
+    return f"--{row.flag or name.replace('_', '-')}", {**words, "help": row.help if isinstance(row.help, str) else row.help[use]}
 
 
-@dataclass(frozen=True)
-class Row:
-    """An option: its metavar and type, its help for each use, and the words that it takes."""
+def options(names: str, use: str = "", **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Adds the options of these names to a command, in this order: rows of the table of options, or of OWN.
 
-    metavar: str
-    kind: click.ParamType | type
-    help: str | dict[str, str]
-    words: tuple[str, ...] = ()
-
-    def text(self, use: str) -> str:
-        """The help text for this use."""
-        return self.help if isinstance(self.help, str) else self.help[use]
-
-
-METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}."
-ROWS: dict[str, Row] = {
-    "span": Row("T0:T1", str, "Start and end time; default: those of the model."),
-    "steps": Row("N", Count(1), "Number of updates of a Map, whose times are whole numbers."),
-    "save": Row(
-        "N|log:N|T1,T2,...",
-        str,
-        {
-            RUN: "Saved times: N evenly spaced (default 200), N geometrically spaced, or a list (a single time as T1,).",
-            ENSEMBLE: "Saved times: N evenly spaced, N geometrically spaced, or a list; default: the end.",
-        },
-    ),
-    "method": Row(
-        "NAME",
-        str,
-        {
-            RUN: f"auto (default: the cheapest, found by short trials), {METHODS}",
-            ENSEMBLE: f"auto (default: chosen for each member), {METHODS}",
-        },
-        ("auto", *EXPLICIT, *STIFF),
-    ),
-    "step": Row("H", RealKind(0), "Use a fixed step H; possible with every method."),
-    "rtol": Row("R", RealKind(0), f"Relative tolerance; default {default_text(DEFAULT.rtol)}."),
-    "atol": Row("A", RealKind(0, low_allowed=True), f"Absolute tolerance; default {default_text(DEFAULT.atol)}."),
-    "max_steps": Row(
-        "N",
-        Count(1),
-        {RUN: f"Stop after N steps; default {DEFAULT.max_steps}.", ENSEMBLE: f"End a member after N steps; default {DEFAULT.max_steps}."},
-    ),
-    "stop_at": Row("T1,T2,...", str, "End a step at each of these times. Jumps that the model declares are found without this."),
-    "max_step": Row("H", RealKind(0), "Make no step longer than H."),
-    "clock": Row("NAME", str, f"{CLOCKS[0]} (default), or {CLOCKS[1]}: integrates up to a blow-up and finds its time.", CLOCKS),
-    "backend": Row("NAME", str, {use: backend_help(use) for use in (RUN, ENSEMBLE)}, tuple(BACKENDS)),
-    "dtype": Row("NAME", str, f"{DTYPES[0]} (default) or {DTYPES[1]}.", DTYPES),
-    "strict": Row(
-        "",
-        bool,
-        {
-            RUN: "Give the same bits on every machine (no fused multiply-adds).",
-            ENSEMBLE: "Give the same bits on every machine, those of `odesim integrate --strict`.",
-        },
-    ),
-    "seed": Row("S", Count(0), {RUN: "Seed of uniform() and normal(); default 0.", ENSEMBLE: "Seed of all random numbers; default 0."}),
-}
-
-
-def run_options(use: str) -> Callable[[Command], Command]:
-    """Adds the options of the table to a command, in its order; an option that is not given is None."""
+    use: of which the help is. changes {name: what is other here}, for click.
+    """
 
     def with_options(command: Command) -> Command:
-        for name, row in reversed(ROWS.items()):
-            flag: dict[str, Any] = {"is_flag": True} if row.kind is bool else {"metavar": row.metavar, "type": row.kind}
-            flag |= {"shell_complete": words(*row.words)} if row.words else {}
-            command = click.option(f"--{name.replace('_', '-')}", name, default=None, help=row.text(use), **flag)(command)
+        for name in reversed(names.split()):
+            flag, words = OWN[name] if name in OWN else option_words(name, use)
+            command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
         return command
 
     return with_options
+
+
+CLUSTER = options("cluster")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.errors import ClusterError, DeviceError, OdesimError, bounded, escaped, package_failure
+from odesim.base.errors import ClusterError, DeviceError, OdesimError, bounded, escaped, package_failure
 
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -113,7 +113,7 @@ def usage_sentence(error: click.UsageError) -> str:
     command = error.ctx.info_name if error.ctx else where
     see = f"; see {where} --help" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
-        from odesim.errors import nearest
+        from odesim.base.errors import nearest
 
         options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
         hint = elsewhere(error.ctx.find_root(), error.option_name) or nearest(error.option_name, options) or see

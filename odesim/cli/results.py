@@ -9,8 +9,8 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
+from odesim.base.errors import counted, escaped
 from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
-from odesim.errors import counted, escaped
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE, RUN
-from odesim.cli.options import CLUSTER, Count, ModelKind, RunPlace, completed, run_options
+from odesim.base.options import Work, pick
+from odesim.cli.options import OF_RUN, ModelKind, RunPlace, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Progress, echo
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
     """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
         from odesim.plot.files import check_picture
         from odesim.store.paths import check_new_file
 
@@ -41,7 +42,7 @@ def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None
     """
     if plot is None:
         return None, ""
-    from odesim.errors import ParamError, StoreError
+    from odesim.base.errors import ParamError, StoreError
     from odesim.plot.files import save
 
     try:
@@ -50,67 +51,17 @@ def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None
         return None, str(error)
 
 
-PATH = click.Path(path_type=Path)
 FINISHED = ("ok", "event")
 
 
 @click.command("integrate", short_help="Integrate a model and print, store or draw the result.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.option("--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter.")
-@click.option(
-    "--size",
-    "sizes",
-    metavar="M=1000",
-    multiple=True,
-    shell_complete=completed("sizes"),
-    help="Set a size. A size that follows from a given array need not be set.",
+@options(
+    f"params sizes initial file {OF_RUN} events sensitivities max_seconds out overwrite plot as_json quiet",
+    RUN,
+    quiet={"help": "Print no table and no progress."},
 )
-@click.option("--init", "initial", metavar="NAME=VALUE", multiple=True, shell_complete=completed("states"), help="Set an initial value.")
-@click.option(
-    "--params",
-    "file",
-    metavar="FILE.toml",
-    type=PATH,
-    help="Read tables [params], [sizes], [initial] and, above them, options from --span to --seed. The command line overrides the file.",
-)
-@run_options(RUN)
-@click.option(
-    "--event",
-    "events",
-    metavar="'NAME: EXPRESSION'",
-    multiple=True,
-    help="Add an event: a time at which EXPRESSION passes 0.",
-)
-@click.option(
-    "--sensitivity",
-    "sensitivities",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completed("params", "states", ending=""),
-    help="Also compute derivatives with respect to this parameter or initial value.",
-)
-@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run.")
-@click.option(
-    "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
-)
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the run as png, pdf or svg (by the extension).")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no table and no progress.")
-def integrate_command(
-    model: str,
-    params: tuple[str, ...],
-    sizes: tuple[str, ...],
-    initial: tuple[str, ...],
-    file: Path | None,
-    out: Path | None,
-    overwrite: bool,
-    plot: Path | None,
-    as_json: bool,
-    quiet: bool,
-    sensitivities: tuple[str, ...],
-    events: tuple[str, ...],
-    **options: Any,
-) -> int:
+def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any) -> int:
     """Integrate MODEL: a name from `odesim list`, or the constant SYSTEM of FILE.py (FILE.py:OTHER for another one).
 
     A model file is Python code, and odesim executes it. What is not given has the default of the model; see `odesim show MODEL`.
@@ -133,26 +84,16 @@ def integrate_command(
 
     Put quotes around parentheses in a shell: --set 'mu=uniform(0,1)'.
     """
-    from odesim.cli.arguments import make_run_arguments
-    from odesim.cli.results import nan_sentences
-    from odesim.cli.results import solution_json as json_text
-    from odesim.cli.results import solution_text as table_text
+    from odesim.cli.arguments import read_request
+    from odesim.cli.results import nan_sentences, solution_json, solution_text
 
-    request = make_run_arguments(params, sizes, initial, options, file)
+    request = read_request(words, points=200)
     check_outputs(out, plot, overwrite)
 
     from odesim.api.integrate import integrate
 
-    numbers: dict[str, Any] = {
-        "params": request.params,
-        "sizes": request.sizes,
-        "initial": request.initial,
-        "span": request.span,
-        "steps": request.steps,
-    }
-    numbers |= {"save": request.save, "sensitivities": sensitivities, "events": events}
     with Progress(model, False if quiet else None) as progress:
-        solution = integrate(model, **numbers, progress=progress, **vars(request.run))
+        solution = integrate(model, **request, progress=progress)
     if out or plot or as_json or not quiet:
         _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED
@@ -167,9 +108,9 @@ def integrate_command(
         code = STOPPED
         say(sentence)
     if as_json:
-        echo(json_text(solution, stored, lost))
+        echo(solution_json(solution, stored, lost))
     elif not quiet:
-        echo(table_text(solution, stored, drawn))
+        echo(solution_text(solution, stored, drawn))
     return code
 
 
@@ -186,7 +127,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.store import write_solution
 
     try:
@@ -203,121 +144,26 @@ def solution_figure(solution: "Solution") -> "Figure":
     return figure_of_solution(solution)
 
 
-PATH = click.Path(path_type=Path)
-
-
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.option(
-    "--vary",
-    metavar="NAME=VALUE",
-    multiple=True,
-    shell_complete=completed("params", "states"),
-    help="Give each member its own value: random, or a row of a table.",
+@options(
+    f"vary members grid zipped shard out params sizes initial file {OF_RUN} observe max_events events sensitivities "
+    "threads max_seconds cluster fail_fast overwrite plot",
+    ENSEMBLE,
+    out={
+        "type": RunPlace(),
+        "help": "Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
+    },
+    plot={"help": "Draw the members as png, pdf or svg (by the extension)."},
 )
-@click.option("--members", metavar="N", type=Count(1), help="Number of random members; with --grid or --zip at each of its points.")
-@click.option(
-    "--grid",
-    metavar="NAME=POINTS",
-    multiple=True,
-    shell_complete=completed("params", "states"),
-    help="Points of a parameter or initial value. Several --grid make all combinations.",
-)
-@click.option(
-    "--zip",
-    "zipped",
-    metavar="NAME=POINTS",
-    multiple=True,
-    shell_complete=completed("params", "states"),
-    help="Points that are taken together: the first of each, the second of each, ...",
-)
-@click.option("--shard", metavar="I/N", help="Compute part I of N; all parts share the run in --out.")
-@click.option(
-    "--out",
-    metavar="RUN.zarr",
-    type=RunPlace(),
-    help="Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
-)
-@click.option(
-    "--set", "params", metavar="NAME=VALUE", multiple=True, shell_complete=completed("params"), help="Set a parameter of all members."
-)
-@click.option(
-    "--size",
-    "sizes",
-    metavar="M=1000",
-    multiple=True,
-    shell_complete=completed("sizes"),
-    help="Set a size. A size that follows from a given array need not be set.",
-)
-@click.option(
-    "--init",
-    "initial",
-    metavar="NAME=VALUE",
-    multiple=True,
-    shell_complete=completed("states"),
-    help="Set an initial value of all members.",
-)
-@click.option(
-    "--params",
-    "file",
-    metavar="FILE.toml",
-    type=PATH,
-    help="Read tables [params], [sizes], [initial] and, above them, options from --span to --seed. The command line overrides the file.",
-)
-@run_options(ENSEMBLE)
-@click.option(
-    "--observe",
-    metavar="NAME[,NAME]|all",
-    shell_complete=completed("observables", ending=""),
-    help="Store these observables at the saved times; default: none.",
-)
-@click.option(
-    "--max-events", metavar="K", type=Count(0), default=8, help="Keep the first K occurrences of each event; default 8. 0 looks for none."
-)
-@click.option(
-    "--event",
-    "events",
-    metavar="'NAME: EXPRESSION'",
-    multiple=True,
-    help="Add an event: a time at which EXPRESSION passes 0.",
-)
-@click.option(
-    "--sensitivity",
-    "sensitivities",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completed("params", "states", ending=""),
-    help="Also compute derivatives with respect to this parameter or initial value.",
-)
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads; default 1. The bits do not depend on it.")
-@CLUSTER
-@click.option("--fail-fast", is_flag=True, help="Stop after the first chunk in which a member failed.")
-@click.option(
-    "--overwrite", is_flag=True, help="Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"
-)
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the members as png, pdf or svg (by the extension).")
 @click.option("--var", metavar="NAME[,NAME]", help="Of --plot: draw these states and observables; default: all.")
 @click.option("--x", metavar="NAME", help="Of --plot: put this varied number (mu, or mu[3]), or time, on the horizontal axis.")
 @click.option("--y", metavar="NAME", help="Of --plot: put this varied number on the vertical axis: a map.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+@options("as_json quiet")
 def ensemble_command(
     model: str,
-    vary: tuple[str, ...],
-    grid: tuple[str, ...],
-    zipped: tuple[str, ...],
-    members: int | None,
-    shard: str | None,
     out: Path | None,
-    params: tuple[str, ...],
-    sizes: tuple[str, ...],
-    initial: tuple[str, ...],
-    observe: str | None,
-    max_events: int,
-    file: Path | None,
-    threads: int,
     cluster: str | None,
-    fail_fast: bool,
     overwrite: bool,
     plot: Path | None,
     var: str | None,
@@ -325,9 +171,7 @@ def ensemble_command(
     y: str | None,
     as_json: bool,
     quiet: bool,
-    sensitivities: tuple[str, ...],
-    events: tuple[str, ...],
-    **options: Any,
+    **words: Any,
 ) -> int:
     """Integrate many members of MODEL, each with its own values, and store them in chunks as they finish.
 
@@ -350,36 +194,25 @@ def ensemble_command(
     members. With --strict, GPU and processor give the same bits.
     """
     from odesim.api.destination import Destination
-    from odesim.api.ensemble import run_ensemble
+    from odesim.api.ensemble import ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
-    from odesim.cli.arguments import Stored, choice_for, make_run_arguments, named, read_shard
+    from odesim.cli.arguments import Stored, choice_for, read_request
     from odesim.cli.results import EnsembleProgress, print_run
-    from odesim.ensembles.design import EnsembleArguments
 
-    design: dict[str, Any] = {"vary": named("--vary", vary), "grid": named("--grid", grid), "zipped": named("--zip", zipped)}
-    varied = {name for values in design.values() for name in values}
-    request = make_run_arguments(params, sizes, initial, options, file, points=None, other=varied)
-    numbers: dict[str, Any] = {
-        "params": request.params,
-        "initial": request.initial,
-        "sizes": request.sizes,
-        "span": request.span,
-        "steps": request.steps,
-    }
-    kept: dict[str, Any] = {"save": request.save, "sensitivities": sensitivities, "observe": observe, "max_events": max_events}
-    kept |= {"events": events}
-    asked = EnsembleArguments(**numbers, **design, members=members, **kept)
-    part = None if shard is None else read_shard(shard)
-    check_places(out, plot, {"shard": shard, "cluster": cluster})
+    request = read_request(words)
+    asked, how = ensemble_arguments(**request)
+    check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
-    words = {"var": var, "x": x, "y": y}
-    check_words(plot, words)
-    choice = choice_for(model, Stored(observe, sensitivities), varied, words) if any(word is not None for word in words.values()) else None
+    shown = {"var": var, "x": x, "y": y}
+    check_words(plot, shown)
+    varied = {*asked.vary, *asked.grid, *asked.zipped}
+    stored = Stored(words["observe"], words["sensitivities"])
+    choice = choice_for(model, stored, varied, shown) if any(word is not None for word in shown.values()) else None
     with place_for(out) as folder:
-        to = Destination(folder, overwrite=overwrite, shard=part)
+        to = Destination(folder, overwrite=overwrite, shard=request.get("shard"))
         with connected(cluster) as workers, EnsembleProgress(model, False if quiet else None) as progress:
-            run = run_ensemble(model, asked, request.run, to, make_execution(threads, progress.show, fail_fast, workers))
+            run = run_ensemble(model, asked, how, to, make_execution(pick(Work, request), progress.show, workers))
         run = replace(run, path=out)
         code = DONE if run.status == "ok" else STOPPED
         if code == STOPPED:
@@ -394,7 +227,7 @@ def ensemble_command(
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
     """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
@@ -405,7 +238,7 @@ def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str |
 
 def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
     """Raises ParamError if what to draw is said, and no picture is asked for."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
 
     for name, word in words.items():
         if word is not None and plot is None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.cli.options import CLUSTER, Count, OneOf, RealKind, RunPlace, completed
+from odesim.base.options import Work
+from odesim.base.signals import time_limit
+from odesim.cli.options import PATH, THREADS, OneOf, RealKind, RunPlace, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Counter, Progress, echo, table
 
@@ -18,21 +20,12 @@ if TYPE_CHECKING:
     from odesim.api.differences import Rerun
     from odesim.plot.choice import Choice
 
-MODEL = "The model file of RUN; its sha256 must be the one that RUN stores. Without this option no file is executed."
 KEYS = ("same", "different", "first", "largest", "other", "message")
 
 
 @click.command("rerun", short_help="Compute a stored run again and compare.")
 @click.argument("run", metavar="RUN", type=RunPlace())
-@click.option(
-    "--threads",
-    metavar="N",
-    type=Count(1),
-    help="Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it.",
-)
-@click.option("--model", metavar="FILE.py", type=click.Path(path_type=Path), help=MODEL)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no progress.")
+@options("threads model as_json quiet", threads=THREADS, quiet={"help": "Print no progress."})
 def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
     """Compute RUN again from what it stores, and compare. RUN itself does not change.
 
@@ -77,12 +70,9 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 def no_model(run: Path, model: Path | None) -> None:
     """Raises ParamError if a model file is given for a training, which has none."""
     if model is not None:
-        from odesim.errors import ParamError
+        from odesim.base.errors import ParamError
 
         raise ParamError(f"--model is for runs of a model file, and {run} is a training")
-
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
@@ -136,18 +126,12 @@ def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
 @click.argument("run", metavar="RUN", type=RunPlace())
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
-@click.option(
-    "--threads",
-    metavar="N",
-    type=Count(1),
-    help="Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it.",
+@options(
+    "threads max_seconds model cluster fail_fast as_json quiet",
+    threads=THREADS,
+    fail_fast={"help": "Ensemble: stop after the first chunk in which a member failed."},
 )
-@click.option("--model", metavar="FILE.py", type=PATH, help=MODEL)
-@CLUSTER
-@click.option("--fail-fast", is_flag=True, help="Ensemble: stop after the first chunk in which a member failed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
-def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, **options: Any) -> int:
+def resume_command(run: Path, threads: int | None, max_seconds: float | None, as_json: bool, quiet: bool, **options: Any) -> int:
     """Continue RUN where it stopped. The result has the bits of a run that never stopped. A finished run stays as it is.
 
     Ensemble: the members that are not done are integrated. Training: it continues as with `odesim train --resume`, which can also make
@@ -157,25 +141,28 @@ def resume_command(run: Path, threads: int | None, as_json: bool, quiet: bool, *
 
     kind = run_kind(run)
     if kind == "ensemble":
-        return resume_ensemble(run, threads or 1, as_json, quiet, options)
-    for name, given in options.items():
-        if given:
-            from odesim.errors import ParamError
+        work = Work(threads or 1, max_seconds, bool(options.pop("fail_fast")))
+        return resume_ensemble(run, work, as_json, quiet, options)
+    for name, value in options.items():
+        if value:
+            from odesim.base.errors import ParamError
 
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
-    return resume_training(run, threads, as_json, quiet) if kind == "training" else resume_integration(run, quiet or as_json)
+    if kind == "integration":
+        return resume_integration(run, quiet or as_json)
+    with time_limit(max_seconds):
+        return resume_training(run, threads, as_json, quiet)
 
 
-def resume_ensemble(run: Path, threads: int, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
+def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
     """Integrates the members that are not done; returns the exit code."""
     from odesim.api.ensemble_request import make_execution
     from odesim.api.stored import resume
     from odesim.base.cluster import connected
     from odesim.cli.results import EnsembleProgress, print_run
 
-    address, fail_fast = options.pop("cluster"), options.pop("fail_fast")
-    with connected(address) as cluster, EnsembleProgress(run.name, False if quiet else None) as progress:
-        found = resume(run, execution=make_execution(threads, progress.show, fail_fast, cluster), **options)
+    with connected(options.pop("cluster")) as cluster, EnsembleProgress(run.name, False if quiet else None) as progress:
+        found = resume(run, execution=make_execution(work, progress.show, cluster), **options)
     finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
     if found.status != "ok" and not finished:
         say(found.message)
@@ -195,7 +182,7 @@ def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
-    from odesim.errors import ParamError
+    from odesim.base.errors import ParamError
     from odesim.store.inspected import inspect_run
 
     said = inspect_run(run).attributes
@@ -209,7 +196,6 @@ def resume_integration(run: Path, quiet: bool) -> int:
     )
 
 
-PATH = click.Path(path_type=Path)
 FORMATS = ("csv", "nc", "parquet")
 
 
@@ -370,7 +356,7 @@ def beside(run: Path, suffix: str) -> Path:
         run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
-        from odesim.errors import StoreError
+        from odesim.base.errors import StoreError
 
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import click
 
-from odesim.errors import escaped
+from odesim.base.errors import escaped
 
 WIDTH = 79
 GAP = "  "

@@ -22,7 +22,6 @@ from odesim.symbolic.derive import jvp
 from odesim.symbolic.lower import lower, lower_expressions
 from odesim.symbolic.lowering import derivative
 from odesim.symbolic.parts import free_in_order
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK
 from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text

@@ -15,7 +15,6 @@ import sympy as sp
 from odesim.ir.sizes import extents
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import free_in_order
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import AddressTable, ModuleText, head_text, make_table

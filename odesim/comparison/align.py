@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 
 
 def best_order(a: list[Array], b: list[Array]) -> Array:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 
 KINDS = ("effective", "limit")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, no_such
+from odesim.base.parsing import readable
 from odesim.base.pictures import draw
-from odesim.base.signatures import readable
 from odesim.comparison.align import align_axis
 from odesim.comparison.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.comparison.pair import Pair, TrainingFacts
 from odesim.comparison.side import Side, common_times
 from odesim.comparison.table import comparison_html, comparison_text, numbers_text
-from odesim.errors import ParamError, no_such
 from odesim.inputs.arguments import to_mapping, to_number
 
 if TYPE_CHECKING:

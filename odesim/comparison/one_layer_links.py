@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError
 from odesim.comparison.pair import Link, Make, TrainingFacts
-from odesim.errors import ParamError
 
 # settings of the one-layer model that the Systems assume
 FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.base.errors import ParamError, no_such
 from odesim.comparison.one_layer_links import (
     ANY_START_SETTINGS,
     DECORRELATED_EXAMPLE,
@@ -24,7 +25,6 @@ from odesim.comparison.one_layer_links import (
 )
 from odesim.comparison.pair import Link, Pair, TrainingFacts, same_quantity
 from odesim.comparison.topic_links import NUMBERS, SAME, SYMMETRIC_START, TOPIC_SETTINGS, WEIGHTS, time_of_matrices
-from odesim.errors import ParamError, no_such
 from odesim.reference.tasks import TASKS
 
 FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow

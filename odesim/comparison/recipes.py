@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, no_such
 from odesim.comparison.compare import Comparison
 from odesim.comparison.pairs import INSTEAD
 from odesim.comparison.recipe import Measure, Reading, Recipe, at, farthest, metric
-from odesim.errors import ParamError, no_such
 
 ROUNDING = "rounding of two orders of summation over so many steps"
 OF_SEEDS = "four standard errors of the difference of two means over 20 seeds, and half a digit"

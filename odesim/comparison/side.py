@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, apart, counted
+from odesim.base.errors import ParamError, apart, counted
 from odesim.reference.training.trajectory import Trajectory
 from odesim.solve.solution import Solution
 

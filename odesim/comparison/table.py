@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import counted, escaped
 from odesim.comparison.metrics import METRICS
-from odesim.errors import counted, escaped
 
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}

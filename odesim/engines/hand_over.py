@@ -20,7 +20,6 @@ from odesim.base.run_options import RunOptions
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
-from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost

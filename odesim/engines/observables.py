@@ -13,16 +13,15 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, on_host
+from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.observe import Observer
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.solve.codes import UNDONE
-from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports

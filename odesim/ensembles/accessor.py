@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.errors import ParamError, counted
 from odesim.base.pictures import draw
-from odesim.errors import ParamError, counted
 
 if TYPE_CHECKING:
     import xarray

@@ -17,12 +17,11 @@ from odesim.base.arrays import Array
 from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
-from odesim.symbolic.bound import at
-from odesim.symbolic.expr import base_name, index, time
-from odesim.symbolic.expr import sizes as size_symbols
-from odesim.symbolic.layered import Layer
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names_read
+from odesim.ir.passes import lower_expressions
+from odesim.symbolic.indices import base_name, index, time
+from odesim.symbolic.indices import sizes as size_symbols
+from odesim.symbolic.layered import Layer, names_read
+from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, value_at
 

@@ -12,12 +12,12 @@ import sympy as sp
 from sympy.printing.str import StrPrinter
 
 from odesim.base.arrays import Array, on_host
-from odesim.base.memory import SMALL, free_bytes
-from odesim.errors import ModelError, ParamError, counted, no_such
+from odesim.base.device import SMALL, free_bytes
+from odesim.base.errors import ModelError, ParamError, counted, no_such
 from odesim.inputs.grammar import EXACT, Value, parse_value
 from odesim.inputs.schema import Formula, Place, Rule, Schema, Sizes, make_schema
 from odesim.inputs.times import check_span
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.system import System
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from odesim.base.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.base.memo import IdentityKey, Memo
-from odesim.errors import ParamError, SpecError, StoreError, counted, nearest
 from odesim.inputs.expressions import Names, parse_expression
 from odesim.inputs.grammar import show_text
-from odesim.symbolic.expr import time
+from odesim.symbolic.indices import time
 from odesim.symbolic.parts import Event
 from odesim.symbolic.system import System
 

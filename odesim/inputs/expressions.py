@@ -22,13 +22,11 @@ from typing import Any, NoReturn
 import sympy as sp
 from sympy import Expr, IndexedBase, Symbol
 
-from odesim.errors import counted, nearest, shorten
-from odesim.symbolic.bound import at
-from odesim.symbolic.expr import free_indices, index, over, time
-from odesim.symbolic.neighbours import BOUNDARIES
+from odesim.base.errors import counted, nearest, shorten
+from odesim.symbolic.functions import besseli_ratio
+from odesim.symbolic.indices import BOUNDARIES, index, time
 from odesim.symbolic.parts import key_indices
-from odesim.symbolic.reductions import MaxOver
-from odesim.symbolic.special import besseli_ratio
+from odesim.symbolic.reductions import MaxOver, at, free_indices, over
 from odesim.symbolic.system import System
 
 NUMBER = r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"

@@ -9,6 +9,7 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.errors import ParamError, SpecError
 from odesim.symbolic.assumed import assumed_intervals

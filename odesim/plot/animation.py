@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
-from odesim.errors import ParamError, StoreError, value_text
+from odesim.base.errors import ParamError, StoreError, value_text
 from odesim.plot.choice import Choice
 from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble_film import MemberFilm, film_of_members

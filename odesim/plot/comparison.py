@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol

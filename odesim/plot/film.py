@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.plot.panels import spread_indices
 
 FRAMES = 200  # largest number of saved times that are drawn, spread evenly

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import ParamError, nearest, no_such
+from odesim.base.errors import ParamError, nearest, no_such
 from odesim.reference.protocols import Setting
 
 

@@ -22,7 +22,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 
-from odesim.base.blas import TILED, TURNED
+from odesim.base.device import TILED, TURNED
 from odesim.runtime.constants import GROWN, LOST, SMALL
 from odesim.runtime.intrinsics import intrinsic
 from odesim.runtime.stages import BLOCK, contracting, strict

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import CodegenError, SolveError, counted
+from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.solve.codes import Status
 from odesim.solve.explicit.run import ExplicitRun
 from odesim.solve.methods import METHODS, Method

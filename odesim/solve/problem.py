@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import SolveError, counted
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.errors import SolveError, counted
 from odesim.ir.linear_systems import Jacobian

@@ -14,7 +14,7 @@ from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore, WrapperStore
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store.remote import RemotePath
 
 CHUNK = re.compile(r"(.*)/c(?:/\d+)*", re.ASCII)

@@ -6,8 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from odesim.base.forks import ForkLock
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
+from odesim.base.memo import ForkLock
 from odesim.store.remote import RemotePath
 
 # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store.remote import RemotePath
 
 MAX_BYTES = 1 << 26

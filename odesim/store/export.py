@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.base.memory import check_fits
-from odesim.errors import StoreError, counted, no_such
+from odesim.base.device import check_fits
+from odesim.base.errors import StoreError, counted, no_such
 from odesim.store.inspected import inspect_run, run_kind
 from odesim.store.paths import atomic_file, check_new_file, damage_errors, open_group
 from odesim.store.read import group_arrays, open_run

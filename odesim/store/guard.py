@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store.document import read_document
 from odesim.store.remote import RemotePath
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.inputs import arguments
 from odesim.reference.training.trajectory import SEED
 from odesim.store.document import read_document

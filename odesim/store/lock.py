@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store.remote import RemotePath
 
 try:

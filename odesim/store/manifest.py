@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import ParamError, StoreError
+from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
-from odesim.errors import ParamError, StoreError
 from odesim.solve.codes import UNDONE
 from odesim.store.guard import META
 from odesim.store.inspected import inspect_run

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from odesim.errors import OdesimError, StoreError, package_failure
+from odesim.base.errors import OdesimError, StoreError, package_failure
 from odesim.store.document import read_document
 from odesim.store.remote import RemotePath, as_place
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.signatures import readable
+from odesim.base.errors import StoreError
+from odesim.base.parsing import readable
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
-from odesim.errors import StoreError
 from odesim.solve.occurrences import BELOW, Events
 from odesim.solve.solution import Known, Seen, Solution
 from odesim.store.inspected import inspect_run

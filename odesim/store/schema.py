@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 
 Check = Callable[[Any], bool]
 MAX_NAMES = 10_000

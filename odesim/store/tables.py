@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import StoreError, counted, escaped
+from odesim.base.errors import StoreError, counted, escaped
 from odesim.store.write import TIME
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import StoreError, counted
+from odesim.base.errors import StoreError, counted
 from odesim.reference.protocols import Experiment
 from odesim.reference.training.options import TrainingOptions
 from odesim.reference.training.trajectory import SEED, TIME, Trajectory, axis_names

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
 from odesim.store.guard import inspect_arrays

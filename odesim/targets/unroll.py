@@ -15,6 +15,7 @@ from functools import reduce
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
 from odesim.errors import CodegenError
 from odesim.ir.scalars import SIGNS, Formulas, Operation, is_real, real_of

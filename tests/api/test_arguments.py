@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 import odesim
-from odesim.errors import OdesimError, SpecError
+from odesim.base.errors import OdesimError, SpecError
 from odesim.symbolic import (
     ClosedForm,
     Constraint,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from odesim.api.cluster import run_figures
 from odesim.base.cluster import Cluster
-from odesim.errors import ClusterError, StoreError
+from odesim.base.errors import ClusterError, StoreError
 from odesim.plot.figures import Feature
 from tests.support.clusters import two_workers
 

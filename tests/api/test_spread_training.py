@@ -17,9 +17,9 @@ from odesim.api.spread_training import PartJob, train_part
 from odesim.api.training_parts import has_parts, parts_folder, read_plan
 from odesim.api.training_request import TrainingRequest
 from odesim.base.cluster import connected
-from odesim.base.versions import versions
+from odesim.base.errors import ClusterError, ParamError, StoreError
+from odesim.base.options import versions
 from odesim.cli.outcome import disk_full
-from odesim.errors import ClusterError, ParamError, StoreError
 from odesim.reference.training.checkpoint import read_checkpoint
 from odesim.reference.training.options import TrainingOptions
 from odesim.store.trajectory import checkpoint_file

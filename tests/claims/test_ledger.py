@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.claims.ledger import all_claims, check_claim, check_statement, choose_claims, families
-from odesim.errors import ParamError
 from odesim.inputs.registry import list_models
 from tests.support.matrix import slow_but
 

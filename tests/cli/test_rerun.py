@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import odesim as library
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.codes import Status
 from odesim.store.paths import group_attributes
 from tests.support import toy

@@ -10,7 +10,7 @@ import pytest
 import odesim as library
 from odesim.api.rerun import rerun_ensemble, rerun_integration
 from odesim.api.stored import resume
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 from tests.cli.test_rerun import MODEL, change
 
 MARKED = MODEL + "__import__('pathlib').Path('mark').write_text('x')\n"

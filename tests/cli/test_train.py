@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import odesim as library
+from odesim.base.errors import ParamError
 from odesim.cli.commands.train import TrainingProgress
 from odesim.comparison.pairs import PAIRS
-from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
 from tests.support import toy

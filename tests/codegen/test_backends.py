@@ -8,6 +8,7 @@ import pytest
 import sympy as sp
 
 from odesim.api.integrate import integrate
+from odesim.base.errors import CodegenError, ParamError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import CodegenError, ParamError
 from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes

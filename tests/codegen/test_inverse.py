@@ -9,6 +9,7 @@ import sympy as sp
 from sympy import KroneckerDelta, Sum, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.errors import SpecError
 from odesim.runtime.matrices import invert

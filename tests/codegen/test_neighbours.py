@@ -9,6 +9,7 @@ from scipy import special
 from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
 
 import odesim
+from odesim.base.errors import ParamError, SpecError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.jacobian import linearization
 from odesim.errors import ParamError, SpecError

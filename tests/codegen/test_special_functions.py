@@ -10,6 +10,7 @@ import sympy as sp
 from sympy import Symbol, binomial, symbols
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.errors import SpecError
 from odesim.ir.elimination import sparse_system

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odesim.base.errors import ParamError
 from odesim.comparison.clock import TrainingClock
 from odesim.comparison.side import common_times, interpolate, side_of_training
-from odesim.errors import ParamError
 from odesim.reference.training.trajectory import Trajectory
 
 

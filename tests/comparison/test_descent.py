@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.protocols import Experiment
 from odesim.reference.tasks.scan_snap import ScanSnap, population_batch
 from tests.support.comparisons import errors

@@ -7,10 +7,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from odesim.base.errors import ParamError
 from odesim.comparison.pair import TrainingFacts
 from odesim.comparison.pairs import FLOWS, PAIRS, check_described, check_flow, find_pair, misfits
 from odesim.comparison.side import training_label
-from odesim.errors import ParamError
 from odesim.inputs.registry import load_model
 from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.comparison.compare import Number
 from odesim.comparison.pairs import INSTEAD, PAIRS, find_pair
 from odesim.comparison.recipe import SIDES, at, farthest, metric
 from odesim.comparison.recipes import RECIPES
-from odesim.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.tasks import TASKS, load_task
 from tests.support.matrix import slow_but

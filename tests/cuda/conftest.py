@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odesim.base.gpu import cupy_here
+from odesim.base.device import cupy_here
 from odesim.base.memo import Memo
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import odesim
-from odesim.base import gpu
+from odesim.base import device as gpu
+from odesim.base.errors import OdesimError
 from odesim.cli import about as doctor
 from odesim.cli import cli
 from odesim.errors import OdesimError
@@ -322,8 +323,8 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
 
 def test_shim_a_kernel_that_does_not_compile_leaves_no_run(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC is missing, say: nothing is written."""
+    from odesim.base.errors import CodegenError
     from odesim.engines.gpu import engine as device_engine
-    from odesim.errors import CodegenError
 
     shim()
 

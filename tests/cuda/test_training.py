@@ -11,7 +11,7 @@ import pytest
 import odesim
 from odesim.api.differences import HALF
 from odesim.base.arrays import array_namespace, on_same_device
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.tasks import TASKS
 from odesim.reference.training.optimizers import OPTIMIZERS
 from odesim.reference.training.trajectory import Trajectory

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from odesim.api.stored_training import rerun_training, resume_training
+from odesim.base.errors import ParamError
 from odesim.cli import cli
-from odesim.errors import ParamError
 from odesim.reference.training.trajectory import Trajectory
 from odesim.store.trajectory import training_attributes
 from tests.cuda.test_training import BACKEND, same, trained

@@ -16,7 +16,6 @@ from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
-from odesim.errors import CodegenError
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.solve.step import arithmetic

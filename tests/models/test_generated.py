@@ -12,6 +12,8 @@ from odesim.codegen.compiled import compile_system
 from odesim.engines.problem import make_problem
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
+from odesim.ir.adjoint import lower_vjp
+from odesim.ir.derive import jvp
 from odesim.symbolic import System, sensitivities
 from odesim.symbolic.adjoint import lower_vjp
 from odesim.symbolic.derive import jvp

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store import export_run, read_solution, write_solution
 from odesim.store.chunks import has_files
 from odesim.store.inspected import inspect_run

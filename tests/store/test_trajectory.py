@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, StoreError
 from odesim.store import read_solution
 from odesim.store.trajectory import checkpoint_file, read_trajectory
 from tests.support.toy import TASK

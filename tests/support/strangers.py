@@ -12,8 +12,8 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from odesim.base.errors import OdesimError
 from odesim.cli import cli
-from odesim.errors import OdesimError
 from odesim.store.read import load_run
 from tests.cli.test_rerun import MODEL
 from tests.support import toy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.reference.training.randomness import BATCHES, generators
 

@@ -7,7 +7,6 @@ import pytest
 
 from odesim.codegen.compiled import compile_system
 from odesim.inputs.registry import load_model
-from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import evaluate
 from tests.models.test_generated import near_start

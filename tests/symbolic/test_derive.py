@@ -6,6 +6,7 @@ import sympy as sp
 from sympy import Symbol
 
 from odesim.base.arrays import Layout
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system, extents
 from odesim.errors import SpecError
 from odesim.symbolic import IndexedBase, System, index, over, sizes

@@ -9,9 +9,11 @@ from scipy.linalg import expm
 from sympy import Sum, Symbol, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.errors import SpecError
 from odesim.inputs.bind import bind
+from odesim.ir.passes import lower
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
 from odesim.symbolic.document import latex_document
 from odesim.symbolic.lower import lower

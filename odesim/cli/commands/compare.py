@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING
+from odesim.base.options import backend_help
 from odesim.cli.commands.train import TaskName, TrainingProgress
-from odesim.cli.options import Count, ModelKind, backend_help, completed
+from odesim.cli.options import Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place
 from odesim.cli.tables import echo
@@ -105,9 +106,9 @@ def compare_command(
     `loss_batch` is that of the batches.
     """
     from odesim.api.compare import compare
+    from odesim.base.errors import ParamError
     from odesim.cli.commands.training_words import read_seeds, read_settings
     from odesim.cli.output.comparison import json_text
-    from odesim.errors import ParamError
     from odesim.inputs.registry import list_models
     from odesim.reference.tasks import TASKS, load_task
 
@@ -157,7 +158,7 @@ def draw(comparison: "Comparison", plot: Path | None) -> tuple[Path | None, str]
     """The path of the picture, and a sentence if the disk had no room for it."""
     if plot is None:
         return None, ""
-    from odesim.errors import StoreError
+    from odesim.base.errors import StoreError
     from odesim.plot.comparison import figure_of_comparison
     from odesim.plot.files import save
 

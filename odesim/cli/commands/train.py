@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import TRAINING, backends_for
-from odesim.cli.options import CLUSTER, Count, ModelKind, backend_help, completed
+from odesim.base.options import backend_help
+from odesim.cli.options import CLUSTER, Count, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Counter, echo

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odesim.base.errors import ParamError, no_such
 from odesim.cli.arguments import once
-from odesim.errors import ParamError, no_such
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
     if a check gives another one, the exit code is 3.
     """
+    from odesim.base.errors import ParamError
     from odesim.claims.ledger import choose_claims
     from odesim.cli.outcome import DONE, STOPPED
     from odesim.cli.output.ledger import ledger_json, ledger_page, ledger_text, list_text
-    from odesim.errors import ParamError
 
     if sum((listed, page, as_json)) > 1:
         raise ParamError("--list, --page and --json exclude each other")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from odesim.base.errors import counted
 from odesim.cli.tables import table, wrap_paragraph
-from odesim.errors import counted
 
 if TYPE_CHECKING:
     from odesim.api.verify import Verification

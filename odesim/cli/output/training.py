@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import counted
 from odesim.cli.tables import number_text, shape_text, table
-from odesim.errors import counted
 from odesim.reference.training.optimizers import settings_in_use
 from odesim.reference.training.trajectory import Trajectory
 from odesim.store.plain_data import to_plain

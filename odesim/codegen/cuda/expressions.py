@@ -9,6 +9,7 @@ from enum import EnumType
 from types import ModuleType
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
 from odesim.codegen.cuda.words import (
     BUILTINS,
@@ -26,7 +27,6 @@ from odesim.codegen.cuda.words import (
     named,
     pointee,
 )
-from odesim.errors import CodegenError
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/", ast.Mod: "%", ast.RShift: ">>", ast.LShift: "<<",

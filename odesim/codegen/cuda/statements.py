@@ -7,10 +7,10 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda.expressions import ExpressionText
 from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
 from odesim.codegen.cuda.words import INT, Typed, is_function, is_pointer, joined, named
-from odesim.errors import CodegenError
 
 
 class FunctionText(ExpressionText):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isinf, isnan
 from typing import Any
 
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 
 INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
 FUNCTION = "function "  # and its name: the type of an argument that is one

@@ -20,7 +20,6 @@ from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import DeviceError, SolveError, counted
 from odesim.inputs.bind import Numbers
 from odesim.targets.nvrtc import compile_cubin, options_for
 

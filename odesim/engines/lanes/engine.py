@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
+from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.engines.lanes.feed import start_rows
@@ -20,7 +21,6 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.search import LaneSearch
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import stored
 from odesim.solve.methods import METHODS

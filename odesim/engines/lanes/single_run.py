@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import counted
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
-from odesim.errors import counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.codes import STATUSES, UNDONE, Code, Status
 from odesim.solve.laws import LawWatch, Worst
@@ -33,7 +33,7 @@ from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.standing import Standing
-from odesim.symbolic.clock import START, STOP
+from odesim.transforms.clock import START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned_empty
-from odesim.base.blas import few_blas_threads
+from odesim.base.device import few_blas_threads
+from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import put_statuses, starts
 from odesim.engines.loop_lanes import LOOP, PLAIN, places
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import SpecError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import stable_up_to
 from odesim.solve.methods import METHODS

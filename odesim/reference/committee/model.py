@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.committee.activations import ACTIVATIONS, generalisation_error
 from odesim.reference.protocols import Batch, Observable, Params
 

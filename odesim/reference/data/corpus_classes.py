@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 from odesim.reference.data.text import Corpus, is_word
 
 

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 UNK = "<unk>"
 END = "\0"  # of a document

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.reference.joma.attention import ATTENTIONS
 from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
 from odesim.reference.protocols import Batch, Observable, Params

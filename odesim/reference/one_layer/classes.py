@@ -3,7 +3,7 @@
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 TOLERANCE = 1e-6  # of a sum of probabilities
 SINGULAR = 1e-12  # least ratio of the smallest to the largest eigenvalue of F^T F

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.one_layer.attention import AttendedContexts, Tables, attend, attention_gradient, decode, scatter_tokens
 from odesim.reference.one_layer.classes import check_classes, check_independent, token_lists
 from odesim.reference.one_layer.watch import one_layer_observables

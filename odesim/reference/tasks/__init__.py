@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 
 if TYPE_CHECKING:
     from odesim.reference.protocols import Task

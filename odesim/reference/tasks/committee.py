@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.committee.activations import ACTIVATIONS
 from odesim.reference.committee.model import Committee, free_root
 from odesim.reference.data.teacher import BLOCK, TeacherBatches, orthogonal_teachers

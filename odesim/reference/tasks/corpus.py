@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.corpus_classes import PairClasses, pair_classes, windows
 from odesim.reference.data.corpus_streams import BLOCK, MAX_VALIDATION, CorpusContexts, DrawnContexts, Stretches, population_batch
 from odesim.reference.data.text import Corpus, digest, encode, pydoc_topics

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype, on_host
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.dyck import DyckSequences, last_unmatched, vocabulary
 from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting
 from odesim.reference.training.optimizers import COSINE, of_settings

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.dag import Dag, draw_dag
 from odesim.reference.data.dag_labels import BLOCK, EveryClass, LabelCounts, NumpyLabels
 from odesim.reference.data.dag_official import STEPS, OfficialLabels, official_start, official_tokens

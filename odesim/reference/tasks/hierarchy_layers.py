@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.dag import draw_dag
 from odesim.reference.data.latents import mean_best_correlation
 from odesim.reference.joma.heads import ACTIVATIONS

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.drawn import Drawn
 from odesim.reference.data.repeats import draw_repeats
 from odesim.reference.protocols import Batch, Experiment, Observable, Params, Setting

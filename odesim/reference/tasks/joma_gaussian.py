@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.joma.heads import ACTIVATIONS, SIGNALS
 from odesim.reference.joma.model import JomaBlock, equal_cosines
 from odesim.reference.joma.watch import joma_observables

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.regression import LinearTargets
 from odesim.reference.joma.model import JomaBlock
 from odesim.reference.measures import entropy

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.drawn import Drawn
 from odesim.reference.data.markov import FIRSTS, draw_predictions
 from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.facts import FactStream, chain_facts, pair_facts
 from odesim.reference.facts.model import Decoder
 from odesim.reference.protocols import Experiment, Optimizer, Setting

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such
 from odesim.reference.data.scan_snap_contexts import BLOCK, ScanSnapContexts
 from odesim.reference.data.scan_snap_official import OfficialContexts, official_start, official_weights
 from odesim.reference.data.scan_snap_tables import (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import check_dtype
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.data.topic_documents import KEYS, MASKS, MIXTURES, Laws, Reading, TopicBatches, stacked
 from odesim.reference.protocols import Batch, Experiment, Optimizer, Setting
 from odesim.reference.topics.model import INITS, LOSSES, PAIRS, TopicAttention

@@ -10,7 +10,7 @@ from zipfile import ZIP_STORED
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 PARTS = ("params", "optimizer", "pending")
 

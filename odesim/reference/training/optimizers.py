@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.protocols import Optimizer, Params, Setting
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")

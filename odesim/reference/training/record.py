@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.protocols import Observable, Params
 
 LOSS = "loss"

@@ -11,7 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 GROUP = 16  # numbers that the Box-Muller transform takes at once
 FEWEST = 2  # numbers that a multinomial draws; torch draws a single one in another way

@@ -9,8 +9,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.gpu import array_module, device_errors
-from odesim.errors import ParamError, counted
+from odesim.base.device import array_module, device_errors
+from odesim.base.errors import ParamError, counted
 from odesim.reference.protocols import Experiment, Params
 from odesim.reference.training.checkpoint import Checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import make_optimizer, stored_settings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.errors import counted
+from odesim.base.parsing import readable
 from odesim.base.pictures import draw, with_accessor
-from odesim.base.signatures import readable
-from odesim.errors import counted
 
 if TYPE_CHECKING:
     import xarray

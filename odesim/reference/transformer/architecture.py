@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 from odesim.reference.transformer.initial import InitialLaw, torch_linear
 from odesim.reference.transformer.layers.activations import ACTIVATIONS
 from odesim.reference.transformer.layers.block import Norm

@@ -11,7 +11,7 @@ squared_error they are numbers, with one more axis (C,).
 """
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 from odesim.reference.protocols import Batch
 from odesim.reference.transformer.architecture import Architecture
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
+from odesim.base.device import cupy_here, multiprocessors
+from odesim.base.device import free_device_bytes as free_bytes
+from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
-from odesim.errors import DeviceError, counted
 from odesim.solve.codes import Code
 from odesim.solve.explicit import INLINE, LOOP, places
 from odesim.solve.explicit.state import RunState

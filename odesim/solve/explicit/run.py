@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from odesim.base.arrays import Array
-from odesim.base.blas import one_blas_thread
-from odesim.base.run_options import RunOptions
+from odesim.base.device import one_blas_thread
+from odesim.base.errors import SolveError
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.errors import SolveError
 from odesim.solve.codes import Code
 from odesim.solve.explicit import CALLED, LOOP, PLAIN, places
 from odesim.solve.explicit.state import RunState

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, arena
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.solve.explicit import places
 from odesim.solve.laws import Worst
 from odesim.solve.methods import Method

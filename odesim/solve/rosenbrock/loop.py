@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.solve.codes import Code
 from odesim.solve.laws import LawWatch, Worst
 from odesim.solve.methods.rosenbrock import Rosenbrock

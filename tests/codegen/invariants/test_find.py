@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 from sympy import IndexedBase, Piecewise, Sum, exp
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant

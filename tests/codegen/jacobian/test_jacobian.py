@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sympy import KroneckerDelta, Sum, exp, tanh
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.jacobian.linearization import BoundLinear
 from odesim.errors import CodegenError

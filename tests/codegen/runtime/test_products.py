@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.base.blas import gemm_address
+from odesim.base.device import gemm_address
 from odesim.runtime import matrices
 
 SIZES = (

@@ -42,6 +42,7 @@ from sympy import (
     tanh,
 )
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.errors import CodegenError
 from odesim.inputs.bind import bind

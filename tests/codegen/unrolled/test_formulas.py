@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.errors import CodegenError
 from odesim.ir.scalars import Formulas, Operation

@@ -5,7 +5,7 @@ from math import exp, log, log1p
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.joma.model import JomaBlock, equal_cosines
 from tests.support.joma_cases import ATTENTIONS, MC, MQ, PHIS, SIGNALS, D, K, N, batch_of, block_of, descend, start_of
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.one_layer.model import YZ
 from odesim.reference.one_layer.watch import distinct_attention, entropies
 

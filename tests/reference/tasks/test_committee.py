@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erf
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 

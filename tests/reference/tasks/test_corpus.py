@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.data.corpus_classes import windows
 from odesim.reference.data.text import END, UNK, digest, encode, pydoc_topics, tokens
 from odesim.reference.tasks import load_task

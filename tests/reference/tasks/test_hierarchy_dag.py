@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.data.dag import draw_dag
 from odesim.reference.data.latents import correlations, mean_best_correlation
 from odesim.reference.tasks.hierarchy_dag import TASK

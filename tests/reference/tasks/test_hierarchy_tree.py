@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.data.tree import Tree, co_occurrence
 from odesim.reference.tasks import load_task
 from odesim.reference.training.options import TrainingOptions

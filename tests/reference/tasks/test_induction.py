@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.data.drawn import Drawn
 from odesim.reference.data.repeats import draw_repeats
 from odesim.reference.tasks import load_task

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 from tests.support.joma_cases import descend

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import lambertw
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.tasks import load_task
 from odesim.reference.training.randomness import INITIAL, generators
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, TokenCounts
 from odesim.reference.data.scan_snap_official import official_weights
 from odesim.reference.tasks.scan_snap import TASK

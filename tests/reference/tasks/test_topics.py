@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.comparison.topic_links import parts
-from odesim.errors import ParamError
 from odesim.reference.data.topic_documents import Laws
 from odesim.reference.tasks import load_task
 from tests.support.topic_moments import end_of_training, moments

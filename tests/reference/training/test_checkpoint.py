@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.settings import check_settings
 from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from odesim.reference.training.optimizers import OPTIMIZERS

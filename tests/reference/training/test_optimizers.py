@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.protocols import Optimizer
 from odesim.reference.training.optimizers import OPTIMIZERS, make_optimizer, settings_in_use
 

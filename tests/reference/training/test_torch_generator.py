@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.training.torch_generator import TorchGenerator
 
 Draw = Callable[[TorchGenerator], Array]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.protocols import Setting
 from odesim.reference.settings import check_settings
 from odesim.reference.training.options import TrainingOptions

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.reference.training.randomness import generators
 from odesim.reference.transformer.model import Transformer, params_of_layer
 from tests.support.slopes import check_gradients

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from odesim.base.errors import SolveError
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.errors import SolveError
 from odesim.ir.linear_systems import Structured

@@ -176,7 +176,7 @@ def is_fused(*arrays: Any) -> bool:
 
 @cache
 def _module(dtype: str) -> Any:
-    from odesim.base.gpu import cupy_here
+    from odesim.base.device import cupy_here
 
     return cupy_here().RawModule(code=HEADS[dtype] + TEXT, options=("--std=c++17",))
 
