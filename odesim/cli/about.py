@@ -244,8 +244,8 @@ def gpu() -> Iterator[tuple[str, str]]:
 
 def compiler(driver: int | None) -> str:
     """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
-    from odesim.base.gpu import install_command
-    from odesim.errors import CodegenError
+    from odesim.base.device import install_command
+    from odesim.base.errors import CodegenError
     from odesim.targets.nvrtc import compiler_version, too_new
 
     try:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from odesim.ir.passes import lower_expressions
 from odesim.ir.sizes import extents
-from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native

@@ -10,8 +10,8 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array
-from odesim.errors import ModelError
-from odesim.symbolic.lower import lower_expressions
+from odesim.base.errors import ModelError
+from odesim.ir.passes import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, evaluate

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest

@@ -14,7 +14,7 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
-from odesim.errors import ModelError, ParamError
+from odesim.base.errors import ModelError, ParamError
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.passes import lower_expressions

@@ -11,11 +11,10 @@ import numpy as np
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
+from odesim.ir.adjoint import Dependence, LocalDerivatives
 from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.jacobian import Dependence, LocalDerivatives
-from odesim.symbolic.neighbours import Neighbour, Padded, Wrapped
-from odesim.symbolic.program import Statement
+from odesim.ir.program import Statement
+from odesim.symbolic.indices import Neighbour, Padded, Wrapped, base_name
 
 LOCAL, SUMMED = "(local)", "(summed)"
 Path = tuple[tuple[type[Neighbour], int], ...]

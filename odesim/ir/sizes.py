@@ -13,9 +13,9 @@ import sympy as sp
 from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
 from odesim.base.backends import find_backend
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 from odesim.ir.jacobian import Chain, Product
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 
 CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry

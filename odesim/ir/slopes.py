@@ -6,7 +6,7 @@ x1 = exp(y0*y0) - p0  ->  j0 = y0*y0, j1 = exp(j0), j2 = j1 - p0;  d j0 = (y0 + 
 from collections.abc import Callable, Iterable, Sequence
 from math import pi, sqrt
 
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 from odesim.ir.scalars import COMPARISONS, Code, CodeBuilder, Formulas, Operand, Operation, is_number, parsed
 
 TEXTS = {
@@ -136,7 +136,7 @@ def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
 
 
 def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:
-    """The derivative of function(n, a) by a, as odesim.symbolic.special has it; value: the name of the function's value."""
+    """The derivative of function(n, a) by a, as odesim.symbolic.functions has it; value: the name of the function's value."""
 
     def at(order: float) -> str:
         return builder.name(function, repr(order), a)

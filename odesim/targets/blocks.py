@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.program import names_read
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.layered import names_read
 from odesim.targets.expressions import ScalarPrinter
 
 BLOCK = 1024

@@ -13,8 +13,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from odesim.base.forks import ForkLock
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
+from odesim.base.memo import ForkLock
 from odesim.targets.cache import load_module, module_name, read_file, write_file
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python

@@ -8,8 +8,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
-from odesim.symbolic.expr import base_name, free_indices
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.reductions import free_indices
 from odesim.targets.blocks import BLOCK, HERE, BlockLoop, FusedLoops
 from odesim.targets.expressions import ScalarPrinter
 from odesim.targets.loop_plan import integers_as_real

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
-from odesim.base.blas import TURNED, gemm_address
+from odesim.base.device import TURNED, gemm_address
+from odesim.ir.program import Program
 from odesim.ir.sizes import extents
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
 from odesim.targets.cache import module_name, source_of

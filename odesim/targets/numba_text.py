@@ -11,8 +11,9 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.program import Program, names_read
+from odesim.ir.program import Program
+from odesim.symbolic.layered import names_read
+from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, HERE, LATE, FusedLoops
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors

@@ -13,12 +13,11 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.ir.passes import lower_expressions
+from odesim.ir.program import Program, Statement
 from odesim.runtime.constants import GROWN, LOST, SMALL
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.neighbours import Neighbour
-from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.symbolic.indices import Neighbour, base_name
+from odesim.symbolic.reductions import subexpressions
 from odesim.targets.expressions import ATOM, Printer
 
 WORDS = {

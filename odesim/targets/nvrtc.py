@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from odesim.base.gpu import cuda_driver, install_command
-from odesim.errors import CodegenError
+from odesim.base.device import cuda_driver, install_command
+from odesim.base.errors import CodegenError
 from odesim.targets.cache import read_file, write_file
 
 

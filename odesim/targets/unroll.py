@@ -17,10 +17,9 @@ from typing import Any
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.errors import CodegenError
+from odesim.ir.program import Program
 from odesim.ir.scalars import SIGNS, Formulas, Operation, is_real, real_of
 from odesim.ir.sizes import extents
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
 from odesim.targets.loop_plan import make_loop_plan

@@ -10,7 +10,7 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 from odesim.ir.scalars import Code, Operand, Operation, real_of
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
 

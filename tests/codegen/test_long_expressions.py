@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import odesim
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
+from odesim.ir.passes import lower
 from odesim.ir.scalars import Operation, parsed
 from odesim.symbolic import System
-from odesim.symbolic.lower import lower
 from odesim.targets.expressions import ScalarPrinter
 from odesim.targets.unroll import write_out
 from tests.support.systems import SOURCE

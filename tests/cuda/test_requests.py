@@ -17,7 +17,6 @@ from odesim.base import device as gpu
 from odesim.base.errors import OdesimError
 from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
 from odesim.targets import nvrtc
 from tests.cuda.test_threads import same

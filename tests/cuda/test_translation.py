@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, load_module
+from odesim.base.device import architecture, load_module
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source

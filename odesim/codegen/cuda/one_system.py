@@ -19,8 +19,8 @@ from odesim.codegen.cuda.source import Driver, cuda_source
 from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
+from odesim.ir.program import Program
 from odesim.ir.sizes import extents
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
 from odesim.targets.loop_plan import make_loop_plan

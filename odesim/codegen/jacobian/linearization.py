@@ -10,15 +10,15 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import CodegenError
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant, parameter_values
-from odesim.errors import CodegenError
+from odesim.ir.adjoint import LocalDerivatives, linearize, time_slope
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
+from odesim.ir.program import Program
 from odesim.ir.sizes import extents
-from odesim.symbolic.jacobian import LocalDerivatives, linearize, time_slope
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.targets.unroll import write_out

@@ -29,10 +29,10 @@ from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.step.compiled import search_functions
 from odesim.solve.step.control import longest_step
-from odesim.symbolic.affine import is_affine
 from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
+from odesim.transforms.events import is_affine
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one

@@ -23,9 +23,9 @@ from odesim.solve.methods import METHODS
 from odesim.solve.options import usable
 from odesim.solve.step.control import longest_step
 from odesim.solve.step.stability import HELD
-from odesim.symbolic.lane_system import LANES, TIME, lane_system
 from odesim.targets.cache import module_name, sources_text
 from odesim.targets.native import load_native
+from odesim.transforms.lanes import LANES, TIME, lane_system
 
 SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.runtime.memory", *LOOP)
 BLOCK = 256

@@ -11,7 +11,6 @@ from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
 from odesim.targets.unroll import write_out

@@ -44,7 +44,6 @@ from sympy import (
 
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.ir.elimination import sparse_system

@@ -9,13 +9,12 @@ import pytest
 
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.errors import CodegenError
 from odesim.ir.scalars import Formulas, Operation
 from odesim.runtime import elementary
 from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
-from odesim.symbolic.sensitivity import names_that_matter
 from odesim.targets.unroll import write_out
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
 WORDS = {name: getattr(elementary, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}

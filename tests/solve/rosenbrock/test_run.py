@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from odesim.base.errors import SolveError
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.errors import SolveError
 from odesim.ir.linear_systems import Structured
 from odesim.solve import ROSENBROCK, EventSpec, Status, integrate_problem
 from tests.support.methods import STIFF
