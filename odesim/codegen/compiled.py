@@ -20,6 +20,7 @@ from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.lowering import derivative
 from odesim.ir.passes import lower, lower_expressions
+from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System

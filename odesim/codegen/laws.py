@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from odesim.ir.passes import lower_expressions
+from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System

@@ -20,6 +20,8 @@ from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.times import AnyTimes, Pulses, Times
 from odesim.targets.numpy_text import ArrayFunction, value_at
+from odesim.transforms.events import Watched
+from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""

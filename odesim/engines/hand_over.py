@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step

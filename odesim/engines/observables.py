@@ -19,6 +19,7 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.observe import Observer
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.solve.codes import UNDONE

@@ -11,6 +11,7 @@ import pytest
 from numba import njit
 
 from odesim.base.device import architecture, load_module
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source

@@ -10,6 +10,7 @@ from sympy import Sum, Symbol
 import odesim
 from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
+from odesim.ir.adjoint import lower_vjp
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, grad, gradient_flow, index, over, sizes
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices

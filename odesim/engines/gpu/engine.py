@@ -14,6 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import architecture, cupy_here, device_count, device_errors, first_device, load_module
+from odesim.base.errors import DeviceError, SolveError, counted
 from odesim.engines.gpu.source import THREADS, thread_source
 from odesim.engines.lanes.engine import lane_plan, method_obstacle, put_statuses, reals, starts
 from odesim.engines.lanes.invariants import start_sums
