@@ -178,7 +178,7 @@ def test_another_request_leaves_the_run_alone(case, small_chunks, tmp_path):
 
 def test_one_writer(small_chunks, tmp_path):
     """While a process writes, another one is refused, but for shards beside shards."""
-    from odesim.store.lock import RunLock
+    from odesim.store.paths import RunLock
 
     out, lock = tmp_path / "run.zarr", RunLock()
     odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)

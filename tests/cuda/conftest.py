@@ -13,7 +13,7 @@ from odesim.base.memo import Memo
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
-from odesim.reference.transformer.layers import embedding
+from odesim.lab.networks import layers as embedding
 from odesim.solve.explicit import device
 from odesim.targets.nvrtc import Cubin
 from tests.support.cuda_host import make_cupy
