@@ -23,8 +23,7 @@ from odesim.inputs.bind import Numbers
 from odesim.solve.methods import METHODS
 from odesim.solve.options import usable
 from odesim.solve.step.control import longest_step
-from odesim.solve.step.stability import HELD
-from odesim.targets.cache import module_name, sources_text
+from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.transforms.lanes import LANES, TIME, lane_system
 
