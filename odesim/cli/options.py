@@ -135,10 +135,11 @@ class Figure(ModelKind):
 
 Complete = Callable[[click.Context, click.Parameter, str], list[Any]]
 Described = Iterator[tuple[str, str]]
+Names = Callable[[click.Context], Described]
 
 
-def completed(*kinds: str, ending: str = "=") -> Complete:
-    """A shell_complete function for names of these kinds, each with `ending`: params, states, sizes, observables, settings.
+def completed(*kinds: str | Names, ending: str = "=") -> Complete:
+    """A shell_complete function for names of these kinds, each with `ending`: a kind is a name in NAMED, or a function.
 
     It offers nothing where the model is a file, which would be executed, and where anything is wrong: a shell shows no errors.
     """
@@ -147,7 +148,7 @@ def completed(*kinds: str, ending: str = "=") -> Complete:
         from click.shell_completion import CompletionItem
 
         try:
-            pairs = [pair for kind in kinds for pair in NAMED[kind](ctx)]
+            pairs = [pair for kind in kinds for pair in (NAMED[kind] if isinstance(kind, str) else kind)(ctx)]
         except Exception:  # a name that is not typed to its end, a package that is broken
             return []
         return [CompletionItem(f"{name}{ending}", help=words) for name, words in pairs if name.startswith(incomplete)]
@@ -190,38 +191,6 @@ def observables(ctx: click.Context) -> Described:
     return ((name, "an observable") for name in model_of(ctx).observables)
 
 
-def settings(ctx: click.Context) -> Described:
-    """The settings of the task, with their meaning."""
-    from odesim.reference.tasks import load_task
-
-    return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
-
-
-def groups(ctx: click.Context) -> Described:
-    """The groups of parameters of the task's model, each of which has a learning rate."""
-    return ((name, "a group of parameters") for name in sorted(set(by_default(ctx).model.groups.values())))
-
-
-def recorded(ctx: click.Context) -> Described:
-    """The observables of the task."""
-    return ((observable.name, "an observable") for observable in by_default(ctx).model.observables)
-
-
-def by_default(ctx: click.Context) -> Any:
-    """The task with its default settings and one seed."""
-    from odesim.reference.tasks import load_task
-
-    task = load_task(argument_of(ctx, "task"))
-    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
-
-
-def recipes(ctx: click.Context) -> Described:
-    """The stored comparisons, with what they say."""
-    from odesim.comparison.recipes import RECIPES
-
-    return ((name, recipe.doc) for name, recipe in RECIPES.items())
-
-
 def stored(ctx: click.Context) -> Described:
     """The states and observables of a stored run."""
     attributes = stored_attributes(ctx)
@@ -240,23 +209,13 @@ def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     return inspect_run(argument_of(ctx, "run")).attributes
 
 
-def claims(ctx: click.Context) -> Described:
-    """Claims, and the models and families that have some."""
-    from odesim.claims.ledger import choose_claims
-
-    every = choose_claims(None, slow=True)
-    groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))
-    return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in every)])
-
-
 def one_of(*known: str) -> Complete:
     """A shell_complete function for one of these words."""
     return lambda ctx, param, incomplete: [word for word in known if word.startswith(incomplete)]
 
 
-NAMED: dict[str, Callable[[click.Context], Described]] = {
-    "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings, "groups": groups,
-    "stored": stored, "varied": varied, "claims": claims, "recorded": recorded, "recipes": recipes,
+NAMED: dict[str, Names] = {
+    "params": params, "states": states, "sizes": sizes, "observables": observables, "stored": stored, "varied": varied,
 }  # fmt: skip
 
 

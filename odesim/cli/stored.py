@@ -56,11 +56,10 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.api.stored_training import rerun_training
-        from odesim.cli.commands.train import TrainingProgress
+        from odesim.cli.lab import lab_commands
 
-        with TrainingProgress(run.name, watched) as iterations:
-            return rerun_training(run, threads=threads, progress=iterations.show)
+        again: Rerun = lab_commands().rerun_stored(run, threads, watched)
+        return again
     from odesim.api.rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:
@@ -106,7 +105,7 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
-    from odesim.cli.output.training import optimizer_text
+    from odesim.cli.lab import lab_commands
     from odesim.cli.results import COUNTS, steps_text
 
     for name, value in facts.items():
@@ -115,7 +114,7 @@ def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif name == "stats" and None not in map(value.get, COUNTS):
             yield "steps", steps_text(value)
         elif name == "optimizer":
-            yield name, optimizer_text(value)
+            yield name, lab_commands().optimizer_line(value)
         elif name == "seeds":
             yield name, ", ".join(map(str, value))
         elif name not in ("backend", "stats"):
@@ -151,7 +150,9 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
     if kind == "integration":
         return resume_integration(run, quiet or as_json)
     with time_limit(max_seconds):
-        return resume_training(run, threads, as_json, quiet)
+        from odesim.cli.lab import lab_commands
+
+        return int(lab_commands().resume_stored(run, threads, as_json, quiet))
 
 
 def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
@@ -168,16 +169,6 @@ def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: 
         say(ensemble.message)
     print_run(ensemble, as_json, quiet)
     return DONE if ensemble.status == "ok" or finished else STOPPED
-
-
-def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
-    """Trains to the last step; returns the exit code."""
-    from odesim.api.stored_training import resume_training as go_on
-    from odesim.cli.commands.train import TrainingProgress, report
-
-    with TrainingProgress(run.name, False if quiet else None) as progress:
-        trajectory = go_on(run, threads=threads, progress=progress.show)
-    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
 
 
 def resume_integration(run: Path, quiet: bool) -> int:
@@ -279,7 +270,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
-    from odesim.plot.animation import animate, check_animation
+    from odesim.plot.film import animate, check_animation
     from odesim.store.paths import check_new_file, damage_errors
 
     check_new_file(check_animation(film), overwrite=True)
