@@ -179,6 +179,7 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
+    # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
     below = warn_below_tolerance(system, numbers, options)
 
     def again(times_asked: Array) -> dict[str, Array]:

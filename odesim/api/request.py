@@ -170,6 +170,8 @@ def check_sensitivities(system: System, numbers: Numbers) -> None:
         check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)
 
 
+# A state that starts at 1e-12 with atol 1e-9 may grow by e^30 and be wrong in every digit, and each of its steps was accepted. The sum of
+# start and slope times span is a guess that lets the usual small states pass without a word; nothing is refused for it.
 def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) -> list[str]:
     """Those states whose every number starts below atol and, by its slope there, stays below: a warning names them.
 
