@@ -16,7 +16,6 @@ from odesim.api.request import (
     check_array_kind,
     check_range,
     check_run_options,
-    check_seconds,
     check_sensitivities,
     options_for,
     sizes_text,
@@ -29,7 +28,7 @@ from odesim.base.backends import RUN
 from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
-from odesim.base.signals import time_limit
+from odesim.base.signals import check_seconds, time_limit
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem

@@ -45,13 +45,6 @@ def check_run_options(options: RunOptions, use: str) -> None:
         )
 
 
-def check_seconds(seconds: float | None) -> float | None:
-    """max_seconds. Raises ParamError unless it is None, or a number from 0 up."""
-    if seconds is not None and not seconds >= 0:
-        raise ParamError(f"max_seconds must be a number of seconds, 0 or above, not {seconds:g}")
-    return seconds
-
-
 def check_clock(options: RunOptions) -> None:
     """Raises SolveError for an unknown clock, or one that does not go with the other options."""
     if options.clock not in CLOCKS:
