@@ -23,6 +23,7 @@ StageRow = tuple[str, int | str]
 Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
+SUM = "sum_of"
 FREE = frozenset(("inf", "nan"))
 """Names in the text that are no rows and no numbers."""
 
@@ -58,10 +59,15 @@ class Let:
 
 @dataclass
 class Sum:
-    """name = the sum of an expression over the components, in the one order of all targets."""
+    """name = the sum of an expression over the components, in the one order of all targets.
+
+    form, arguments: the text's own function of which the expression is the body, for a target that prints functions.
+    """
 
     name: str
     value: ast.expr
+    form: str = ""
+    arguments: list[ast.expr] = field(default_factory=list)
 
 
 @dataclass
@@ -227,6 +233,8 @@ class _Fold(ast.NodeTransformer):
             result = function.body[-1]
             assert isinstance(result, ast.Return) and result.value is not None
             folded: ast.expr = self.visit(_Put(arguments).visit(copy.deepcopy(result.value)))
+            if isinstance(folded, ast.Call) and _calls(folded, SUM):
+                folded.keywords = [ast.keyword(node.func.id, self.visit(copy.deepcopy(a))) for a in node.args]
             return folded
         if node.func.id == "dot":
             return self._dot(node.args[0])
@@ -300,10 +308,11 @@ class Reader:
         class Sums(ast.NodeTransformer):
             def visit_Call(self, node: ast.Call) -> ast.expr:
                 self.generic_visit(node)
-                if not (isinstance(node.func, ast.Name) and node.func.id == "sum_of"):
+                if not _calls(node, SUM):
                     return node
                 reader._sums += 1
-                before.append(Sum(f"sum{reader._sums}", node.args[0]))
+                form = str(node.keywords[0].arg) if node.keywords else ""
+                before.append(Sum(f"sum{reader._sums}", node.args[0], form, [k.value for k in node.keywords]))
                 return name(f"sum{reader._sums}")
 
         return Sums().visit(self._fold.visit(e))
@@ -368,6 +377,10 @@ class Reader:
         return e.id
 
 
+def _calls(e: ast.expr, function: str) -> bool:
+    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == function
+
+
 def _place(e: ast.expr) -> int | str:
     """The number of a stage, or the text of it where the method is not known."""
     return int(str(e.value)) if isinstance(e, ast.Constant) else unparsed(e)
@@ -421,7 +434,7 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
         case Do(names, _, arguments):
             return set().union(*(names_in(a) for a in arguments)), set(names)
         case If(test, yes, no):
-            return names_in(test) | exposed(yes) | exposed(no), set()
+            return names_in(test) | exposed(yes) | exposed(no), surely(yes) & surely(no)
         case While(test, body) | Stages(_, _, test, body):
             return names_in(test) | exposed(body), set()
     raise TypeError(s)
@@ -435,6 +448,11 @@ def exposed(statements: Iterable[Statement]) -> set[Row]:
         out |= reads - ready
         ready |= writes
     return out
+
+
+def surely(statements: Iterable[Statement]) -> set[Row]:
+    """What statements write whatever happens."""
+    return set().union(*(reads_writes(s)[1] for s in statements))
 
 
 def written(statements: Iterable[Statement]) -> set[Row]:
