@@ -43,7 +43,7 @@ from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
-from odesim.solve.methods import METHODS
+from odesim.stepper.methods import METHODS
 
 os.environ.pop("JAX_PLATFORMS")
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"

@@ -24,7 +24,7 @@ from odesim.codegen.build.nvrtc import compile_cubin, compiler_version, options_
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.engines.gpu.engine import device_engine, source_of
-from odesim.solve.explicit.device import driver_text
+from odesim.stepper.device import driver_text
 from odesim.symbolic.system import System
 
 MODELS = {"joma.nonlinear, 4 states": "W1", "Lorenz, 3 states": "W2"}

@@ -29,7 +29,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import OdesimError, StoreError
 from odesim.inputs.registry import CarriedFile
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System

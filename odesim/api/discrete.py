@@ -7,7 +7,7 @@ from odesim.base.run_options import RunOptions
 from odesim.errors import ParamError, SolveError, no_such
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
-from odesim.solve.methods.discrete import MAP
+from odesim.stepper.methods import MAP
 from odesim.symbolic.system import System
 
 CONTINUOUS = ("rtol", "atol", "max_step", "stop_at", "clock")

@@ -11,7 +11,7 @@ from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, part_kinds
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, RESERVED_NAMES, Chunk, EnsembleRequest, meanings
-from odesim.solve.codes import STATUSES
+from odesim.stepper.codes import STATUSES
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

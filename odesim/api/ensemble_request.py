@@ -30,8 +30,8 @@ from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
 from odesim.solve.integrate import METHOD_NAMES
-from odesim.solve.methods import METHODS
-from odesim.solve.options import check_options
+from odesim.stepper.methods import METHODS
+from odesim.stepper.options import check_options
 from odesim.symbolic.system import System
 
 

@@ -21,8 +21,8 @@ from odesim.ensembles.request import EnsembleRequest
 from odesim.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes

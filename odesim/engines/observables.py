@@ -23,7 +23,7 @@ from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 

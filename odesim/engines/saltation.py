@@ -14,8 +14,8 @@ from odesim.base.arrays import Array
 from odesim.engines.switching import Switching
 from odesim.errors import SolveError
 from odesim.inputs.schema import make_extent
-from odesim.solve.codes import Status
-from odesim.solve.resets import Which
+from odesim.stepper.codes import Status
+from odesim.stepper.problem import Which
 from odesim.symbolic.expr import base_name
 from odesim.symbolic.guards import SLACK, Guard
 from odesim.symbolic.parts import Event, key_indices

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.solve.occurrences import Events
+from odesim.stepper.occurrences import Events
 
 
 def jump_times(name: str, shape: tuple[int, ...], solution: Any) -> tuple[Array, ...]:

@@ -14,7 +14,7 @@ from odesim.base.arrays import Array
 from odesim.plot.quantity import Quantity
 from odesim.plot.style import CATEGORIES, INK, MARKERS, literal
 from odesim.plot.times import TimeAxis, time_text
-from odesim.solve.occurrences import BELOW, Events
+from odesim.stepper.occurrences import BELOW, Events
 
 MAX_MARKS = 40  # largest number of marks of one event
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain

@@ -20,7 +20,7 @@ from odesim.plot.quantity import Quantity
 from odesim.plot.style import WIDTH, literal, new_figure, project_style
 from odesim.plot.times import TimeAxis, make_time_axis
 from odesim.plot.tolerance import floor_of, shade_below
-from odesim.solve.occurrences import Events
+from odesim.stepper.occurrences import Events
 
 PANELS = 12  # largest number; others are named under the title
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from odesim.codegen.runtime.memory import call, doubles, floats, ints
-from odesim.solve.step.search import passed
 from odesim.stepper.crossings import probe, put_all, sample
 from odesim.stepper.operations import helper
+from odesim.stepper.search import passed
 from odesim.stepper.slots import ANSWER, COUNTS, FACTS, FOUND, LAST, PIECES, ROOM, SEARCH, SEARCHED, SIZE, WIDTH, ZEROS, N, X, Y, Z
 
 DIGIT = 10.0  # times atol: a smaller state is not known to a digit

@@ -8,12 +8,12 @@ goes to the right-hand side's own `stage` and `combine`: only these know whether
 """
 
 import ast
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import (
     Comb,
     Do,
@@ -29,6 +29,7 @@ from odesim.stepper.statements import (
     Sum,
     Take,
     While,
+    copied,
     explicit_text,
     exposed,
     name,
@@ -38,6 +39,10 @@ from odesim.stepper.statements import (
     written,
 )
 
+RULES = ("odesim.stepper.control",)
+"""The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
+SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH, "odesim.stepper.crossings")
+"""What the printed driver calls, on the processor as on a GPU, in the order in which their text is joined."""
 SWITCHES = ("ADAPTIVE", "SECOND", "UNSEEN", "SAVES", "EVENTS", "LAWS")
 METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER")
 COUNTED = ("phase", "left", "turn", "calls")
@@ -54,33 +59,34 @@ def grid(at: Any, q: float) -> float:
 """
 FORM = '''
 @helper
-def {form}_of_block({block}) -> float:
-    """The sum over i = lo..hi-1 (at most 1024); e begins at lo. Uses the first 32 of SUMS; up to 64 are summed in sequence."""
+def {form}({arguments}) -> float:
+    """The sum over all components, the combination being (y or 0) + sum_j coef[j] k_j over ns stages.
+
+    The order is that of odesim.codegen.runtime.reduce: blocks of 1024, in each 32 strided sums, in the first 32 of SUMS; up to 64
+    components are added in sequence.
+    """
     sums, single = doubles(at[SUMS]), at[WIDTH] == 4
-    lanes = 32 if hi - lo > 64 else 1
-    for j in range(lanes):
-        sums[j] = 0.0
-    for start in range(lo, hi, lanes):
-        rest = hi - start
-        for j in range(rest if rest < lanes else lanes):
-            i = start + j
-            {load}
-            sums[j] += {value}
-    return tree_sum(at, np.int64(0), lanes)
-
-
-@helper
-def {form}({whole}) -> float:
-    """The sum over all components, e = (y or 0) + sum_j coef[j] k_j over ns stages: blocks of 1024, as odesim.codegen.runtime.reduce."""
-    sums = doubles(at[SUMS])
     blocks = (at[N] + 1023) // 1024
     for k in range(blocks):
         lo = 1024 * k
         hi = lo + 1024 if lo + 1024 < at[N] else at[N]
         call(at[COMBINE], (at[TABLE], y, at[K], at[ORDER], at[COEF], ns, lo, hi, at[BLOCK]))
-        sums[32 + k] = {form}_of_block({arguments})
+        lanes = 32 if hi - lo > 64 else 1
+        for j in range(lanes):
+            sums[j] = 0.0
+        for start in range(lo, hi, lanes):
+            rest = hi - start
+            for j in range(rest if rest < lanes else lanes):
+                i = start + j
+                {load}
+                sums[j] += {value}
+        sums[32 + k] = tree_sum(at, np.int64(0), lanes)
     return tree_sum(at, np.int64(32), blocks)
 '''
+TERM = """
+def {form}_of({entries}) -> float:
+    return {value}
+"""
 RUN = '''
 def run(address: int) -> int:
     """Continues the run whose table is at this address for at most `left` steps; returns its Code."""
@@ -115,10 +121,15 @@ def run(address: int) -> int:
 
 @dataclass(frozen=True)
 class Driver:
-    """The printed driver: the text of its functions, and the names of its NUMBERS in their order."""
+    """The printed driver: the text of its functions, the names of its NUMBERS in their order, and its sums over components.
+
+    sums: {name: (rows beside the combination, numbers)} as their names; a term is NAME_of(a component of each, the numbers), in terms.
+    """
 
     text: str
+    terms: str
     numbers: tuple[str, ...]
+    sums: dict[str, tuple[list[str], list[str]]]
 
 
 @cache
@@ -141,7 +152,7 @@ class _Scalars(ast.NodeTransformer):
 
 
 def _value(e: ast.expr) -> str:
-    return unparsed(_Scalars().visit(copy.deepcopy(e)))
+    return unparsed(_Scalars().visit(copied(e)))
 
 
 def _inner(lines: Iterable[str]) -> list[str]:
@@ -176,19 +187,21 @@ class _Printer:
         for word in ("RUNNING", "STEP_TOO_SMALL"):
             run = run.replace(word, repr(self.numbers[word]))
         run = run.replace("BUFFER_FULL", str(int(self.numbers["BUFFER_FULL"])))
-        return Driver("\n".join([HEAD, *(self._form(form) for form in sorted(self.forms)), run]), numbers)
+        forms = sorted(self.forms)
+        text, terms = ("\n".join(parts) for parts in ([HEAD, *map(self._form, forms), run], map(self._term, forms)))
+        return Driver(text, terms, numbers, {form: self._parts_of(form)[2:] for form in forms})
 
     def _form(self, form: str) -> str:
-        """A named sum of the text as two functions: over a block, and over all of them."""
-        (value, e, rows, scalars), at = self._parts_of(form), "at: Any"
-        load = [f"{e} = entry(e, i - lo, single)", *(f"{x} = entry({x}_row, i, single)" for x in rows)]
-        addresses, numbers = [f"{x}_row: int" for x in rows], [f"{x}: float" for x in scalars]
-        return FORM.format(
-            form=form, load="\n            ".join(load), value=unparsed(value),
-            block=", ".join([at, "e: int", *addresses, "lo: int", "hi: int", *numbers]),
-            whole=", ".join([at, "y: int", "ns: int", *addresses, *numbers]),
-            arguments=", ".join(["at", "at[BLOCK]", *(f"{x}_row" for x in rows), "lo", "hi", *scalars]),
-        )  # fmt: skip
+        """A named sum of the text as a function."""
+        value, e, rows, scalars = self._parts_of(form)
+        load = [f"{e} = entry(at[BLOCK], i - lo, single)", *(f"{x} = entry({x}_row, i, single)" for x in rows)]
+        arguments = ["at: Any", "y: int", "ns: int", *(f"{x}_row: int" for x in rows), *(f"{x}: float" for x in scalars)]
+        return FORM.format(form=form, arguments=", ".join(arguments), load="\n                ".join(load), value=unparsed(value))
+
+    def _term(self, form: str) -> str:
+        """A term of a named sum as a function of numbers."""
+        value, e, rows, scalars = self._parts_of(form)
+        return TERM.format(form=form, entries=", ".join(f"{x}: float" for x in (e, *rows, *scalars)), value=unparsed(value))
 
     def _parts_of(self, form: str) -> tuple[ast.expr, str, list[str], list[str]]:
         """Of a named sum: what is added, the name of the combination in it, those of rows, and those of numbers."""

@@ -10,14 +10,13 @@ import numpy as np
 from numba import njit
 
 from odesim.codegen.runtime.memory import call, doubles, floats, ints
-from odesim.solve.step.interpolant import weight
+from odesim.stepper.control import weight
 from odesim.stepper.slots import (
     ALL,
     COEF,
     COMBINE,
     COUNTS,
     DEGREE,
-    K,
     LATER,
     LAW_BEST,
     LAW_NOW,
@@ -27,12 +26,13 @@ from odesim.stepper.slots import (
     LAW_TIME,
     LAW_WORST,
     LAWS_AT,
-    N,
     ORDER,
-    P,
     SUMS,
     TABLE,
     WIDTH,
+    K,
+    N,
+    P,
 )
 
 _compile: Any = njit  # some of its options are not in its type
@@ -102,7 +102,7 @@ def weigh_inside(at: Any, factor: float, theta: float) -> None:
 
 @helper
 def judge(at: Any, t: float, first: int) -> None:
-    """Holds the laws' values at t against their senses (odesim.solve.laws): LAW_WORST and LAW_TIME. first: 1 at the start.
+    """Holds the laws' values at t against their senses (odesim.stepper.laws): LAW_WORST and LAW_TIME. first: 1 at the start.
 
     What was once NaN stays so, with its time.
     """

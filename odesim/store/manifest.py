@@ -16,7 +16,7 @@ from odesim.base.run_options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.errors import ParamError, StoreError
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.guard import META
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.solve.occurrences import Events
+from odesim.stepper.occurrences import Events
 
 MAX_ENTRIES = 1000
 

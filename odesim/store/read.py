@@ -13,8 +13,8 @@ from odesim.base.signatures import readable
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
 from odesim.errors import StoreError
-from odesim.solve.occurrences import BELOW, Events
 from odesim.solve.solution import Known, Seen, Solution
+from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.inspected import inspect_run
 from odesim.store.paths import damage_errors, open_group
 from odesim.store.remote import as_place

@@ -11,8 +11,8 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.errors import counted
-from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
+from odesim.stepper.occurrences import Events
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
 from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain

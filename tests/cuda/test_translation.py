@@ -31,7 +31,7 @@ from odesim.codegen.runtime import (
 )
 from odesim.codegen.runtime import stages as runtime
 from odesim.errors import CodegenError
-from odesim.solve.step import arithmetic
+from odesim.stepper import powers as arithmetic
 from tests.support.cuda_host import build
 
 ONE: dict[str, Any] = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}

@@ -16,7 +16,7 @@ FLOORS = (
     ("errors", "models", "figures", "notebooks"),  # the last three are stand-ins that import nothing
     ("base", "runtime", "symbolic"),
     ("ir", "display", "transforms", "codegen", "targets", "reference"),
-    ("solve", "stepper", "inputs"),
+    ("stepper", "solve", "inputs"),
     ("ensembles", "comparison", "claims"),
     ("engines", "run", "store", "plot"),
     ("api", "cluster"),
@@ -35,7 +35,7 @@ def label(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """odesim/solve/tableau.py -> odesim.solve.methods; a package's __init__.py -> the package."""
+    """odesim.stepper.tableau.py -> odesim.stepper.methods; a package's __init__.py -> the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -93,7 +93,7 @@ def rank(module: str) -> tuple[int, int]:
 
 
 def room(module: str) -> str:
-    """odesim.solve.step.roots -> solve; the facade, `odesim` itself, is a room of its own."""
+    """odesim.stepper.search -> stepper; the facade, `odesim` itself, is a room of its own."""
     return (*module.split("."), "")[1]
 
 

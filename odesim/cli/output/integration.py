@@ -10,9 +10,9 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.cli.output.tables import GLUE, number_text, shape_text, table
 from odesim.errors import counted, escaped
-from odesim.solve.occurrences import BELOW
-from odesim.solve.options import usable
 from odesim.solve.solution import Solution
+from odesim.stepper.occurrences import BELOW
+from odesim.stepper.options import usable
 from odesim.store.plain_data import events_to_plain, to_plain
 
 ENTRIES = 4  # entries of an array, or times of an event, in a table

@@ -18,7 +18,7 @@ from odesim.engines.lanes.lines import (
 )
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 
 
 def squares(what: str, old: str, new: str, n: int) -> list[str]:

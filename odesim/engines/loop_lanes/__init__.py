@@ -2,15 +2,13 @@
 
 LOOP = (
     "odesim.engines.loop_lanes.memory",
-    "odesim.solve.step.arithmetic",
-    "odesim.solve.step.control",
-    "odesim.solve.step.interpolant",
-    "odesim.solve.step.stability",
+    "odesim.stepper.powers",
+    "odesim.stepper.control",
     "odesim.engines.loop_lanes.step",
     "odesim.engines.loop_lanes.look",
     "odesim.engines.loop_lanes.feed",
 )
 """The modules of the loop, in the order in which their text is joined."""
 
-PLAIN = ("odesim.solve.step.control", "odesim.solve.step.interpolant")
+PLAIN = ("odesim.stepper.control",)
 """The modules of the loop whose functions take only numbers: the text compiles them, and Python may call them."""

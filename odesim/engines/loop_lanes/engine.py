@@ -21,13 +21,12 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.errors import SpecError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import stable_up_to
-from odesim.solve.methods import METHODS
-from odesim.solve.options import usable
-from odesim.solve.step.control import longest_step
-from odesim.solve.step.stability import HELD
+from odesim.stepper.control import HELD, longest_step
+from odesim.stepper.methods import METHODS
+from odesim.stepper.options import usable
 from odesim.symbolic.lane_system import LANES, TIME, lane_system
 
-SOURCES = ("odesim.solve.codes", "odesim.engines.loop_lanes.places", "odesim.codegen.runtime.memory", *LOOP)
+SOURCES = ("odesim.stepper.codes", "odesim.engines.loop_lanes.places", "odesim.codegen.runtime.memory", *LOOP)
 BLOCK = 256
 """Members of a block, whatever the threads: which lane a member gets depends on those before it, and its last bits on its lane."""
 MOST_ROWS = 512

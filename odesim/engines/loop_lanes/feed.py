@@ -66,8 +66,8 @@ from odesim.engines.loop_lanes.places import (
     N,
 )
 from odesim.engines.loop_lanes.step import norms, step
-from odesim.solve.step.arithmetic import power
-from odesim.solve.step.control import LOG2_LEAST_OLD, first_step, steepest, trial_step
+from odesim.stepper.control import LOG2_LEAST_OLD, first_step, steepest, trial_step
+from odesim.stepper.powers import power
 
 
 @helper

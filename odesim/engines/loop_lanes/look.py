@@ -41,8 +41,7 @@ from odesim.engines.loop_lanes.places import (
     M,
     N,
 )
-from odesim.solve.step.control import runs_away
-from odesim.solve.step.stability import FAR, FEW, MANY, SHORT
+from odesim.stepper.control import FAR, FEW, MANY, SHORT, runs_away
 
 
 @helper
@@ -109,7 +108,7 @@ def limited(at: Any, l: int) -> float:
 
 @helper
 def judged(at: Any, l: int) -> float:
-    """BLOW_UP where lane l, whose step has become too small, is about to reach infinity, by the rule of odesim.solve.step.blow_up."""
+    """BLOW_UP where lane l, whose step has become too small, is about to reach infinity, by the rule of odesim.stepper.report."""
     y, f, real, t = doubles(state_at(at)), doubles(slope_at(at, 0)), doubles(at[REAL]), lane_row(at, TIME)[l]
     most, value, slope = -1.0, 0.0, 0.0
     for i in range(at[N]):

@@ -6,7 +6,7 @@ from numba import njit
 
 from odesim.codegen.runtime.memory import call, doubles
 from odesim.engines.loop_lanes.places import FIXED_ROWS, LANES, NOTHING, STAGE, TABLE, WORK, M, N
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 
 _compile: Any = njit  # some of its options are not in its type
 helper = _compile(error_model="numpy", fastmath={"contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)

@@ -3,7 +3,7 @@
 LANES = 16
 """Members side by side: two vectors of 64 bytes hide each other's latency, and the loops of a right-hand side are longer."""
 
-# at (int64): addresses of the right-hand side and its table, of the method (A, C, E, P as in odesim.solve.explicit.places), of arrays:
+# at (int64): addresses of the right-hand side and its table, of the method (A, C, E, P as in odesim.stepper.slots), of arrays:
 #   WORK: rows of LANES numbers, REAL: numbers of the call, NOTHING: zeros; Y0 (1 or count, N), Y0_STEP: how far members are apart;
 #   OWN (count, M - N): parameters of members, K0 (count, N), H0, CODE0 (count,): what is known of members before they have a lane;
 #   SAVE (SAVES,), OUT (count, SAVES, N), END_Y (count, N) or 0, STATUS, STEPS, REJECTED (int64), T_END, STOP (int64)

@@ -63,18 +63,8 @@ from odesim.engines.loop_lanes.places import (
     N,
     P,
 )
-from odesim.solve.step.arithmetic import exp2, log2
-from odesim.solve.step.control import (
-    LEAST,
-    LOG2_LEAST_OLD,
-    SAFETY,
-    at_most,
-    next_step,
-    pi_goal,
-    step_end,
-    too_small,
-)
-from odesim.solve.step.interpolant import weight
+from odesim.stepper.control import LEAST, LOG2_LEAST_OLD, SAFETY, at_most, next_step, pi_goal, step_end, too_small, weight
+from odesim.stepper.powers import exp2, log2
 
 
 @helper
