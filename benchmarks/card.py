@@ -12,7 +12,7 @@ import numpy as np
 from measuring import versions
 
 from odesim import __version__
-from odesim.base.gpu import architecture, cupy_here, device_name, multiprocessors
+from odesim.base.device import architecture, cupy_here, device_name, multiprocessors
 from odesim.codegen.build.nvrtc import compiler_version
 
 # fused multiply-adds of float64 that a multiprocessor starts in a cycle, by architecture (CUDA programming guide, throughput table)

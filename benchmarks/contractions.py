@@ -22,7 +22,7 @@ from contraction_cases import CASES, Case
 from model_cases import MODEL_CASES
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.runtime.memory import call
+from odesim.runtime.memory import call
 
 COLUMNS = (
     ("right-hand side", "name", ""), ("sizes", "sizes", ""), ("numpy, µs", "numpy", ".4g"), ("odesim, µs", "ours", ".4g"),

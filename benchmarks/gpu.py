@@ -38,7 +38,7 @@ from wide import END, wide_params, wide_system
 from works import STEP, Work, exact, make_work
 
 import odesim
-from odesim.base.gpu import architecture, current_device
+from odesim.base.device import architecture, current_device
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem

@@ -9,7 +9,7 @@ from card import TimedKernel, free_all, peak_rate
 from sympy import S, Sum
 
 import odesim
-from odesim.base.gpu import cupy_here, current_device
+from odesim.base.device import cupy_here, current_device
 from odesim.engines import problem
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.models.classics._committee_claims import FIRST, START, half_a_unit, online
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style

@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.figures import Feature
 from odesim.plot.style import INK, few_log_ticks, letter_panels, new_figure, ordered_colors, project_style
 

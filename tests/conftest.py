@@ -10,8 +10,8 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from odesim.base.gpu import cupy_here
-from odesim.errors import CodegenError
+from odesim.base.device import cupy_here
+from odesim.base.errors import CodegenError
 
 # on a busy machine an example may take any time, and a process of a cluster minutes to answer
 for name in ("CONNECT", "TCP"):
@@ -73,4 +73,4 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of 8 members, so that a few dozen are several."""
     from tests.support.begun import SIZE
 
-    monkeypatch.setattr("odesim.api.ensemble_manifest.chunk_size", lambda count, row: min(SIZE, count))
+    monkeypatch.setattr("odesim.api.manifest.chunk_size", lambda count, row: min(SIZE, count))

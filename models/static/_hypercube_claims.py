@@ -16,8 +16,8 @@ from itertools import chain, combinations, product
 import numpy as np
 from scipy.optimize import minimize
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 D, K = 8, 3

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.versions import other_versions
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.base.options import other_versions
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth
@@ -100,10 +100,10 @@ class Differences:
 
 def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]) -> str:
     """The versions and machine properties that differ from those of a stored run, as a phrase; empty if none does."""
-    found = [f"{name} {old} then, {now} now" for name, (old, now) in other_versions(then.get("versions", {}), versions).items()]
-    if then.get("kernel", kernel) != kernel and not found:
-        found = ["the model, odesim or this machine is another one"]
-    return ", ".join(found)
+    changes = [f"{name} {old} then, {now} now" for name, (old, now) in other_versions(then.get("versions", {}), versions).items()]
+    if then.get("kernel", kernel) != kernel and not changes:
+        changes = ["the model, odesim or this machine is another one"]
+    return ", ".join(changes)
 
 
 def tolerance(old: Array, rtol: float, atol: float) -> Array:

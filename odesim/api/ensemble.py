@@ -12,27 +12,21 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from odesim.api.destination import Destination
-from odesim.api.discrete import span_of_steps
-from odesim.api.ensemble_dataset import dataset
-from odesim.api.ensemble_request import choose_members, make_ensemble_request, make_execution
-from odesim.api.options import check_array_kind
-from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.api.tolerances import warn_below_tolerance
+from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
+from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import device_errors, first_device
-from odesim.base.memory import check_fits, check_saves_fit
-from odesim.base.run_options import NAMES, RunOptions
-from odesim.base.signals import stop_signals
+from odesim.base.device import check_fits, check_saves_fit, device_errors, first_device
+from odesim.base.errors import ParamError, counted
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
+from odesim.base.signals import stop_signals, time_limit
 from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
 from odesim.engines.run import Execution, run_chunks
-from odesim.ensembles.design import EnsembleArguments
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
-from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest
-from odesim.errors import ParamError, counted
+from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
@@ -44,7 +38,7 @@ if TYPE_CHECKING:
     import xarray
     from distributed import Client
 
-    from odesim.api.stored_ensemble import EnsembleRun
+    from odesim.api.stored import EnsembleRun
 
 
 @check_arguments
@@ -86,6 +80,7 @@ def ensemble(
     fail_fast: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
     client: Client | None = None,
+    max_seconds: float | None = None,
 ) -> xarray.Dataset:
     """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
@@ -105,9 +100,9 @@ def ensemble(
 
     out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
     status -1 is a member that is not done. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast
-    stops after the first chunk with a failed member. Ctrl-C and SIGTERM keep the chunks that are done. progress: called with members
-    done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into out, a folder that
-    all machines share.
+    stops after the first chunk with a failed member. Ctrl-C, SIGTERM and the end of max_seconds keep the chunks that are done. progress:
+    called with members done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into
+    out, a folder that all machines share.
 
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
@@ -118,21 +113,9 @@ def ensemble(
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    given: dict[str, Any] = {"params": params or {}, "initial": initial or {}, "vary": vary or {}, "grid": grid or {}, "members": members}
-    given |= {"zipped": zipped or {}, "sizes": sizes, "span": span, "steps": steps, "save": save, "method": method, "step": step}
-    given |= {
-        "rtol": rtol,
-        "atol": atol,
-        "max_steps": max_steps,
-        "max_step": max_step,
-        "stop_at": stop_at,
-        "backend": backend,
-        "dtype": dtype,
-    }
-    given |= {"strict": strict, "clock": clock, "seed": seed, "observe": observe, "max_events": max_events, "sensitivities": sensitivities}
-    given |= {"events": events}
-    asked, options = ensemble_arguments(**given)
-    execution = make_execution(threads, progress, fail_fast, Cluster(client) if client else None)
+    arguments = locals()
+    values, options = ensemble_arguments(**arguments)
+    execution = make_execution(pick(Work, arguments), progress, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
     if out is not None:
@@ -142,14 +125,14 @@ def ensemble(
         from odesim.store.remote import as_place
 
         place = as_place(out)
-        run_ensemble(model, asked, options, Destination(place, overwrite, resume, shard), execution)
+        run_ensemble(model, values, options, Destination(place, overwrite, resume, shard), execution)
         return open_run(place)
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
-    chosen, request = members_and_request(load_model(model), asked, options)
-    found = in_memory(chosen, request, arrays, execution)
-    return found.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else found
+    chosen, request = members_and_request(load_model(model), values, options)
+    result = in_memory(chosen, request, arrays, execution)
+    return result.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else result
 
 
 def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> xarray.Dataset:
@@ -164,24 +147,24 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
     wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
     held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
-    with stop_signals() as asked:
+    with time_limit(execution.max_seconds), stop_signals() as stop_requested:
         chunks = shard_chunks(count, held.chunk)
         tally = run_chunks(
-            held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine)
+            held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=stop_requested), at_once=members_at_once(engine)
         )
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
-        found = dataset(request, chosen, held.all_members())
+        result = dataset(request, chosen, held.all_members())
     if tally.not_numbers:
-        found.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
-    return found
+        result.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
+    return result
 
 
 def run_ensemble(
-    model: str | PathLike[str] | System, asked: EnsembleArguments, options: RunOptions, to: Destination, execution: Execution
+    model: str | PathLike[str] | System, values: Values, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
-    from odesim.api.stored_ensemble import begin_stored
+    from odesim.api.stored import begin_stored
     from odesim.inputs.registry import carried_model
     from odesim.store.paths import check_new_run
 
@@ -189,25 +172,24 @@ def run_ensemble(
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
     travels = carried_model(system, original) if execution.cluster else None
-    original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
-    return begin_stored(original, *members_and_request(system, asked, options), to, execution, travels)
+    original = {**original, **event_attributes(with_events(system, values.events), values.events)}
+    return begin_stored(original, *members_and_request(system, values, options), to, execution, travels)
 
 
-def ensemble_arguments(**given: Any) -> tuple[EnsembleArguments, RunOptions]:
-    """Splits the arguments of `ensemble` into what defines the members and how they are integrated."""
-    how = {name: given.pop(name) for name in NAMES if name in given}
-    return EnsembleArguments(**given), RunOptions(**how)
+def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
+    """What is computed and how, of the arguments of `ensemble`; the others are left out."""
+    return pick(Values, arguments), pick(RunOptions, arguments)
 
 
-def members_and_request(system: System, asked: EnsembleArguments, options: RunOptions) -> tuple[Members, EnsembleRequest]:
+def members_and_request(system: System, values: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:
     """The members and the request of an ensemble. Raises an OdesimError."""
-    system = with_events(system, asked.events)
-    given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
-    system, still = with_sensitivities(system, asked.sensitivities, given)
-    here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
-    span = span_of_steps(system, asked.span, asked.steps)
-    asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}, "span": span})
-    chosen = choose_members(system, asked, options.seed)
+    system = with_events(system, values.events)
+    names = {name for part in (values.initial, values.vary, values.grid, values.zipped) for name in part}
+    system, still = with_sensitivities(system, values.sensitivities, names)
+    here = {name: on_host(getattr(values, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
+    span = span_of_steps(system, values.span, values.steps)
+    values = replace(values, **{**here, "initial": {**still, **here["initial"]}, "span": span})
+    chosen = choose_members(system, values, options.seed)
     check_sensitivities(system, chosen.shared)
     warn_below_tolerance(system, chosen.shared, options)
-    return chosen, make_ensemble_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)
+    return chosen, make_ensemble_request(system, chosen, options, save=values.save, observe=values.observe, max_events=values.max_events)

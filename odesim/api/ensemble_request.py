@@ -1,54 +1,68 @@
-"""Checks common to ensembles in memory and on disk: members, request, right-hand side, threads."""
+"""What is computed of an ensemble: its members, its request, and its results as a Dataset."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.discrete import options_for
-from odesim.api.options import check_run_options
+from odesim.api.request import check_run_options, check_seconds, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
-from odesim.base.gpu import cupy_here
-from odesim.base.run_options import RunOptions
+from odesim.base.device import cupy_here
+from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.engines.observables import observed_shapes
-from odesim.engines.problem import compiled_for, rescaled_system
+from odesim.engines.problem import compiled_for, dimensions, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.design import Design, EnsembleArguments, Table, design_members
+from odesim.ensembles.accessor import register
+from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import MAX_EVENTS, EnsembleRequest, check_max_events, check_observe, make_outputs
-from odesim.errors import ParamError, SolveError, no_such
+from odesim.ensembles.request import (
+    METHOD_NAMES,
+    RESERVED_NAMES,
+    Chunk,
+    EnsembleRequest,
+    check_max_events,
+    check_observe,
+    make_outputs,
+    meanings,
+)
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
-from odesim.solve.integrate import METHOD_NAMES
+from odesim.solve.integrate import METHOD_NAMES as CHOICES
+from odesim.stepper.codes import STATUSES
 from odesim.stepper.methods import METHODS
 from odesim.stepper.options import check_options
 from odesim.symbolic.system import System
 
+if TYPE_CHECKING:
+    import xarray
 
-def choose_members(system: System, asked: EnsembleArguments, seed: int) -> Members:
+
+def choose_members(system: System, values: Values, seed: int) -> Members:
     """Members of a design, or of arrays with a leading member axis. Raises ParamError."""
-    numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
-    if not asked.has_design:
-        return make_members(system, asked.params, asked.initial, **numbers)
+    numbers: dict[str, Any] = {"sizes": values.sizes, "span": values.span, "seed": seed}
+    if not values.has_design:
+        return make_members(system, values.params, values.initial, **numbers)
     plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
-    given = {**asked.params, **asked.initial}
-    held = {n: v for n, v in given.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
-    params, initial = ({n: v for n, v in values.items() if n not in held} for values in (asked.params, asked.initial))
-    twice = [n for n in held if n in asked.vary]
+    arrays = {**values.params, **values.initial}
+    held = {n: v for n, v in arrays.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
+    params, initial = ({n: v for n, v in part.items() if n not in held} for part in (values.params, values.initial))
+    twice = [n for n in held if n in values.vary]
     if twice:
         raise ParamError(f"{twice[0]} is given twice: as an array of members, and in vary")
-    return design_members(system, replace(asked, params=params, initial=initial, vary={**held, **asked.vary}), seed)
+    return design_members(system, replace(values, params=params, initial=initial, vary={**held, **values.vary}), seed)
 
 
 def as_design(members: Members) -> Design:
@@ -67,8 +81,8 @@ def make_ensemble_request(
     names, most = check_observe(system, observe), check_max_events(max_events)
     options = options_for(system, options, members.shared.t0, members.shared.t1)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
-    if chosen not in METHOD_NAMES and not system.discrete:
-        raise SolveError(no_such("method", options.method, METHOD_NAMES))
+    if chosen not in CHOICES and not system.discrete:
+        raise SolveError(no_such("method", options.method, CHOICES))
     if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(options)
@@ -78,13 +92,13 @@ def make_ensemble_request(
     system = guarded_system(system)
     shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1, whole=system.discrete)
-    asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
-    compiled = compiled_of(system, shared.sizes, asked)
+    checked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
+    compiled = compiled_of(system, shared.sizes, checked)
     seen = observed_shapes(compiled, names, shared)
     outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
     held = held_of(rescaled_system(system) if options.rescaled else system, options.step)
-    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, asked)}
-    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
+    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, checked)}
+    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, checked, outputs=outputs, held=held, **runs)
     if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.own)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
@@ -95,12 +109,12 @@ def compiled_of(system: System, sizes: Mapping[str, int], options: RunOptions) -
     return compiled_for(system, sizes, RunOptions().backend, options.dtype, options.strict)
 
 
-def make_execution(threads: Any, progress: Progress | None, fail_fast: bool, cluster: Cluster | None) -> Execution:
+def make_execution(work: Work, progress: Progress | None, cluster: Cluster | None) -> Execution:
     """How members are distributed: over threads here, or over the workers of a cluster. Raises ParamError."""
-    count = check_threads(threads)
+    count = check_threads(work.threads)
     if cluster is not None and count > 1:
         raise ParamError(f"the workers of a cluster have threads of their own (dask worker --nthreads N): leave out threads {count}")
-    return Execution(count, progress, fail_fast, cluster=cluster)
+    return Execution(count, progress, work.fail_fast, cluster=cluster, max_seconds=check_seconds(work.max_seconds))
 
 
 def check_threads(threads: Any) -> int:
@@ -108,3 +122,53 @@ def check_threads(threads: Any) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
         raise ParamError(f"threads must be a whole number, 1 to 1024, not {threads!r}")
     return int(threads)
+
+
+def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray.Dataset":
+    """The members as an xarray Dataset, with each member's own values."""
+    import xarray as xr
+
+    dims, source, system, outputs = dimensions(request.system), members.source, request.system, request.outputs
+    labels = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
+    data: dict[str, Any] = {}
+    for name, values in request.layout.split(chunk.y).items():
+        data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
+    axes, types = outputs.axes(dims, request.layout.names), outputs.types(request.dtype)
+    more = {name: (("member", *axes[name]), values.astype(types[name][0], copy=False)) for name, values in outputs.arrays(chunk).items()}
+    ledger = {name: ("member", getattr(chunk, name)) for name in ("status", "t_end", "steps", "rejected", "method")}
+    data |= {name: more[name] for name in outputs.observed.names} | ledger | more  # the order of a stored run
+    coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
+    kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(labels, "table")
+    for name, values in labels.items():
+        label = label_of(system, name)
+        coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values, {"design": kinds[name]})
+    # netCDF has no null and no empty list
+    about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
+    about |= {"auto": request.auto} if request.auto else {}
+    names = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
+    names["method_names"] = list(METHOD_NAMES)
+    about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
+    lists = {"states": request.layout.names, "observables": outputs.observed.names, "ends": outputs.ends.names}
+    about |= {name: list(names) for name, names in lists.items() if names} | ({"time_unit": system.time} if system.time else {})
+    attrs = {**about, **names, "versions": str(versions())}
+    register()
+    return xr.Dataset(data, coords=coords, attrs=attrs)
+
+
+def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, ...]:
+    """Names of the axes of a member's own parameter or initial value: the System's index of that extent, if there is exactly one."""
+    shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
+    names = []
+    for k in range(rank):
+        fitting = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(fitting[0] if fitting and fitting[0] not in names else f"{label}_{k}")
+    return tuple(names)
+
+
+def label_of(system: System, name: str) -> str:
+    """The name in the Dataset for the initial values of a state, distinct from states and status arrays."""
+    taken = {*map(str, system.states), *RESERVED_NAMES}
+    if name not in taken:
+        return name
+    taken |= {p.name for p in system.params}
+    return next(label for label in (f"{name}_start{'_' * n}" for n in count()) if label not in taken)

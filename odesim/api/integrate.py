@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,29 +12,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odesim.api.discrete import options_for, span_of_steps
-from odesim.api.options import check_array_kind, check_range, check_run_options, sizes_text
-from odesim.api.sensitivity import check_sensitivities, with_sensitivities
-from odesim.api.tolerances import warn_below_tolerance
-from odesim.api.undefined_events import undefined_events
-from odesim.base.arrays import Array, on_same_device
+from odesim.api.request import (
+    check_array_kind,
+    check_range,
+    check_run_options,
+    check_seconds,
+    check_sensitivities,
+    options_for,
+    sizes_text,
+    span_of_steps,
+    warn_below_tolerance,
+    with_sensitivities,
+)
+from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.backends import RUN
-from odesim.base.gpu import device_context, device_errors
-from odesim.base.memory import check_saves_fit
-from odesim.base.run_options import RunOptions
-from odesim.base.versions import versions
+from odesim.base.device import check_saves_fit, device_context, device_errors
+from odesim.base.memo import IdentityKey, Memo
+from odesim.base.options import RunOptions, pick, versions
+from odesim.base.signals import time_limit
+from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
-from odesim.inputs.bind import bind
+from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
-from odesim.symbolic.clock import BLOW_UP
-from odesim.symbolic.resets import jumping_names, resets_key
+from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, resets_key
+
+_OBSERVERS: Memo[Observer] = Memo(32)
+
+
+def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[str, Array], numbers: Numbers) -> Iterator[str]:
+    """Names of the events, among `names`, that are NaN in every component at all saved times. t (T,), y {state: (T, *shape)}."""
+    chosen = [event for event in system.events if event.name in names]
+    if not chosen or not len(t):
+        return
+    exprs = {f"event_{k}": event.expr for k, event in enumerate(chosen)}
+    key = IdentityKey(system), tuple(event.name for event in chosen)
+    observer = _OBSERVERS(key, lambda: Observer(replace(system, observables=exprs, display={}, invariants=(), events=())))
+    y = {name: values for name, values in on_host(y).items() if name in system.states}
+    undefined = set(exprs)
+    for rows in (np.unique([0, len(t) - 1]), np.arange(len(t))):  # most are a number at the start: no need to look at all times
+        if undefined:
+            values = observer(t[rows], {name: v[rows] for name, v in y.items()}, numbers.sizes, numbers.params, lambda t, now: {})
+            undefined -= {name for name, seen in values.items() if not np.isnan(seen).all()}
+    yield from (event.name for k, event in enumerate(chosen) if f"event_{k}" in undefined)
+
 
 OWN = ("method", "backend")  # options that a Solution has beside its attrs: the method that `auto` chose, for one
 
@@ -64,6 +93,7 @@ def integrate(
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
+    max_seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
     """The Solution of a model: a name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
@@ -92,12 +122,12 @@ def integrate(
     sensitivities: names of parameters, and of states for their initial values. Derivatives of all states and observables with respect
     to them are integrated too, and stand in `sensitivities` of the Solution. progress: called with the time.
 
-    A run that stops early (a terminal event, a blow-up, max_steps) returns what it computed, with status and message.
+    A run that stops early (a terminal event, a blow-up, max_steps; max_seconds, not counting what is compiled) returns what it computed,
+    with status and message.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    how: dict[str, Any] = {"method": method, "step": step, "rtol": rtol, "atol": atol, "max_steps": max_steps, "max_step": max_step}
-    how |= {"stop_at": stop_at, "backend": backend, "dtype": dtype, "strict": strict, "clock": clock, "seed": seed}
-    options = RunOptions(**how)
+    options = pick(RunOptions, locals())
+    check_seconds(max_seconds)
     check_run_options(options, RUN)
     check_array_kind(arrays, options)
     plain, original = load_with_origin(model)
@@ -115,7 +145,7 @@ def integrate(
     times = save_times(grid, numbers.t0, numbers.t1, whole=system.discrete)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
-    given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
+    parameters, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
     of_solver = options.of_solver()
     compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
@@ -127,15 +157,16 @@ def integrate(
         kernel, clocked = make_clock(system, numbers, options)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
-        with on_device():
-            told = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
-        raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
-        if told.blow_up:
-            about["blow_up_error"] = told.blow_up[1]
+        with on_device(), time_limit(max_seconds) as late:
+            clocked_run = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
+        raw, about, dims = clocked_run.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
+        if clocked_run.blow_up:
+            about["blow_up_error"] = clocked_run.blow_up[1]
     else:
         before = kernel.seconds
-        with on_device():
+        with on_device(), time_limit(max_seconds) as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
+    limit = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and max_seconds is not None and late() else ""
     added = [event.name for event in loaded.events[len(plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
@@ -150,24 +181,24 @@ def integrate(
 
     below = warn_below_tolerance(system, numbers, options)
 
-    def again(asked: Array) -> dict[str, Array]:
+    def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
-        asked = save_times(asked, numbers.t0, numbers.t1, whole=system.discrete) if len(asked) else asked
+        times_asked = save_times(times_asked, numbers.t0, numbers.t1, whole=system.discrete) if len(times_asked) else times_asked
         with there(), on_device():
             if options.rescaled:
-                run = clocked.integrate(asked, of_solver, raw.method).raw
+                run = clocked.integrate(times_asked, of_solver, raw.method).raw
             else:
-                run = integrate_problem(bare, method=raw.method, save=asked, **of_solver)
-        return layout.split(run.y[: len(asked)])
+                run = integrate_problem(bare, method=raw.method, save=times_asked, **of_solver)
+        return layout.split(run.y[: len(times_asked)])
 
     return Solution(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: found for name, found in raw.events.items() if name not in guard_names(system)},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in guard_names(system)},
         status=str(raw.status),
-        message=raw.message,
+        message=limit + raw.message,
         stats=stats,
         model=system.name,
         method=raw.method,
@@ -177,13 +208,13 @@ def integrate(
             **original,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
-            "params": given,
+            "params": parameters,
             "sizes": numbers.sizes,
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
             "kernel": (raw.kernel or kernel.key) + resets_key(system),
-            "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
+            "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),

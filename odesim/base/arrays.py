@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odesim.base.backends import DTYPES
-from odesim.base.gpu import device_errors
-from odesim.errors import ParamError, no_such
+from odesim.base.device import device_errors
+from odesim.base.errors import ParamError, no_such
 
 Array = NDArray[Any]
 LINE, PAGE = 64, 4096  # bytes

@@ -7,7 +7,7 @@ BOUND of odesim.engines.problem.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odesim.errors import ParamError, no_such
+from odesim.base.errors import ParamError, no_such
 
 EXPLICIT = ("tsit5", "vern7", "dop853", "euler", "rk4")
 STIFF = ("rodas4", "rodas5p")

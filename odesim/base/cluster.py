@@ -17,8 +17,8 @@ from traceback import format_exception
 from typing import Any
 from uuid import uuid4
 
+from odesim.base.errors import ClusterError, ClusterWarning, OdesimError, ParamError, counted
 from odesim.base.memo import Memo
-from odesim.errors import ClusterError, ClusterWarning, OdesimError, ParamError, counted
 
 PER_WORKER = 2  # tasks in flight: one runs, the next is there when it ends
 WAIT = 0.05  # s between two looks at whether to stop

@@ -1,9 +1,10 @@
-"""Syntax trees of Python text, one thread at a time."""
+"""Python as text: syntax trees of it, and signatures as help() prints them."""
 
 import ast
-from typing import Any
+import inspect
+from typing import Any, TypeVar
 
-from odesim.base.forks import ForkLock
+from odesim.base.memo import ForkLock
 
 # Python 3.11 counts the depth of a tree in one place for all threads: two at once end in a SystemError (its issue 106905)
 _LOCK = ForkLock()
@@ -13,3 +14,43 @@ def parse(text: str, mode: str = "exec") -> Any:
     """The tree of text, as ast.parse gives it. Raises SyntaxError."""
     with _LOCK:
         return ast.parse(text, mode=mode)
+
+
+Public = TypeVar("Public")
+WIDTH = 80
+
+
+def readable(public: Public) -> Public:
+    """public, a function or class, with a signature that people can read. Its module must have `from __future__ import annotations`."""
+    signature = inspect.signature(public)  # type: ignore[arg-type]
+    parameters = [p.replace(annotation=_written(p.annotation)) for p in signature.parameters.values()]
+    public.__signature__ = _Lines(parameters, return_annotation=_written(signature.return_annotation))  # type: ignore[attr-defined]
+    return public
+
+
+class _Words(str):
+    """A text that prints without quotes."""
+
+    __repr__ = str.__str__
+
+
+def _written(annotation: Any) -> Any:
+    return _Words(annotation.replace('"', "").replace("sp.", "")) if isinstance(annotation, str) else annotation
+
+
+class _Lines(inspect.Signature):
+    """A signature of which a long one is printed with one parameter a line."""
+
+    def __str__(self) -> str:
+        line = super().__str__()
+        if len(line) <= WIDTH:
+            return line
+        parts: list[str] = []
+        keyword_only = False
+        for p in self.parameters.values():
+            if p.kind is p.KEYWORD_ONLY and not keyword_only:
+                parts, keyword_only = [*parts, "*"], True
+            keyword_only |= p.kind is p.VAR_POSITIONAL
+            parts.append(str(p))
+        end = "" if self.return_annotation is self.empty else f" -> {inspect.formatannotation(self.return_annotation)}"
+        return "(\n    " + ",\n    ".join(parts) + f",\n){end}"

@@ -1,12 +1,49 @@
-"""Ctrl-C and SIGTERM as a flag that a long run checks, so that it can save its results and end."""
+"""What ends a long run early, as a flag that it checks so that it can keep its results: Ctrl-C, SIGTERM, and a limit of time."""
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_END: ContextVar[float] = ContextVar("end of the time that runs of this context have", default=math.inf)
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[Callable[[], bool]]:
+    """A context in which runs are stopped as by Ctrl-C once it has lasted so many seconds; yields whether it has. None: no limit.
+
+    Every run looks for an interrupt anyway, through ctrl_c or stop_signals, and keeps what it has. So a limit is this and nothing more:
+    no integrator, engine or training knows of time.
+    """
+    end = min(math.inf if seconds is None else time.monotonic() + seconds, _END.get())
+    token = _END.set(end)
+    try:
+        yield lambda: time.monotonic() >= end
+    finally:
+        _END.reset(token)
+
+
+@contextmanager
+def _alarm(stop: Callable[[], None]) -> Iterator[None]:
+    """A context in which stop is called when the time of this context is over: at once where it is already."""
+    left = _END.get() - time.monotonic()
+    if left <= 0:
+        stop()
+    if left <= 0 or left == math.inf:
+        yield
+        return
+    timer = threading.Timer(min(left, threading.TIMEOUT_MAX), stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Whole:
@@ -46,10 +83,10 @@ def all_or_nothing() -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """A context that yields a function: True after Ctrl-C or SIGTERM. A second signal ends the program as usual."""
-    requested = False
+    """A context that yields a function: True after Ctrl-C, SIGTERM or the end of the time. A second signal ends the program as usual."""
+    requested, end = False, _END.get()
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield lambda: time.monotonic() >= end
         return
 
     def stop() -> None:
@@ -57,20 +94,22 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
         requested = True
 
     with _watched(stop, (signal.default_int_handler, signal.SIG_DFL)):
-        yield lambda: requested
+        yield lambda: requested or time.monotonic() >= end
 
 
 @contextmanager
 def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """A context in which Ctrl-C calls stop; a second one raises KeyboardInterrupt. So does SIGTERM where it would raise that.
+    """A context in which Ctrl-C calls stop, as does the end of the time; a second one raises KeyboardInterrupt. So does SIGTERM where it
+    would raise that.
 
     Without it, an interrupt during compiled code is raised in the next Python callback, where ctypes drops it.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with _watched(stop, (signal.default_int_handler,)):
-        yield
+    with _alarm(stop):
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        with _watched(stop, (signal.default_int_handler,)):
+            yield
 
 
 @contextmanager

@@ -10,29 +10,29 @@ from typing import Any, NoReturn
 
 import click
 
+from odesim.base.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
 from odesim.cli.outcome import exit_code, open_streams, release, say
-from odesim.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
 
 # command -> module that has it as `<command>_command`, in the order of the help page
 COMMANDS = {
-    "list": "odesim.cli.commands.list",
-    "show": "odesim.cli.commands.show",
-    "new": "odesim.cli.commands.new",
-    "integrate": "odesim.cli.commands.integrate",
-    "ensemble": "odesim.cli.commands.ensemble",
-    "train": "odesim.cli.commands.train",
-    "compare": "odesim.cli.commands.compare",
-    "status": "odesim.cli.commands.stored",
-    "resume": "odesim.cli.commands.stored",
-    "rerun": "odesim.cli.commands.rerun",
-    "plot": "odesim.cli.commands.runs",
-    "export": "odesim.cli.commands.runs",
-    "figure": "odesim.cli.commands.figure",
-    "verify": "odesim.cli.commands.verify",
-    "notebook": "odesim.cli.commands.notebook",
-    "cache": "odesim.cli.commands.cache",
-    "doctor": "odesim.cli.commands.doctor",
-    "completion": "odesim.cli.commands.completion",
+    "list": "odesim.cli.models",
+    "show": "odesim.cli.models",
+    "new": "odesim.cli.models",
+    "integrate": "odesim.cli.run",
+    "ensemble": "odesim.cli.run",
+    "train": "odesim.lab.commands",
+    "compare": "odesim.lab.commands",
+    "status": "odesim.cli.stored",
+    "resume": "odesim.cli.stored",
+    "rerun": "odesim.cli.stored",
+    "plot": "odesim.cli.stored",
+    "export": "odesim.cli.stored",
+    "figure": "odesim.cli.about",
+    "verify": "odesim.lab.commands",
+    "notebook": "odesim.cli.about",
+    "cache": "odesim.cli.about",
+    "doctor": "odesim.cli.about",
+    "completion": "odesim.cli.about",
 }
 COMPLETE = "_ODESIM_COMPLETE"
 EXIT_CODES = (
@@ -50,8 +50,8 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
-        return found
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
@@ -72,11 +72,11 @@ class CommandGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal without Greek letters is no reason to fail
-        given = list(sys.argv[1:] if args is None else args)
+        words = list(sys.argv[1:] if args is None else args)
         warnings.showwarning = show_warning
 
         def run() -> int:
-            with self.make_context(prog_name, given) as ctx:
+            with self.make_context(prog_name, words) as ctx:
                 return int(self.invoke(ctx) or 0)
 
         sys.exit(release(exit_code(run)))
@@ -95,7 +95,7 @@ def show_warning(message: Warning | str, category: type[Warning], filename: str,
 def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Prints the version and ends the command."""
     if value and not ctx.resilient_parsing:
-        from odesim.base.versions import __version__
+        from odesim.base.options import __version__
 
         click.echo(f"odesim {__version__}")
         ctx.exit()

@@ -13,20 +13,20 @@ import sympy as sp
 
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
-from odesim.base.gpu import cupy_here
-from odesim.base.run_options import RunOptions
+from odesim.base.device import cupy_here
+from odesim.base.options import RunOptions
 from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
 from odesim.codegen.loops import module
 from odesim.codegen.loops.address_table import AddressTable, make_table
 from odesim.codegen.loops.blocks import BLOCK
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.derive import jvp
-from odesim.symbolic.lower import lower, lower_expressions
-from odesim.symbolic.lowering import derivative
+from odesim.ir.adjoint import lower_vjp
+from odesim.ir.derive import jvp
+from odesim.ir.lowering import derivative
+from odesim.ir.passes import lower, lower_expressions
+from odesim.ir.program import Program
 from odesim.symbolic.parts import free_in_order
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

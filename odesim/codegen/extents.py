@@ -6,7 +6,7 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 
 
 def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:

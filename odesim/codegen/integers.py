@@ -7,11 +7,9 @@ from itertools import count
 import sympy as sp
 from sympy import Expr, Indexed
 
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.limits import UpTo
-from odesim.symbolic.neighbours import Inside
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import IndexedBase, Inside, base_name
+from odesim.symbolic.reductions import UpTo
 
 REAL = sp.Function("real", real=True)
 PLACES = (sp.KroneckerDelta, Inside, UpTo)

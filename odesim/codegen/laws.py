@@ -18,9 +18,9 @@ from odesim.codegen.loops.address_table import AddressTable, make_table
 from odesim.codegen.loops.kernels import CFunctions, Kernel, TableEntry
 from odesim.codegen.loops.module import ModuleText, head_text
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.symbolic.lower import lower_expressions
+from odesim.ir.passes import lower_expressions
+from odesim.ir.program import Program
 from odesim.symbolic.parts import free_in_order
-from odesim.symbolic.program import Program
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

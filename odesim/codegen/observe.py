@@ -10,9 +10,9 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import ModelError
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
-from odesim.errors import ModelError
-from odesim.symbolic.lower import lower_expressions
+from odesim.ir.passes import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 

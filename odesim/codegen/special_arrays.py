@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from odesim.base.arrays import array_namespace
-from odesim.codegen.runtime.numbers import GROWN, LOST, SMALL
+from odesim.runtime.constants import GROWN, LOST, SMALL
 
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
 
@@ -80,7 +80,7 @@ def _polynomial(t: Any, coefficients: tuple[float, ...]) -> Any:
 
 def _loggamma(x: Any) -> Any:
     """Its series near its zeros 1 and 2, and -log(x) near 0."""
-    from odesim.codegen.runtime.gamma import GAMMA_1, GAMMA_2
+    from odesim.runtime.special import GAMMA_1, GAMMA_2
 
     xp, tiny = array_namespace(x), x < 1e-300
     value = xp.where(tiny, -xp.log(xp.where(tiny, abs(x), 1.0)), _library(x).gammaln(x))
@@ -101,7 +101,7 @@ def _polygamma(n: float, x: Any) -> Any:
 
 def _lambertw(x: Any, branch: int = 0) -> Any:
     """Near the branch point -1/e its series, near 0 on the lower branch steps of Newton for w + log(-w) = log(-x)."""
-    from odesim.codegen.runtime.lambert import BRANCH, E
+    from odesim.runtime.special import BRANCH, E
 
     xp = array_namespace(x)
     w = _library(x).lambertw(x, branch)

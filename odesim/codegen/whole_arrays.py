@@ -11,11 +11,10 @@ from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
 from odesim.base.arrays import Array, array_namespace
 from odesim.codegen.loops.printers import ATOM, Printer
 from odesim.codegen.special_arrays import SPECIAL
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.neighbours import Neighbour
-from odesim.symbolic.program import Program, Statement
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.ir.passes import lower_expressions
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import Neighbour, base_name
+from odesim.symbolic.reductions import subexpressions
 
 WORDS = {
     "abs": "abs",

@@ -19,7 +19,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
-from odesim.symbolic.resets import resets_key
+from odesim.transforms.events import resets_key
 
 AT_ONCE = 150
 """Operations up to which a kernel of written-out lanes is compiled in some 3 s, as soon as any other, for any number of members."""

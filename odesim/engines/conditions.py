@@ -9,19 +9,19 @@ import numpy as np
 from sympy import Add, Expr, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.members import member_values, own_names_read
-from odesim.errors import SolveError
 from odesim.inputs.schema import Formula, make_extent
-from odesim.symbolic.expr import time
-from odesim.symbolic.lower import lower_expressions
-from odesim.symbolic.program import names_read
-from odesim.symbolic.resets import Watched
-from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
+from odesim.ir.passes import lower_expressions
+from odesim.symbolic.indices import time
+from odesim.symbolic.layered import names_read
 from odesim.symbolic.times import AnyTimes, Pulses, Times
+from odesim.transforms.events import Watched
+from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 
 MOST_TIMES = 10**7
 """Times of one run at which conditions change."""

@@ -7,9 +7,8 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.bind import Numbers
 from odesim.stepper.memory import slack_of
 from odesim.stepper.problem import EventSpec, Guarded
-from odesim.symbolic.affine import is_affine
-from odesim.symbolic.guards import SLACK, Guard, add_guards
 from odesim.symbolic.system import System
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
 
 _GUARDED: Memo[System] = Memo()
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import CodegenError
+from odesim.base.options import RunOptions
 from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
-from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status

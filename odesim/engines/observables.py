@@ -13,6 +13,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, on_host
+from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
@@ -21,10 +22,9 @@ from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.observe import Observer
 from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError
 from odesim.inputs.bind import Numbers
+from odesim.ir.passes import lower_expressions
 from odesim.stepper.codes import UNDONE
-from odesim.symbolic.lower import lower_expressions
 from odesim.symbolic.system import System
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
@@ -35,7 +35,7 @@ TEXT = '''
 """{model}, observables of members: generated, runtime {key}."""
 
 {imports}
-from odesim.codegen.runtime.memory import doubles, ints
+from odesim.runtime.memory import doubles, ints
 
 options = dict(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -209,7 +209,7 @@ def loop_text(model: str, f: Formulas) -> str:
     imports = [f"from math import {', '.join(math)}"] if math else []
     imports += ["import numba as nb"]
     runtime = [w for w in RUNTIME if w in used]
-    imports += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    imports += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     imports += own_imports(used)
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):

@@ -10,24 +10,24 @@ from sympy import Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.backends import RUN, STIFF
+from odesim.base.device import check_fits
+from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.memory import check_fits
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
-from odesim.errors import SolveError
 from odesim.inputs.bind import Numbers
+from odesim.ir.lowering import default_sizes
 from odesim.solve import Derivatives, Problem, callback_system
 from odesim.solve.rescaled import LONGEST, RescaledRun
 from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.problem import StiffRun
-from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
-from odesim.symbolic.lowering import default_sizes
 from odesim.symbolic.parts import free_in_order, key_indices
-from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
+from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.codegen.cuda.bound import CudaRHS
@@ -102,7 +102,7 @@ def held_problem(
     laws: bool = True,
     stays: bool = False,
 ) -> Problem:
-    """The Problem of a held System (odesim.symbolic.switches), whose conditions change where a run comes to them.
+    """The Problem of a held System (odesim.transforms.modes), whose conditions change where a run comes to them.
 
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """

@@ -14,7 +14,7 @@ from odesim.engines.problem import held_problem
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.rescaled import LONGEST, RescaledRun
-from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP
 
 
 @dataclass(frozen=True)

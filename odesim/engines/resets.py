@@ -20,9 +20,9 @@ from odesim.engines.switching import Switching
 from odesim.solve.switched import MOMENT, length_of, together
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Acted, Which
-from odesim.symbolic.expr import base_name, time
-from odesim.symbolic.guards import Guard
-from odesim.symbolic.program import names_read
+from odesim.symbolic.indices import base_name, time
+from odesim.symbolic.layered import names_read
+from odesim.transforms.events import Guard
 
 FEW = 4
 """So many times of one event pile up, if each is no more than a MOMENT after the one before, or its function has only moved by rounding."""

@@ -20,7 +20,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.memory import slack_of
-from odesim.symbolic.guards import Guard
+from odesim.transforms.events import Guard
 
 WAIT = 0.05  # s between two looks at whether the run should stop
 
@@ -48,7 +48,7 @@ class Execution:
 
     progress: called with (members done, of how many, how many of these failed). fail_fast: stop after the first chunk with a failure.
     stop_requested: whether to stop; then chunks in flight are lost, and nothing else. cluster: its workers integrate the chunks of a
-    stored run, with their own threads.
+    stored run, with their own threads. max_seconds: after these it is as if a stop were requested.
     """
 
     threads: int = 1
@@ -56,6 +56,7 @@ class Execution:
     fail_fast: bool = False
     stop_requested: Callable[[], bool] = never
     cluster: Cluster | None = None
+    max_seconds: float | None = None
 
 
 def run_chunks(

@@ -11,15 +11,14 @@ import numpy as np
 from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.engines.switching import Switching
-from odesim.errors import SolveError
 from odesim.inputs.schema import make_extent
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Which
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.guards import SLACK, Guard
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Event, key_indices
-from odesim.symbolic.resets import MOVED, event_rate, free_of, jumps, reads_any, slope
+from odesim.transforms.events import MOVED, SLACK, Guard, event_rate, free_of, jumps, reads_any, slope
 
 ROUNDED, ROUNDINGS = 1e-12, 64
 """Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""

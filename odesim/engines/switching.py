@@ -13,11 +13,11 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.engines.conditions import BLOCK, ENTRIES, Conditions, formula, settled
 from odesim.inputs.schema import make_extent
 from odesim.solve.switched import HELP, TOGETHER, length_of
-from odesim.symbolic.expr import time
-from odesim.symbolic.program import names_read
-from odesim.symbolic.switches import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
+from odesim.symbolic.indices import time
+from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System
 from odesim.symbolic.times import Pulses, edges
+from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 
 TIME = str(time)
 POINTS = 4

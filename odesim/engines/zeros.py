@@ -16,10 +16,10 @@ from sympy import Expr, Symbol
 
 from odesim.base import intervals
 from odesim.base.arrays import Array
+from odesim.base.errors import SolveError
 from odesim.base.intervals import Range
-from odesim.errors import SolveError
-from odesim.symbolic.derive import directional_derivative
-from odesim.symbolic.expr import time
+from odesim.ir.derive import directional_derivative
+from odesim.symbolic.indices import time
 from odesim.symbolic.reductions import SumOver
 from odesim.symbolic.times import with_levels
 

@@ -4,48 +4,22 @@ Members are therefore the same in any shard and any order of chunks.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.memory import check_fits
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.options import Values
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import MAX_EVENTS
-from odesim.errors import ParamError, counted, no_such
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, make_schema
 from odesim.symbolic.system import System
-
-
-@dataclass(frozen=True)
-class EnsembleArguments:
-    """Parameters, initial values, members and outputs, as the caller of `odesim.ensemble` gives them."""
-
-    params: Mapping[str, Any] = field(default_factory=dict)
-    initial: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[str, int] | None = None
-    span: tuple[float, float] | None = None
-    steps: int | None = None
-    save: Any = None
-    vary: Mapping[str, Any] = field(default_factory=dict)
-    grid: Mapping[str, Any] = field(default_factory=dict)
-    zipped: Mapping[str, Any] = field(default_factory=dict)
-    members: int | None = None
-    sensitivities: str | Iterable[str] = ()
-    events: str | Iterable[str] = ()
-    observe: Any = ()
-    max_events: int = MAX_EVENTS
-
-    @property
-    def has_design(self) -> bool:
-        """Whether a design gives the members; else arrays with a leading axis do."""
-        return bool(self.vary or self.grid or self.zipped or self.members is not None)
-
 
 WORDS = 4  # random words of Philox for one value of its counter
 FUNCTIONS = ("uniform", "normal")
@@ -198,7 +172,7 @@ COPIES = 3  # of evenly spaced points, in memory at once while they are made
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def design_members(system: System, arguments: EnsembleArguments, seed: int) -> Members:
+def design_members(system: System, arguments: Values, seed: int) -> Members:
     """The members that the arguments describe.
 
     vary {name: text or table}: `uniform(a,b)` or `normal(m,s)`, drawn for each of `members`, or a table (N, *shape).
@@ -269,8 +243,8 @@ def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
     """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
     check_members(members)
     if members is not None and not any(isinstance(part, Random) for part in parts):
-        made = f"--grid and --zip already make {counted(points, 'member')}"
-        raise ParamError(f"{made}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
+        already = f"--grid and --zip already make {counted(points, 'member')}"
+        raise ParamError(f"{already}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
     return 1 if members is None else int(members)
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
+from odesim.base.errors import ParamError, counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import ParamError, counted
 from odesim.stepper.codes import STATUSES, UNDONE, Status
 
 

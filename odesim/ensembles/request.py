@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import ParamError, no_such
+from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.errors import ParamError, no_such
 from odesim.stepper.codes import STATUSES, UNDONE, Status
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.occurrences import Events
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.symbolic.guards import Guard
-from odesim.symbolic.switches import HeldSystem
 from odesim.symbolic.system import System
+from odesim.transforms.events import Guard
+from odesim.transforms.modes import HeldSystem
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,6 @@ class Chunk:
 
 
 NO_ARRAYS = Layout((), ())
-MAX_EVENTS = 8
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
@@ -319,8 +318,8 @@ def meanings(system: System, options: RunOptions) -> list[str]:
     """The meaning of each of STATUSES for a member of an ensemble of this System with these options, with a remedy."""
     has_clock = system.growth is not None and not options.rescaled
     more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if has_clock else {}
-    found = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
-    return [found[status] + more.get(status, "") for status in STATUSES]
+    table = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
+    return [table[status] + more.get(status, "") for status in STATUSES]
 
 
 @dataclass(frozen=True)

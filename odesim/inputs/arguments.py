@@ -1,4 +1,4 @@
-"""Type checks of the public functions' arguments: one table by argument name, applied before anything else is done.
+"""Type checks of the public functions' arguments, from the types in their signatures, applied before anything else is done.
 
 Each to_... function takes the argument's name and its value, and returns the value in one type or raises an OdesimError.
 """
@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from odesim.base.signatures import readable
-from odesim.errors import OdesimError, ParamError, SolveError, StoreError, value_text
+from odesim.base.errors import OdesimError, ParamError, SolveError, StoreError, value_text
+from odesim.base.parsing import readable
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -108,19 +108,28 @@ def to_client(name: str, value: Any) -> Any:
     return value
 
 
-KINDS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("params", "initial", "sizes", "vary", "grid", "zipped", "settings", "rates", "tolerances"), to_mapping),
-    **dict.fromkeys(("method", "backend", "dtype", "clock", "arrays", "map", "optimizer", "model"), to_text),
-    **dict.fromkeys(("sensitivities", "events", "observe", "observables", "align"), to_names),
-    **dict.fromkeys(("strict", "overwrite", "resume", "fail_fast"), to_flag),
-    **dict.fromkeys(("step", "rtol", "atol", "max_step", "checkpoint_every"), to_number),
-    **dict.fromkeys(("seed", "max_steps", "max_events", "threads", "members", "steps"), to_whole_number),
-    "progress": to_function,
-    "out": to_path,
-    "shard": to_shard,
-    "client": to_client,
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "Mapping": to_mapping,
+    "str": to_text,
+    "str | Iterable[str]": to_names,
+    "Sequence[str]": to_names,
+    "bool": to_flag,
+    "float": to_number,
+    "int": to_whole_number,
+    "Callable": to_function,
+    "str | PathLike[str]": to_path,
+    "tuple[int, int]": to_shard,
+    "Client": to_client,
 }
-"""{argument: its check}. Missing are save, span, stop_at, seeds and the models, which are checked where they are read."""
+"""{type, as it is written in a signature: its check}. Arguments of other types are checked where they are read."""
+LATER = ("save", "recipe")
+"""Arguments that are checked where they are read too, and have a sentence of their own there."""
+
+
+def _check_of(annotation: str) -> Callable[[str, Any], Any] | None:
+    """The check of a type; of Mapping and Callable whatever they are of."""
+    plain = annotation.removesuffix(" | None")
+    return CHECKS.get(plain) or CHECKS.get(plain.partition("[")[0])
 
 
 def _error_class(name: str) -> type[OdesimError]:
@@ -130,10 +139,15 @@ def _error_class(name: str) -> type[OdesimError]:
 def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A decorator that checks the keyword arguments of a public function; None is accepted where it is the default.
 
-    The function raises an OdesimError for an argument of a wrong type.
+    The function raises an OdesimError for an argument of a wrong type. Its module needs `from __future__ import annotations`, which keeps
+    types as they are written.
     """
     parameters = inspect.signature(call).parameters
-    checks = {name: (KINDS[name], p.default is None) for name, p in parameters.items() if name in KINDS and p.kind is p.KEYWORD_ONLY}
+    checks = {
+        name: (check, p.default is None)
+        for name, p in parameters.items()
+        if p.kind is p.KEYWORD_ONLY and name not in LATER and (check := _check_of(p.annotation))
+    }
 
     @wraps(call)
     def with_checks(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ParamError, counted, no_such, value_text
+from odesim.base.errors import ParamError, counted, no_such, value_text
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Array

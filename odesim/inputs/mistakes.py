@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from typing import Any
 
+from odesim.base.errors import SpecError, nearest, value_text
 from odesim.base.parsing import parse
-from odesim.errors import SpecError, nearest, value_text
 from odesim.symbolic.functions import CHOICES
 
 NUMPY = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "absolute": "Abs", "abs": "Abs", "maximum": "Max", "minimum": "Min"}

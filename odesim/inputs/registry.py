@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.signatures import readable
-from odesim.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.parsing import readable
 from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
@@ -124,7 +124,7 @@ def _load_named(ref: str) -> System:
 
 def _no_model(name: str, known: set[str]) -> str:
     """A sentence for a name of no model: that of a family, of a file without its .py, of a task, or a misspelled one."""
-    from odesim.reference.tasks import TASKS
+    TASKS = importlib.import_module("odesim.lab.tasks").TASKS  # tasks stand above models, and only this sentence names them
 
     if family := sorted(other for other in known if other.startswith(f"{name}.")):
         task = f" (a task too: odesim train {name})" if name in TASKS else ""
@@ -182,7 +182,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     actual = sha256(text).hexdigest()
     if digest and actual != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
-    from odesim.symbolic.elements import patch_sympy_arrays
+    from odesim.symbolic.indices import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
     module = ModuleType(name)
@@ -206,7 +206,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and never uses, with its line."""
     from odesim.symbolic import System
-    from odesim.symbolic.check_types import unused_params
+    from odesim.symbolic.parts import unused_params
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
         for name in unused_params(system):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from odesim.errors import ParamError, apart, value_text
+from odesim.base.errors import ParamError, apart, value_text
 from odesim.inputs.grammar import parse_number, parse_numbers, show_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
-from odesim.errors import ParamError, StoreError, value_text
+from odesim.base.errors import ParamError, StoreError, value_text
 from odesim.plot.choice import Choice
 from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble_film import MemberFilm, film_of_members
@@ -72,8 +72,8 @@ def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     from odesim.store.remote import RemotePath, as_place
 
     if isinstance(run, str | PathLike | RemotePath):
-        from odesim.store.inspected import run_kind
         from odesim.store.read import open_run
+        from odesim.store.schema import run_kind
 
         path = as_place(run)
         run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)

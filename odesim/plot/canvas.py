@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, place_labels
 from odesim.plot.solution import FOOT

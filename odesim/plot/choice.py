@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odesim.base.arrays import Array, to_ends
-from odesim.errors import ParamError, apart, counted, no_such
+from odesim.base.errors import ParamError, apart, counted, no_such
 
 if TYPE_CHECKING:
     import xarray

@@ -10,7 +10,7 @@ from matplotlib.colors import Colormap, LogNorm, Normalize, PowerNorm
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.logarithmic import left_out
 from odesim.plot.members import spans
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks

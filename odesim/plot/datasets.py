@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.plot.members import MEMBER, TIME, names_in
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, StoreError, counted
+from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.canvas import Canvas
 from odesim.plot.choice import STORE, TIME, Choice
 from odesim.plot.ensemble_bands import draw_members, draw_spread

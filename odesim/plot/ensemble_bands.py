@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.logarithmic import make_log

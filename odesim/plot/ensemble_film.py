@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, StoreError, counted
+from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
 from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.ensemble import chosen_axes, title_of

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.logarithmic import check_axis

@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from odesim.base.errors import StoreError, no_such
+from odesim.base.options import version_of
 from odesim.base.signals import all_or_nothing
-from odesim.base.versions import version_of
-from odesim.errors import StoreError, no_such
 from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
 
 PREFIX = "fig_"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.errors import ParamError, StoreError, no_such, value_text
+from odesim.base.errors import ParamError, StoreError, no_such, value_text
 from odesim.store.paths import is_taken
 
 if TYPE_CHECKING:

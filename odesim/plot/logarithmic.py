@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 
 
 def check_axis(scale: str, name: str, points: Array) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.symbolic.show import LatexPrinter
+from odesim.display.formulas import LatexPrinter
 
 DELIMITER = r"(\\[a-zA-Z]+|\\.|.)"
 BRACKET = re.compile(rf"\\left(?![a-z])\s*{DELIMITER}|\\right(?![a-z])\s*{DELIMITER}")

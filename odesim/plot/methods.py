@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, no_such, value_text
+from odesim.base.errors import ParamError, no_such, value_text
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.datasets import as_members, as_solution

@@ -9,13 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser
 
+from odesim.display.document import break_formula, formula_latex
+from odesim.display.formulas import Formulas
+from odesim.display.page import Formula, Page, Row, page_of
 from odesim.plot.files import METADATA, write_atomically
 from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
 from odesim.plot.style import project_style
-from odesim.symbolic.document import formula_latex
-from odesim.symbolic.line_breaks import break_formula
-from odesim.symbolic.page import Formula, Page, Row, page_of
-from odesim.symbolic.show import Formulas
 from odesim.symbolic.system import System
 
 PAPER = (595.0, 842.0)  # A4, in points

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.arrays import on_host
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.header import add_header
 from odesim.plot.jumps import jump_times

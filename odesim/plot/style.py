@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from odesim.base.forks import ForkLock
-from odesim.errors import escaped
+from odesim.base.errors import escaped
+from odesim.base.memo import ForkLock
 from odesim.plot.log_ticks import RoundFormatter, RoundLocator
 
 WIDTH = 80.0  # mm: one column of a two-column page

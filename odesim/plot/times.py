@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted
 from odesim.plot.style import literal
 
 

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from odesim.errors import ParamError, StoreError, counted
+from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.header import add_header
 from odesim.plot.labels import EndLabels, place_labels, symbol

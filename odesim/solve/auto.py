@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import CodegenError, SolveError, counted
+from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.stepper.codes import Status
 from odesim.stepper.control import HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun

@@ -3,7 +3,7 @@
 from typing import Any
 
 from odesim.base.arrays import Array
-from odesim.errors import SolveError, no_such
+from odesim.base.errors import SolveError, no_such
 from odesim.solve.auto import integrate_auto
 from odesim.stepper.drive import integrate_explicit
 from odesim.stepper.methods import MAP, METHODS

@@ -1,6 +1,6 @@
 """A run in the rescaled clock s: integrated to the blow-up or the end of the span, and reported in the time t.
 
-The problem is that of odesim.symbolic.clock: the last component is t, and two events of its own end a run. How long it is in s is
+The problem is that of odesim.transforms.clock: the last component is t, and two events of its own end a run. How long it is in s is
 not known beforehand, so that saved states come from a second run: the same steps, the same bits.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.laws import CLAUSE, Laws, broken, with_broken

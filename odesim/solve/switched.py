@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.errors import counted
+from odesim.base.errors import counted
 from odesim.solve.auto import PILOT, explicit_name, looks_between
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun

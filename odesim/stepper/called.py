@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.stepper.crossings import probe, put_all, sample
 from odesim.stepper.operations import helper
 from odesim.stepper.search import passed

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.codegen.runtime.memory import call, doubles, floats
+from odesim.runtime.memory import call, doubles, floats
 from odesim.stepper.operations import fill, helper, weigh_inside
 from odesim.stepper.slots import ALL, EVENTS_AT, LOOKED, PIECES, SIZE, TABLE, WIDTH, G, X, Y, Z
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.gpu import cupy_here, free_bytes, multiprocessors
+from odesim.base.device import cupy_here, multiprocessors
+from odesim.base.device import free_device_bytes as free_bytes
+from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
 from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
-from odesim.errors import DeviceError, counted
 from odesim.stepper import control, slots
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import SHARED, explicit_driver

@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from odesim.base.arrays import Array
-from odesim.base.blas import one_blas_thread
-from odesim.base.run_options import RunOptions
+from odesim.base.device import one_blas_thread
+from odesim.base.errors import SolveError
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.errors import SolveError
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import RULES, SHARED, explicit_driver
@@ -22,7 +22,7 @@ from odesim.stepper.report import collect
 from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.tableau import Method
 
-SOURCES = ("odesim.stepper.slots", "odesim.codegen.runtime.memory", *SHARED, "odesim.stepper.called")
+SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED, "odesim.stepper.called")
 EXPORTED = """
 options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 run = njit("int64(int64)", **options)(run)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, arena
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.stepper import search_table, slots
 from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.errors import counted
+from odesim.base.errors import counted
 
 BELOW = "below_tolerance"
 """The key of an event, in a list, that states below ten times atol decide."""

@@ -62,7 +62,7 @@ FORM = '''
 def {form}({arguments}) -> float:
     """The sum over all components, the combination being (y or 0) + sum_j coef[j] k_j over ns stages.
 
-    The order is that of odesim.codegen.runtime.reduce: blocks of 1024, in each 32 strided sums, in the first 32 of SUMS; up to 64
+    The order is that of odesim.runtime.sums: blocks of 1024, in each 32 strided sums, in the first 32 of SUMS; up to 64
     components are added in sequence.
     """
     sums, single = doubles(at[SUMS]), at[WIDTH] == 4

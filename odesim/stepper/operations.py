@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.codegen.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.stepper.control import weight
 from odesim.stepper.slots import (
     ALL,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
-from odesim.errors import SolveError, apart
+from odesim.base.errors import SolveError, apart
+from odesim.base.options import RunOptions
 from odesim.stepper.problem import Problem
 
 

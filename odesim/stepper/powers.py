@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.codegen.runtime.memory import bits, fma, from_bits
+from odesim.runtime.memory import bits, fma, from_bits
 
 _compile: Any = njit  # some of its options are not in its type
 # fastmath is said: what says nothing takes over that of whoever calls it first

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.run_options import RunOptions
-from odesim.errors import counted
+from odesim.base.errors import counted
+from odesim.base.options import RunOptions
 from odesim.stepper.codes import Code, Standing, Status
 from odesim.stepper.control import runs_away
 from odesim.stepper.laws import Worst, with_broken

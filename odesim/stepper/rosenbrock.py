@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.options import RunOptions
 from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
 from odesim.codegen.jacobian.structured import Solver, UnsolvableError
 from odesim.stepper import control

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.blas import few_blas_threads
-from odesim.base.run_options import RunOptions
+from odesim.base.device import few_blas_threads
+from odesim.base.errors import SolveError
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.errors import SolveError
 from odesim.stepper.codes import Code
 from odesim.stepper.options import check_options, save_grid
 from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, StiffRun

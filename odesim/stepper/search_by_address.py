@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from odesim.codegen.runtime.memory import call, doubles, ints
+from odesim.runtime.memory import call, doubles, ints
 from odesim.stepper.search import search, straight_search
 from odesim.stepper.search_samples import helper
 from odesim.stepper.search_table import ANSWER, ASK, ASKED, BETWEEN, FACTS, GAP, PIECES, ROOM, ROWS, SIZE, ZEROS

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 
 OPTIONS: Mapping[str, Any] = {"use_listings_cache": False}  # others write meanwhile
 BATCH = 64  # files that are written together

@@ -1,21 +1,33 @@
-"""Models as symbols: what a model file imports, and the Programs and derivatives made from it."""
+"""Models as symbols: all that a model file imports.
 
-from odesim.symbolic.bound import at
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import index, logsumexp, over, shift, shifted_exp, sizes, softmax, time
-from odesim.symbolic.gradients import grad, gradient_flow
+grad, gradient_flow and sensitivities make expressions and Systems by lowering others, which is work of higher floors. They are loaded at
+their first use, as names of `odesim` are: so no file of this room waits for a floor that is built on it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from odesim.symbolic.functions import besseli_ratio, entropy, logsumexp, shift, shifted_exp, softmax, xlogy
+from odesim.symbolic.indices import IndexedBase, index, sizes, time
 from odesim.symbolic.layered import inverse, layers, named, solve
-from odesim.symbolic.logs import entropy, xlogy
-from odesim.symbolic.maps import Map
-from odesim.symbolic.momentum import descent
 from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
-from odesim.symbolic.reductions import MaxOver, Shift
-from odesim.symbolic.sensitivity import sensitivities
-from odesim.symbolic.special import besseli_ratio
-from odesim.symbolic.system import System
+from odesim.symbolic.reductions import MaxOver, Shift, at, over
+from odesim.symbolic.system import Map, System, descent
+
+if TYPE_CHECKING:
+    from odesim.transforms.gradients import grad, gradient_flow
+    from odesim.transforms.sensitivity import sensitivities
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",
     "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse", "layers", "logsumexp", "named", "over",
     "sensitivities", "shift", "shifted_exp", "sizes", "softmax", "solve", "time", "xlogy",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("grad", "gradient_flow"):
+        return getattr(import_module("odesim.transforms.gradients"), name)
+    if name == "sensitivities":
+        return import_module("odesim.transforms.sensitivity").sensitivities
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,16 @@
-"""The functions that an expression may contain."""
+"""The functions that an expression may contain, and those that sympy lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Sum, Symbol
+
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import argument_expression
+from odesim.symbolic.reductions import Shift, over
 
 FUNCTIONS = {
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
@@ -9,11 +21,13 @@ FUNCTIONS = {
     "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
+
 OTHERS = frozenset((
     "Add", "Mul", "Pow", "Piecewise", "Max", "Min", "sign", "Heaviside", "KroneckerDelta", "Mod", "frac", "re", "im",
     "Weighted", "Counted", "XLogY", "Share", "Wrapped", "Padded", "Clipped", "Inside", "UpTo",
 ))  # fmt: skip
 """sympy classes that a printer writes in a form of their own, or by other functions."""
+
 CHOICES = ("sqrt", "Max", "Min", "sign", "Heaviside", "Mod", "xlogy", *FUNCTIONS)
 """Functions that a model file may write, beside +, *, ** and Piecewise."""
 
@@ -21,3 +35,253 @@ CHOICES = ("sqrt", "Max", "Min", "sign", "Heaviside", "Mod", "xlogy", *FUNCTIONS
 def is_known(name: str) -> bool:
     """Whether code can be generated for the sympy class with this name."""
     return name in FUNCTIONS or name in OTHERS
+
+
+LOWEST = -1.7976931348623157e308
+"""The least float64, below every maximum."""
+
+HIGHEST = sp.Float(709.782712893384)
+"""The largest x at which exp(x) is finite in float64; above it 0 * exp(x) would be nan."""
+
+
+def never_zero(e: Any) -> bool:
+    """Whether e is never 0 in float64 either: exp(x), which sympy calls positive, is 0 at -1000."""
+    if e.is_Mul:
+        return all(map(never_zero, e.args))
+    if e.is_Pow:
+        return e.exp.is_integer is True and never_zero(e.base)
+    return (e.is_Number or e.is_symbol) and e.is_zero is False
+
+
+class Weighted(sp.Function):  # type: ignore[misc]
+    """The term weight * exp(x), and 0 where the weight is 0, even if x is infinite or nan there."""
+
+    nargs = 2
+
+    @classmethod
+    def eval(cls, weight: Any, x: Any) -> Any:
+        if weight == 0:
+            return sp.S.Zero
+        if never_zero(weight):
+            return weight * sp.exp(x)
+        if isinstance(weight, sp.Piecewise):  # a branch of 0 has slope 0
+            return sp.Piecewise(*((cls(value, _in_branch(x, weight, n)), condition) for n, (value, condition) in enumerate(weight.args)))
+        return None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        return sp.exp(sp.Min(self.args[1], HIGHEST)) if argindex == 1 else self
+
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+    def readable(self) -> Any:
+        """weight * exp(x), as people write it."""
+        return self.args[0] * sp.exp(self.args[1])
+
+
+def _in_branch(x: Any, weight: Any, branch: int) -> Any:
+    """x in one branch of the weight, 0 in the others, so that exp() of it is finite wherever it is computed."""
+    return sp.Piecewise(*((x if n == branch else sp.S.Zero, condition) for n, (_, condition) in enumerate(weight.args)))
+
+
+class Counted(sp.Function):  # type: ignore[misc]
+    """x where the weight is not 0, else less than every maximum; used in a shift, which has no derivative."""
+
+    nargs = 2
+
+    @classmethod
+    def eval(cls, weight: Any, x: Any) -> Any:
+        return x if never_zero(weight) else None
+
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+
+@readable
+def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
+    f, weight = argument_expression("softmax()", f), argument_expression("the weight of softmax()", weight)
+    e = shifted_exp(f, axis, weight)
+    return e / over(Sum, e, axis)
+
+
+@readable
+def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
+    f, weight = argument_expression("logsumexp()", f), argument_expression("the weight of logsumexp()", weight)
+    return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
+
+
+@readable
+def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
+    f, weight = argument_expression("shifted_exp()", f), argument_expression("the weight of shifted_exp()", weight)
+    return Weighted(weight, f - shift(f, axis, weight))
+
+
+@readable
+def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
+    """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
+    return over(Shift, Counted(argument_expression("the weight of shift()", weight), argument_expression("shift()", f)), axis)
+
+
+class XLogY(sp.Function):  # type: ignore[misc]
+    """The function x*log(y), and 0 where x is 0 and y is not above 0."""
+
+    nargs = 2
+
+    @classmethod
+    def eval(cls, x: Any, y: Any) -> Any:
+        if x == 0:
+            return sp.S.Zero
+        return x * sp.log(y) if never_zero(x) else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        x, y = self.args
+        return XLogY(sp.S.One, y) if argindex == 1 else Share(x, y)
+
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+    def along(self, dx: Any, dy: Any) -> Any:
+        """The derivative along (dx, dy); 0 where dx and dy are 0, at y = 0 too."""
+        x, y = self.args
+        return XLogY(dx, y) + Share(x * dy, y)
+
+    def readable(self) -> Any:
+        """x*log(y), as people write it."""
+        return self.args[0] * sp.log(self.args[1])
+
+
+class Share(sp.Function):  # type: ignore[misc]
+    """The quotient x/y, and 0 where both are 0."""
+
+    nargs = 2
+
+    @classmethod
+    def eval(cls, x: Any, y: Any) -> Any:
+        if x == 0:
+            return sp.S.Zero
+        return x / y if never_zero(x) or never_zero(y) else None
+
+    def fdiff(self, argindex: int = 1) -> Any:
+        x, y = self.args
+        return 1 / y if argindex == 1 else -Share(Share(x, y), y)
+
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+    def readable(self) -> Any:
+        """x/y, as people write it."""
+        return self.args[0] / self.args[1]
+
+
+@readable
+def xlogy(x: Any, y: Any) -> Expr:
+    """x*log(y) with 0*log(0) = 0."""
+    return XLogY(argument_expression("xlogy()", x), argument_expression("xlogy()", y))
+
+
+@readable
+def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
+    """-sum_l p_l log(p_l) over axis = (l, M) with 0 log(0) = 0: the entropy of shares p that sum to 1."""
+    p = argument_expression("entropy()", p)
+    return -over(Sum, xlogy(p, p), axis)
+
+
+MOST_ORDER = 30
+
+MOST_OF_SLOPES = 36
+"""The largest order in the equations of sensitivities, where a derivative has the next one."""
+
+
+class besseli_ratio(sp.Function):  # type: ignore[misc]  # noqa: N801
+    """The quotient I_(n+1)(x)/I_n(x) of modified Bessel functions, n = 0, 1, ...: finite where both overflow.
+
+    besseli_ratio(0, kappa) is the mean resultant length of a von Mises distribution.
+    """
+
+    nargs = 2
+
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+    def _eval_evalf(self, prec: int) -> Any:
+        n, x = self.args
+        return (sp.besseli(n + 1, x) / sp.besseli(n, x)).evalf(prec=prec) if x.is_number else None
+
+    def fdiff(self, argindex: int = 2) -> Any:
+        n, x = self.args
+        return _ratio_slope(n, x)
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        n, x = self.args
+        text = rf"\frac{{{printer._print(sp.besseli(n + 1, x))}}}{{{printer._print(sp.besseli(n, x))}}}"
+        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
+
+
+def _ratio_slope(n: Any, x: Any) -> Expr:
+    """The derivative of besseli_ratio(n, x), without the division by x of its textbook form."""
+    ratio = besseli_ratio(n, x)
+    return 1 - ratio**2 - (2 * n + 1) * (1 - ratio * besseli_ratio(n + 1, x)) / (2 * n + 2)
+
+
+def _spherical(n: Any, x: Any) -> Expr:
+    """The spherical Bessel function j_n(x); j_0 is sinc."""
+    return sp.sinc(x) if n == 0 else sp.jn(n, x)
+
+
+def _lambert_slope(x: Any, *branch: Any) -> Expr:
+    w = sp.LambertW(x, *branch)
+    return sp.exp(-w) / (1 + w)
+
+
+SLOPES: dict[Any, Callable[..., Expr]] = {
+    sp.sinc: lambda x: -sp.jn(1, x),
+    sp.jn: lambda n, x: (n * _spherical(n - 1, x) - (n + 1) * _spherical(n + 1, x)) / (2 * n + 1),
+    sp.loggamma: sp.digamma,
+    sp.polygamma: lambda n, x: sp.polygamma(n + 1, x),
+    sp.besseli: lambda n, x: sp.besseli(1, x) if n == 0 else (sp.besseli(n - 1, x) + sp.besseli(n + 1, x)) / 2,
+    besseli_ratio: _ratio_slope,
+}
+"""{function: its derivative by its last argument}; the others are whole numbers."""
+
+
+def special_slope(e: Expr, n: int) -> Expr | None:
+    """The derivative of a special function by its n-th argument; None for every other expression."""
+    if isinstance(e, sp.LambertW):
+        return _lambert_slope(*e.args) if n == 0 else sp.S.Zero
+    rule = SLOPES.get(type(e))
+    if rule is None:
+        return None
+    return rule(*e.args) if n == len(e.args) - 1 else sp.S.Zero
+
+
+def argument_mistake(e: Expr, integers: Callable[[], Collection[str]], most: int = MOST_ORDER) -> str | None:
+    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and index parameters.
+
+    most: the largest order.
+    """
+    if isinstance(e, sp.binomial):
+        for a in e.args:
+            if not is_whole(a, integers()):
+                takes = "whole numbers, indices, sizes and parameters whose domain is whole numbers"
+                return f"{e}: {a} is no whole number; binomial() takes {takes}"
+    if isinstance(e, sp.besseli | besseli_ratio | sp.jn | sp.polygamma):
+        n = e.args[0]
+        fixed = isinstance(e, sp.jn | sp.polygamma) or n.is_number
+        if not (n.is_Integer and 0 <= n <= most if fixed else is_whole(n, integers())):
+            orders = f"a whole number from 0 to {most}{'' if isinstance(e, sp.jn | sp.polygamma) else ', or an index'}"
+            return f"{e}: the order {n} must be {orders}"
+    if isinstance(e, sp.LambertW) and e.args[1:] not in ((), (0,), (-1,)):
+        return f"{e}: {e.args[1]} is no branch of LambertW that is real; choose from 0, -1"
+    return None
+
+
+def is_whole(e: Expr, integers: Collection[str]) -> bool:
+    """Whether e is made of whole numbers by sums and products."""
+    if isinstance(e, sp.Indexed):
+        return str(e.base.label) in integers
+    if isinstance(e, sp.Symbol):
+        return e.name in integers
+    return bool(e.is_Integer) or ((e.is_Add or e.is_Mul) and all(is_whole(a, integers) for a in e.args))

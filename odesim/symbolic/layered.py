@@ -13,16 +13,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import sympy as sp
-from sympy import Expr, Indexed, Symbol
+from sympy import Basic, Expr, Indexed, Symbol
 
-from odesim.base.signatures import readable
-from odesim.errors import SpecError, value_text
-from odesim.symbolic.bound import at, canonical
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import argument_expression, free_indices, index, over
-from odesim.symbolic.limits import is_index
-from odesim.symbolic.neighbours import with_boundaries
-from odesim.symbolic.subexpressions import subexpressions
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
+from odesim.symbolic.indices import IndexedBase, PlainBase, argument_expression, index, with_boundaries
+from odesim.symbolic.reductions import at, canonical, free_indices, is_index, over, subexpressions
 
 _MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
 """Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""
@@ -267,3 +263,21 @@ def solve(entry: Any, right: Any, *axes: tuple[Symbol, Any], name: str = "soluti
     if j in free_indices(b, {j}):
         raise SpecError(f"solve(): the right side {value_text(b)} has the index {j} of a column: write it in {i}, the index of a row")
     return Layer(name, (*batch, j), over(sp.Sum, X[(*batch, j, i)] * b, (i, X.shape[-1])), tuple(X.shape[:-1]))
+
+
+def names_read(e: Basic) -> set[str]:
+    """Names of the arrays, numbers, sizes and indices that e reads; the extents of its arrays do not count."""
+    if isinstance(e, Layer):
+        return set[str]().union(*map(_names_in, (e, *layers_in(e.definition))))
+    if isinstance(e, PlainBase):
+        return {str(e.label)}
+    if isinstance(e, Symbol):
+        return {e.name}
+    return set[str]().union(*map(names_read, e.args))
+
+
+@lru_cache(maxsize=4096)
+def _names_in(layer: Layer) -> frozenset[str]:
+    """names_read() of the definition of a layer, without what other layers in it read."""
+    own = {a: sp.Function("element")(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
+    return frozenset(names_read(layer.definition.xreplace(own)))

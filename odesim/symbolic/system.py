@@ -1,20 +1,37 @@
-"""A System: ordinary differential equations of arrays, as data."""
+"""A System: ordinary differential equations of arrays, as data; a Map: the same in discrete time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 import sympy as sp
+from sympy import Expr, Interval, Symbol, oo
 
-from odesim.base.signatures import readable
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.definition import Definition
-from odesim.symbolic.elements import our_element
-from odesim.symbolic.flows import GradientFlow
+from odesim.base.errors import SpecError, value_text
+from odesim.base.parsing import readable
+from odesim.symbolic.checks import check_system, resets_as_written
+from odesim.symbolic.fields import check_parts
+from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
-from odesim.symbolic.neighbours import check_boundary
-from odesim.symbolic.parts import checked_expression
+from odesim.symbolic.parts import (
+    ClosedForm,
+    Constraint,
+    Definition,
+    Event,
+    GradientFlow,
+    Invariant,
+    Key,
+    Param,
+    Source,
+    checked_expression,
+    error_part,
+    twin_state,
+)
+from odesim.symbolic.reductions import canonical
 
 
 @readable
@@ -36,10 +53,6 @@ class System(Definition):
     """
 
     def __post_init__(self) -> None:
-        from odesim.symbolic.check import check_system
-        from odesim.symbolic.check_resets import resets_as_written
-        from odesim.symbolic.check_types import check_parts, error_part
-
         def expression(e: Any, where: str) -> Any:
             return bounded(checked_expression(e, f"{self.name}: {where}"), self.boundary)
 
@@ -83,11 +96,80 @@ class System(Definition):
         check_system(self)
 
     def _repr_html_(self) -> str:
-        from odesim.symbolic.html import html_fragment
-
-        return html_fragment(self)
+        return str(import_module("odesim.display.html").html_fragment(self))
 
     def _repr_latex_(self) -> str:
-        from odesim.symbolic.show import latex
+        return f"$${import_module('odesim.display.formulas').latex(self)}$$"
 
-        return f"$${latex(self)}$$"
+
+@readable
+def Map(
+    name: str,
+    source: Source,
+    axes: Mapping[Symbol, Any],
+    updates: Mapping[Key, Expr],
+    params: tuple[Param, ...],
+    initial: Mapping[Key, Any],
+    sizes: Mapping[Symbol, int] | None = None,
+    steps: int = 100,
+    time: str = "updates",
+    observables: Mapping[str, Any] | None = None,
+    constraints: tuple[Constraint, ...] = (),
+    invariants: tuple[Invariant, ...] = (),
+    events: tuple[Event, ...] = (),
+    closed_forms: tuple[ClosedForm, ...] = (),
+    display: Mapping[str, Any] | None = None,
+    boundary: Mapping[Symbol, str] | None = None,
+) -> System:
+    """The System in discrete time that sets every state to its update, all at once: W[i, j] becomes updates[W[i, j]].
+
+    updates: state -> next state, an expression in the states before, parameters, sizes, indices and t, the number of updates done.
+    steps: default number of updates, from t = 0. All else is as in a System. An event counts at the first t after which its function
+    has changed its sign, or is 0; the derivatives that an observable in Python is called with are the next states.
+    Raises SpecError where its parts do not fit together.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
+        error = SpecError(f"{name}: steps must be a whole number of at least 1, not {value_text(steps)}")
+        error.part = ("steps", None)
+        raise error
+    given: dict[str, Any] = {"sizes": sizes or {}, "observables": observables or {}, "display": display or {}, "boundary": boundary or {}}
+    laws: dict[str, Any] = {"constraints": constraints, "invariants": invariants, "events": events, "closed_forms": closed_forms}
+    try:
+        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **given, **laws)
+    except SpecError as error:
+        if error.part is not None and error.part[0] == "equations":
+            error.part = ("updates", error.part[1])
+            error.args = (str(error).replace("the equation of", "the update of").replace("equations ", "updates "),)
+        raise
+
+
+STEP, MOMENTUM = "descent_step", "descent_momentum"
+"""Names of the parameters of descent()."""
+
+
+@readable
+def descent(system: System, *, step: float = 1.0, momentum: float = 0.0) -> System:
+    """The Map v <- momentum v + step f(step t, y), then y <- y + v, for the equations dy/dt = f(t, y) of a System.
+
+    That is torch's SGD where f is minus the gradient times learning rates. step: the time of one update, momentum: in [0, 1]; they are
+    the defaults of the parameters descent_step and descent_momentum. Beside every state y stands y_velocity, from 0; without momentum
+    there is neither that nor descent_momentum. Laws, events and observables are the System's alone. Raises SpecError.
+    """
+    if not isinstance(system, System) or system.discrete:
+        raise SpecError(f"descent() takes a System of differential equations, not {value_text(system)}")
+    if not (step > 0 and 0 <= momentum <= 1):
+        raise SpecError(f"descent needs a step above 0 and a momentum in [0, 1], not {step:g} and {momentum:g}")
+    h, beta = Symbol(STEP, real=True), Symbol(MOMENTUM, real=True)
+    params = [*system.params, Param(h, step, Interval.open(0, oo), "time of one update")]
+    updates, initial = {}, dict(system.initial)
+    for key, rhs in system.equations.items():
+        change = h * rhs.xreplace({time: h * time})
+        if momentum:
+            velocity = twin_state(key, f"{base_name(key)}_velocity")
+            change += beta * velocity
+            updates[velocity], initial[velocity] = change, 0.0
+        updates[key] = key + change
+    if momentum:
+        params.append(Param(beta, momentum, Interval(0, 1), "part of the velocity that stays"))
+    name = f"{system.name}.descent"
+    return Map(name, system.source, system.axes, updates, tuple(params), initial, system.sizes, constraints=system.constraints)

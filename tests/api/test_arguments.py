@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 import odesim
-from odesim.errors import OdesimError, SpecError
+from odesim.base.errors import OdesimError, SpecError
 from odesim.symbolic import (
     ClosedForm,
     Constraint,
@@ -120,7 +120,7 @@ def stop(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize("name", ["overwrite", "resume", "shard", "fail_fast", "out"])
 def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("odesim.api.stored_ensemble.begin_stored", stop)
+    monkeypatch.setattr("odesim.api.stored.begin_stored", stop)
     run = {**RUN, "params": {"a": [1.0, 2.0]}, "out": tmp_path / "run.zarr"}
     assert laid_out(lambda value: odesim.ensemble(SYSTEM, **{**run, name: value})) == []
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +129,7 @@ def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", keywords(odesim.train))
 def test_train(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for place in ("odesim.api.train.train_experiment", "odesim.api.train.train_into"):
+    for place in ("odesim.lab.train.train_experiment", "odesim.lab.train.train_into"):
         monkeypatch.setattr(place, stop)
     run: dict[str, Any] = {"steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.train("scan_snap", **{**run, name: value})) == []
@@ -140,7 +140,7 @@ def test_train(name, tmp_path, monkeypatch):
 def test_compare(name, monkeypatch):
     run = odesim.integrate(SYSTEM, backend="numpy", **RUN)
     assert laid_out(lambda value: odesim.compare(run, run, **{name: value})) == []
-    monkeypatch.setattr("odesim.api.compare.compare_training", stop)
+    monkeypatch.setattr("odesim.lab.compare.runs.compare_training", stop)
     task: dict[str, Any] = {"task": "scan_snap", "steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.compare("scan_snap.full", **{**task, name: value})) == []
 

@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, Symbol, oo
 
 import odesim
-from odesim.errors import ToleranceWarning
+from odesim.base.errors import ToleranceWarning
 from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
 
 (i,), (N,) = index("i"), sizes("N")

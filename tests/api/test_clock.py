@@ -11,8 +11,8 @@ from scipy.special import exp1
 from sympy import Abs, Expr, Interval, Sum, Symbol, cos, exp, oo
 
 import odesim
+from odesim.base.errors import SolveError, SpecError
 from odesim.cli import cli
-from odesim.errors import SolveError, SpecError
 from odesim.inputs.registry import load_model
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, logsumexp, over, sizes, time
 from tests.support.matrix import crossed

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.api import cluster_ensemble
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api import cluster as cluster_ensemble
+from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster
+from odesim.base.errors import ParamError, StoreError
 from odesim.engines.run import Execution
-from odesim.errors import ParamError, StoreError
 from odesim.stepper.codes import UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 from tests.support.clusters import two_workers
@@ -137,7 +137,7 @@ def test_a_worker_that_sees_another_folder(client, small_chunks, tmp_path, monke
     out = tmp_path / "run.zarr"
     odesim.ensemble(MODEL, out=out, shard=(1, 8), **RUN)
     before = stored_run(out).tally.done
-    monkeypatch.setattr("odesim.api.cluster_ensemble.SAME", -1.0)
+    monkeypatch.setattr("odesim.api.cluster.SAME", -1.0)
     with pytest.raises(StoreError, match="all machines share"):
         resume(out, execution=on(client))
     assert stored_run(out).tally.done == before

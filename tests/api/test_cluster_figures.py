@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.api.cluster_figures import run_figures
+from odesim.api.cluster import run_figures
 from odesim.base.cluster import Cluster
-from odesim.errors import ClusterError, StoreError
+from odesim.base.errors import ClusterError, StoreError
 from odesim.plot.figures import Feature
 from tests.support.clusters import two_workers
 
@@ -56,6 +56,6 @@ def test_what_goes_wrong_there(figures, client, tmp_path, monkeypatch):
     """A figure that is none, and files that only the worker sees: one sentence each."""
     with pytest.raises(StoreError, match="no figure four"):
         list(run_figures(["one", "four"], out=tmp_path, cluster=Cluster(client)))
-    monkeypatch.setattr("odesim.api.cluster_figures.run_figure", lambda name, **how: SimpleNamespace(name=name, files=[tmp_path / "gone"]))
+    monkeypatch.setattr("odesim.api.cluster.run_figure", lambda name, **how: SimpleNamespace(name=name, files=[tmp_path / "gone"]))
     with pytest.raises(ClusterError, match="where this machine does not see it"):
         list(run_figures(["one"], out=tmp_path, cluster=Cluster(client)))

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster, connected
+from odesim.base.errors import ClusterError
 from odesim.engines.run import Execution
-from odesim.errors import ClusterError
 from tests.support.begun import MODEL, RUN, SIZE, memory, same
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")
@@ -29,7 +29,7 @@ LONG = 300  # s for a process to start on a busy machine
 GONE = 60  # s that a client waits for a scheduler to come back
 CLIENT = """
 import os, sys
-import odesim.api.ensemble_manifest as manifest
+import odesim.api.manifest as manifest
 manifest.chunk_size = lambda count, row: {size}
 from distributed import Client
 import odesim

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.collections import QuadMesh
 
 import odesim
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 from odesim.store import write_solution
 
 WORDS: dict[str, Any] = {"sizes": {"M": 2}, "save": 4}

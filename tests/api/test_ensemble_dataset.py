@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 SAME: dict[str, Any] = {"sizes": {"M": 2}, "span": (0.0, 1.0), "save": 3, "method": "tsit5"}
 DESIGNS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from sympy import IndexedBase, Interval, Symbol, oo, sqrt
 import odesim
 from odesim.cli import cli
 from odesim.symbolic import Event, Param, System, index, sizes
-from odesim.symbolic.guards import Guard, add_guards
+from odesim.transforms.events import Guard, add_guards
 from tests.support.systems import SOURCE
 
 (m,) = index("m")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import OdesimError, ParamError, SolveError
+from odesim.base.errors import OdesimError, ParamError, SolveError
 
 LINEAR: dict[str, Any] = {"params": {"Delta": [0.5, 1.0]}, "span": (0.0, 1.25)}
 

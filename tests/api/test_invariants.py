@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from sympy import IndexedBase, Piecewise, Sum, Symbol, cos, log
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.cli import cli
-from odesim.errors import SpecError
 from odesim.solve import ROSENBROCK
 from odesim.stepper.laws import SENSES
 from odesim.stepper.methods import METHODS

@@ -8,11 +8,11 @@ import pytest
 from sympy import Interval, Symbol, oo, symbols
 
 import odesim
-from odesim.errors import OdesimError, SolveError, SpecError
+from odesim.base.errors import OdesimError, SolveError, SpecError
+from odesim.display.document import latex_document
+from odesim.display.formulas import equations_text
+from odesim.display.html import html_page
 from odesim.symbolic import Event, Map, Param, System
-from odesim.symbolic.document import latex_document
-from odesim.symbolic.html import html_page
-from odesim.symbolic.show import equations_text
 from tests.support.maps import CASES, MOMENTUM, SOURCE, TENT, orbit
 from tests.support.systems import SYSTEMS, numbers
 

@@ -16,10 +16,10 @@ import pytest
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
+from odesim.base.errors import ModelError, ParamError, StoreError
 from odesim.engines import run as chunks_module
 from odesim.engines.run import Execution
-from odesim.errors import ModelError, ParamError, StoreError
 from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.ensemble import EnsembleStore
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same

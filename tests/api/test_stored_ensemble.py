@@ -12,12 +12,12 @@ import xarray as xr
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
+from odesim.base.errors import ParamError, StoreError
 from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
 from odesim.ensembles.ledger import chunk_size, shard_chunks
-from odesim.errors import ParamError, StoreError
 from odesim.stepper.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 from tests.support.matrix import slow_but
@@ -128,7 +128,7 @@ def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
         return clock[0]
 
     monkeypatch.setattr(LaneEngine, "prepare", slow)
-    monkeypatch.setattr("odesim.api.stored_ensemble.time", SimpleNamespace(perf_counter=now))
+    monkeypatch.setattr("odesim.api.stored.time", SimpleNamespace(perf_counter=now))
     assert 0 < begun(tmp_path / "run.zarr").seconds < 1000 < clock[0]
 
 
@@ -178,7 +178,7 @@ def test_another_request_leaves_the_run_alone(case, small_chunks, tmp_path):
 
 def test_one_writer(small_chunks, tmp_path):
     """While a process writes, another one is refused, but for shards beside shards."""
-    from odesim.store.lock import RunLock
+    from odesim.store.paths import RunLock
 
     out, lock = tmp_path / "run.zarr", RunLock()
     odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)

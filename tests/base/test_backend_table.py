@@ -6,8 +6,8 @@ import pytest
 
 import odesim
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, TRAINING, backends_for, find_backend
-from odesim.base.run_options import RunOptions
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
+from odesim.base.options import RunOptions
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from odesim.base.cluster import Cluster, Task, connected, local_count, unwanted
-from odesim.errors import ClusterError, ClusterWarning, ParamError
+from odesim.base.errors import ClusterError, ClusterWarning, ParamError
 from tests.support.clusters import two_workers
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")

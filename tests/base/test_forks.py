@@ -12,7 +12,7 @@ START = """
 import os, signal, sys, threading
 import numpy as np
 import odesim
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 from odesim.symbolic import System
 from tests.support.systems import SYSTEMS
 

@@ -3,8 +3,8 @@
 import pytest
 
 import odesim
-from odesim.base import memory
-from odesim.errors import ParamError
+from odesim.base import device as memory
+from odesim.base.errors import ParamError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.base.run_options import CLOCKS, LATER, NAMES, RESCALED, RunOptions, options_of
+from odesim.base.options import CLOCKS, IN_FILES, LATER, NAMES, OPTIONS, RESCALED, RunOptions, Values, Work, options_of
 
 # another value than the default for every field
 OTHER: dict[str, Any] = {
@@ -56,16 +56,30 @@ def test_every_option_has_another_value_here():
 
 def test_an_option_is_on_the_command_line_and_in_files():
     """The table of the commands has a row for every option; `integrate` and `ensemble` take it."""
-    from odesim.cli.commands.ensemble import ensemble_command
-    from odesim.cli.commands.integrate import integrate_command
-    from odesim.cli.options.table import ROWS
+    from odesim.cli.options import OF_RUN
+    from odesim.cli.run import ensemble_command, integrate_command
 
-    assert set(ROWS) == {*NAMES, "span", "steps", "save"}
+    assert set(IN_FILES) == {*NAMES, "span", "steps", "save"}
+    assert set(OF_RUN.split()) == set(IN_FILES)
     for command in (integrate_command, ensemble_command):
         taken = {p.name: p for p in command.params}
         for name in NAMES:
             assert f"--{name.replace('_', '-')}" in taken[name].opts and taken[name].default is None
             assert getattr(taken[name], "help", "")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_row_is_an_argument_and_an_option(name):
+    """Every row of the table is an argument of ensemble, with the default of the row, and an option of its command, with the row's help."""
+    from odesim.cli.run import ensemble_command
+
+    (row,) = (row for table in (Values, RunOptions, Work) for row in fields(table) if row.name == name)
+    default = signature(odesim.ensemble).parameters[name].default
+    assert default == row.default or (default is None and row.default_factory is dict) or (name == "observe" and default == ())
+    (taken,) = (p for p in ensemble_command.params if p.name == name)
+    shown = OPTIONS[name].help
+    assert getattr(taken, "help", "") == (shown if isinstance(shown, str) else shown["an ensemble"])
+    assert "{" not in str(getattr(taken, "help", ""))
 
 
 def test_a_result_has_every_option():

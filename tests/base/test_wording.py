@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odesim.api.differences import Rerun
-from odesim.errors import counted
+from odesim.base.errors import counted
 
 ROOT = Path(__file__).parents[2]
 # nouns that a number stands before, in messages, titles and tables
@@ -59,7 +59,7 @@ PLURAL: dict[str, set[str]] = {
     "training.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
     "linearization.py": {"{n} states is not small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{thousands(quantity.count)} components"},  # of a picture that has no room for them
-    "sizes.py": {"{entries:.3g} entries ("},  # too many for any memory
+    "schema.py": {"{entries:.3g} entries ("},  # too many for any memory
     "auto.py": {"{rounded(whole)} steps"},  # more than a pilot has
     "conditions.py": {"{high - low:.3g} times between "},  # above the most
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odesim.errors import CacheWarning
+from odesim.base.errors import CacheWarning
 
 
 def test_cache_is_shown_and_cleared(odesim, folder, monkeypatch):

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from odesim.base.cluster import Cluster
-from odesim.errors import ClusterError
+from odesim.base.errors import ClusterError
 from tests.store.test_trajectory import same as same_training
 from tests.support.begun import same
 from tests.support.clusters import two_workers

@@ -11,15 +11,13 @@ import pytest
 import xarray as xr
 
 from odesim import ensemble, list_models, open_run
+from odesim.cli.about import SHELLS, features_text
 from odesim.cli.app import COMMANDS
-from odesim.cli.commands.completion import SHELLS
-from odesim.cli.commands.figure import features_text
-from odesim.cli.commands.show import default_text
-from odesim.cli.output.tables import bytes_text, table, wrap_formula
-from odesim.cli.progress import Progress
+from odesim.cli.models import default_text
+from odesim.cli.tables import Progress, bytes_text, table, wrap_formula
+from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
-from odesim.reference.tasks import TASKS
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
 
@@ -221,7 +219,7 @@ def test_figures_are_held_against_their_targets(odesim, monkeypatch):
     runs = {"one": FigureRun("one", (good,), (Path("one.png"),)), "two": FigureRun("two", (good, off), (Path("two.png"),))}
     monkeypatch.setattr("odesim.plot.figures.list_figures", lambda: list(runs))
     monkeypatch.setattr("odesim.plot.figures.load_figure", lambda name: None)
-    monkeypatch.setattr("odesim.api.cluster_figures.run_figure", lambda name, **_: runs[name])
+    monkeypatch.setattr("odesim.api.cluster.run_figure", lambda name, **_: runs[name])
     assert odesim("figure", "one").exit_code == 0
     done = odesim("figure", "all", "--format", "png,pdf")
     assert done.exit_code == 3 and "two: 1 of 2 features are off their target: another" in done.stderr

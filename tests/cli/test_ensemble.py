@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.cli.output.ensemble import EnsembleProgress
+from odesim.cli.results import EnsembleProgress
 from odesim.plot import Choice, animate
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=2 --span 0:2 --save 3 --seed 4"
@@ -299,7 +299,7 @@ def test_a_damaged_run(change, said, odesim):
 def test_progress_says_how_far(capsys, monkeypatch):
     """Members, failures, their rate since this command began, and the time that is left."""
     now = iter([0.0, 0.0, 1.0, 3.0])  # made, then shown three times
-    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr("odesim.cli.tables.time", SimpleNamespace(monotonic=lambda: next(now)))
     progress = EnsembleProgress("model", True)
     progress.show(1000, 9000, 0)
     progress.show(1000, 9000, 0)
@@ -312,7 +312,7 @@ def test_progress_says_how_far(capsys, monkeypatch):
 def test_the_line_fits(rate, said, capsys, monkeypatch):
     """A bar, failures, members a second and the time left in 80 columns, for millions of members."""
     now = iter([0.0, 0.0, 200000 / rate])
-    monkeypatch.setattr("odesim.cli.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr("odesim.cli.tables.time", SimpleNamespace(monotonic=lambda: next(now)))
     monkeypatch.setenv("COLUMNS", "80")
     progress = EnsembleProgress("joma.nonlinear", True)
     progress.show(0, 1000000, 0)

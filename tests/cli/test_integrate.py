@@ -16,7 +16,7 @@ import pytest
 
 from odesim import open_run
 from odesim.store import read_solution
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -181,7 +181,7 @@ def test_saved_times(option, odesim):
 
 def test_ctrl_c_keeps_the_run(odesim, monkeypatch):
     """SIGINT at the first sign of progress: exit code 3, a sentence, and the run so far in the table, the folder and the picture."""
-    monkeypatch.setattr("odesim.cli.progress.Progress.__call__", lambda self, fraction: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("odesim.cli.tables.Progress.__call__", lambda self, fraction: signal.raise_signal(signal.SIGINT))
     done = odesim(*ENDLESS, "--json", "--out", "run.zarr", "--plot", "run.png")
     found = strict(done.stdout)
     assert (done.exit_code, found["status"]) == (3, "interrupted")
@@ -193,8 +193,8 @@ def test_ctrl_c_keeps_the_run(odesim, monkeypatch):
 
 
 WATCHED = """
-import pathlib, odesim.cli.progress
-odesim.cli.progress.Progress.__call__ = lambda self, fraction: pathlib.Path("running").touch()
+import pathlib, odesim.cli.tables
+odesim.cli.tables.Progress.__call__ = lambda self, fraction: pathlib.Path("running").touch()
 from odesim.cli import main
 main()
 """
@@ -235,7 +235,7 @@ def test_a_full_disk_is_3(what, odesim, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    where = {"run": "odesim.store.rows.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
+    where = {"run": "odesim.store.write.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
     monkeypatch.setattr(where, full)
     done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
     assert done.exit_code == 3 and strict(done.stdout)["status"] == "ok"
@@ -336,9 +336,9 @@ def test_a_bug_is_1_and_says_so(odesim, monkeypatch):
 @pytest.mark.parametrize("value", [-0.0, np.float64(-0.0), np.float32(-0.0)])
 def test_zero_has_no_sign(value):
     """A sum of negative zeros, such as the entropy of one certain thing, is printed as 0, in every table."""
-    from odesim.cli.output.integration import values_text
-    from odesim.cli.output.tables import number_text
-    from odesim.comparison.table import short
+    from odesim.cli.results import values_text
+    from odesim.cli.tables import number_text
+    from odesim.lab.compare.comparison import short
 
     assert number_text(value) == short(value) == "0" and values_text(np.full(3, value)) == "0  0  0"
     assert number_text(-1e-300) == "-1e-300" and number_text(3) == "3"

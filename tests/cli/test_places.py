@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import odesim.api.compare
 import odesim.api.ensemble
-import odesim.api.stored_ensemble  # noqa: F401
+import odesim.api.stored
+import odesim.lab.compare.runs  # noqa: F401
 from tests.cli.test_wrong import closed, snapshot, somebody, workshop  # noqa: F401, they are fixtures
 
 PLACES = {

@@ -9,8 +9,8 @@ import pytest
 
 import odesim as library
 from odesim.api.rerun import rerun_ensemble, rerun_integration
-from odesim.api.stored_ensemble import resume
-from odesim.errors import OdesimError
+from odesim.api.stored import resume
+from odesim.base.errors import OdesimError
 from tests.cli.test_rerun import MODEL, change
 
 MARKED = MODEL + "__import__('pathlib').Path('mark').write_text('x')\n"
@@ -163,8 +163,8 @@ def test_resume_goes_on_with_what_was_begun(kind, run, folder, monkeypatch):
     from tests.cli.test_rerun import stopped
     from tests.support import toy
 
-    monkeypatch.setattr("odesim.reference.tasks.TASKS", ("toy", "scan_snap"))
-    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    monkeypatch.setattr("odesim.lab.tasks.TASKS", ("toy", "scan_snap"))
+    monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
     if kind == "ensemble":
         run("ensemble my.py --grid a=1,2 --zip x=1,2 --save 3 --out run.zarr --quiet")
         undone(folder / "run.zarr")

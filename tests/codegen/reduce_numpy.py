@@ -1,4 +1,4 @@
-"""The sums of odesim.codegen.runtime.reduce in whole-array operations: the same order, so the same bits, without numba."""
+"""The sums of odesim.runtime.sums in whole-array operations: the same order, so the same bits, without numba."""
 
 from math import prod
 from typing import Any

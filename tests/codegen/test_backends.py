@@ -8,11 +8,11 @@ import pytest
 import sympy as sp
 
 from odesim.api.integrate import integrate
+from odesim.base.errors import CodegenError, ParamError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.whole_arrays import evaluate
-from odesim.errors import CodegenError, ParamError
+from odesim.ir.derive import jvp
 from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
-from odesim.symbolic.derive import jvp
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE, SYSTEMS, numbers
 

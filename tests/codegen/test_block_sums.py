@@ -7,8 +7,8 @@ import pytest
 from sympy import KroneckerDelta, S, Sum, exp, tanh
 
 from odesim.codegen.compiled import compile_system
+from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Param, System, at, index, over, sensitivities, sizes
-from odesim.symbolic.lower import lower
 from tests.support.systems import REAL, SOURCE
 
 (i, j, g), (D, B) = index("i j g"), sizes("D B")

@@ -9,12 +9,12 @@ import pytest
 import sympy as sp
 
 import odesim
+from odesim.base.errors import CodegenError
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.unrolled.operations import Operation, parsed
-from odesim.errors import CodegenError
+from odesim.ir.passes import lower
 from odesim.symbolic import System
-from odesim.symbolic.lower import lower
 from tests.support.systems import SOURCE
 
 x = sp.Symbol("x", real=True)

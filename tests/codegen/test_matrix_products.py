@@ -12,11 +12,11 @@ from sympy import S, Sum
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.runtime import products
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.ir.passes import lower
+from odesim.runtime import matrices
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
-from odesim.symbolic.lower import lower
 from tests.support.systems import REAL, SOURCE
 
 i, j, k = index("i j k")
@@ -179,7 +179,7 @@ def test_products_are_calls_of_blas() -> None:
 def test_a_product_is_compiled_once(strict: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However its matrices lie: numba compiles a function anew for each pattern of literal numbers in its arguments."""
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
-    called = products.product_strict if strict else products.blas_product
+    called = matrices.product_strict if strict else matrices.blas_product
     called.overloads.clear()
     system, _ = contractions(["ab,bc->ac", "ab,cb->ac", "ba,bc->ac", "ba,cb->ca"])
     assert compile_system(system, strict=strict).functions and len(called.overloads) == 1

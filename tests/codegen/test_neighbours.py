@@ -9,15 +9,15 @@ from scipy import special
 from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
 
 import odesim
+from odesim.base.errors import ParamError, SpecError
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.jacobian import linearization
 from odesim.codegen.jacobian.sparse import Sparse
 from odesim.codegen.whole_arrays import evaluate
-from odesim.errors import ParamError, SpecError
+from odesim.display.formulas import equations_text, latex
+from odesim.ir.derive import directional_derivative, jvp
 from odesim.symbolic import Event, IndexedBase, Invariant, Map, Param, System, grad, gradient_flow, index, named, over, sizes, xlogy
-from odesim.symbolic.clock import rate_direction
-from odesim.symbolic.derive import directional_derivative, jvp
-from odesim.symbolic.show import equations_text, latex
+from odesim.transforms.clock import rate_direction
 from tests.support.systems import SOURCE, param
 
 (i, j), (N,) = index("i j"), sizes("N")

@@ -8,7 +8,7 @@ import pytest
 from sympy import Symbol
 
 from odesim.api.integrate import integrate
-from odesim.errors import ModelError
+from odesim.base.errors import ModelError
 from odesim.symbolic import System
 from tests.support.systems import SOURCE
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 import odesim
 from odesim.base.arrays import on_host
+from odesim.base.errors import DeviceError
 from odesim.cli import cli
-from odesim.errors import DeviceError
 from odesim.store.ensemble import EnsembleStore
 from tests.support.cupy_arrays import failure, make_arrays
 
@@ -133,7 +133,7 @@ def test_shim_a_later_launch_fails(shim: Shim, folder: Path, monkeypatch: pytest
 
 def test_what_is_not_cupy_s_stays_what_it_is(shim: Shim) -> None:
     """An error of Python's own is a bug, and is shown as one."""
-    from odesim.base.gpu import device_errors
+    from odesim.base.device import device_errors
 
     for error in (ZeroDivisionError("x"), MemoryError("host")):
         with pytest.raises(type(error)), device_errors("a run", "less"):

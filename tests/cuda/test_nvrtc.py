@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
 from odesim.codegen.build import nvrtc
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
@@ -16,7 +17,6 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
-from odesim.errors import CodegenError
 from odesim.inputs.registry import list_models, load_model
 from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import odesim
-from odesim.base import gpu
+from odesim.base import device as gpu
+from odesim.base.errors import OdesimError
+from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.cli.commands import doctor
 from odesim.codegen.build import nvrtc
-from odesim.errors import OdesimError
 from odesim.store.ensemble import EnsembleStore
 from tests.cuda.test_threads import same
 from tests.support.cupy_arrays import failure
@@ -322,8 +322,8 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
 
 def test_shim_a_kernel_that_does_not_compile_leaves_no_run(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC is missing, say: nothing is written."""
+    from odesim.base.errors import CodegenError
     from odesim.engines.gpu import engine as device_engine
-    from odesim.errors import CodegenError
 
     shim()
 

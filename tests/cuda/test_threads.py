@@ -10,8 +10,8 @@ import pytest
 import xarray as xr
 
 import odesim
+from odesim.base.errors import OdesimError, SolveError
 from odesim.engines.gpu import engine as device_engine
-from odesim.errors import OdesimError, SolveError
 from odesim.stepper.codes import UNDONE
 from tests.engines.test_events import W, turning
 from tests.support.dips import DIPS

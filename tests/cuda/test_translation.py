@@ -10,40 +10,36 @@ import numpy as np
 import pytest
 from numba import njit
 
-from odesim.base.gpu import architecture, load_module
+from odesim.base.device import architecture, load_module
+from odesim.base.errors import CodegenError
 from odesim.codegen.build.nvrtc import options_for
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.codegen.cuda.scope import module_scope
 from odesim.codegen.cuda.source import cuda_source
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
-from odesim.codegen.runtime import (
-    bessel,
-    circular,
-    counting,
-    error_function,
-    gamma,
-    hyperbolic,
-    inverse_circular,
-    lambert,
-    spherical,
-    vmath,
-)
-from odesim.codegen.runtime import stages as runtime
-from odesim.errors import CodegenError
+from odesim.runtime import circular, elementary, special
+from odesim.runtime import stages as runtime
 from odesim.stepper import powers as arithmetic
 from tests.support.cuda_host import build
 
-ONE: dict[str, Any] = {"exp": vmath.exp, "expm1": vmath.expm1, "log": vmath.log, "log1p": vmath.log1p, "tanh": vmath.tanh, "erf": vmath.erf}
+ONE: dict[str, Any] = {
+    "exp": elementary.exp,
+    "expm1": elementary.expm1,
+    "log": elementary.log,
+    "log1p": elementary.log1p,
+    "tanh": elementary.tanh,
+    "erf": elementary.erf,
+}
 ONE |= {name: getattr(circular, name) for name in ("sin", "cos", "tan", "sinc")}
-ONE |= {name: getattr(inverse_circular, name) for name in ("asin", "acos", "atan")}
-ONE |= {name: getattr(hyperbolic, name) for name in ("asinh", "acosh", "atanh", "sinh", "cosh")}
-ONE |= {"erfc": error_function.erfc, "erfinv": error_function.erfinv, "loggamma": gamma.loggamma, "digamma": gamma.digamma}
-ONE |= {"lambertw": lambert.lambertw, "lambertw_lower": lambert.lambertw_lower, "log2": arithmetic.log2, "exp2": arithmetic.exp2}
-TWO = {"pow": vmath.pow, "maximum": runtime.maximum, "minimum": runtime.minimum}
-ORDERS = {"spherical_jn": spherical.spherical_jn, "binomial": counting.binomial, "polygamma": gamma.polygamma}
-ORDERS |= {"besseli": bessel.besseli, "besseli_ratio": bessel.besseli_ratio}
-TWO |= {**ORDERS, "atan2": inverse_circular.atan2}
+ONE |= {name: getattr(circular, name) for name in ("asin", "acos", "atan")}
+ONE |= {name: getattr(elementary, name) for name in ("asinh", "acosh", "atanh", "sinh", "cosh")}
+ONE |= {"erfc": special.erfc, "erfinv": special.erfinv, "loggamma": special.loggamma, "digamma": special.digamma}
+ONE |= {"lambertw": special.lambertw, "lambertw_lower": special.lambertw_lower, "log2": arithmetic.log2, "exp2": arithmetic.exp2}
+TWO = {"pow": elementary.pow, "maximum": runtime.maximum, "minimum": runtime.minimum}
+ORDERS = {"spherical_jn": special.spherical_jn, "binomial": special.binomial, "polygamma": special.polygamma}
+ORDERS |= {"besseli": special.besseli, "besseli_ratio": special.besseli_ratio}
+TWO |= {**ORDERS, "atan2": circular.atan2}
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, 2.0**-1022, 1e308, -745.2, 709.8, 1e-17)
 
 

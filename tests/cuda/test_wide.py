@@ -10,8 +10,8 @@ import pytest
 from sympy import Piecewise, Range, S, Sum, symbols, tanh
 
 import odesim
-from odesim.base.gpu import architecture
-from odesim.errors import OdesimError, SolveError
+from odesim.base.device import architecture
+from odesim.base.errors import OdesimError, SolveError
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.support.balls import BALLS
 from tests.support.matrix import slow_but

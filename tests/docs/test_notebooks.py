@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from odesim.cli import cli
-from odesim.cli.commands.notebook import notebook_of, scripts
+from odesim.cli.about import notebook_of, scripts
 from tests.support.matrix import slow_but
 
 NAMES = scripts()

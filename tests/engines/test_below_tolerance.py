@@ -9,7 +9,7 @@ import pytest
 from sympy import Interval, Symbol, oo
 
 import odesim
-from odesim.cli.output.integration import event_text
+from odesim.cli.results import event_text
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 
@@ -45,7 +45,7 @@ def test_an_epidemic_has_one_peak(rate: float, method: str) -> None:
             assert state["I"][event["index"]] == pytest.approx(height, rel=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::odesim.errors.ToleranceWarning")
+@pytest.mark.filterwarnings("ignore::odesim.base.errors.ToleranceWarning")
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 @pytest.mark.parametrize("scale", 10.0 ** np.arange(-13, 1, 2))
 def test_a_mark_is_one_of_size(scale: float, method: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sympy import Float, Interval, Mod, Piecewise, Rational, Symbol, oo
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic import time as t
 

@@ -11,12 +11,12 @@ from sympy import Interval, Rational, oo, symbols
 import odesim
 from odesim.api.ensemble_request import make_ensemble_request
 from odesim.api.rerun import rerun_ensemble
-from odesim.api.stored_ensemble import resume, stored_run
-from odesim.base.run_options import RunOptions
+from odesim.api.stored import resume, stored_run
+from odesim.base.errors import ParamError
+from odesim.base.options import RunOptions
 from odesim.engines.choose import make_engine
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members
-from odesim.errors import ParamError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.begun import same
 
@@ -246,7 +246,7 @@ def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     """A shard, then resume: the bits in memory; a rerun compares events too, and finds one that was changed."""
     from odesim.store.ensemble import EnsembleStore
 
-    monkeypatch.setattr("odesim.api.ensemble_manifest.chunk_size", lambda count, row: min(8, count))
+    monkeypatch.setattr("odesim.api.manifest.chunk_size", lambda count, row: min(8, count))
     file, out = tmp_path / "fall.py", tmp_path / "run.zarr"
     file.write_text(MODEL_FILE)
     asked: dict[str, Any] = {"vary": {"a": "uniform(0.1,3)"}, "members": N, "method": "tsit5", "save": 3, "observe": "all", "max_events": 2}

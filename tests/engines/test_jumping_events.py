@@ -90,7 +90,7 @@ def test_what_is_not_defined_elsewhere() -> None:
 
 def test_continuous_ones_stay() -> None:
     """A function that only bends at its condition is searched as it is written."""
-    from odesim.symbolic.signed import signed
+    from odesim.transforms.conditions import signed
 
     for e in (Piecewise((k - 1, k > 1), (0, True)), Max(k, 1) - 2, k - a, sp.Abs(k) - 1, Piecewise((1, t > 1), (-1, True))):
         assert signed(e, ["k"]) is e

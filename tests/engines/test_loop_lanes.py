@@ -10,6 +10,7 @@ import pytest
 from sympy import Interval, Sum, cos, log, oo, tanh
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.engines import choose
 from odesim.engines.choose import make_engine
@@ -17,11 +18,10 @@ from odesim.engines.hand_over import HandOver
 from odesim.engines.loop_lanes import LOOP
 from odesim.engines.loop_lanes import engine as loops
 from odesim.engines.loop_lanes.places import LANES as WIDTH
-from odesim.errors import SpecError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
-from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from odesim.transforms.lanes import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
 from tests.support.models import MAPS
 from tests.support.threads import MODELS

@@ -9,9 +9,9 @@ import pytest
 from sympy import Interval, Piecewise, Range, Sum, exp, oo, symbols
 
 import odesim
+from odesim.base.errors import ModelError, ParamError
 from odesim.base.memo import Memo
 from odesim.engines import observables as observed
-from odesim.errors import ModelError, ParamError
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from sympy import Interval, Mod, Symbol, cos, oo, pi, sign, sin
 
 import odesim
-from odesim.errors import SolveError, SpecError
+from odesim.base.errors import SolveError, SpecError
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 from tests.support.balls import BALLS, balls, bounces, flight

@@ -9,7 +9,7 @@ import sympy as sp
 from sympy import Mod, Piecewise, exp, pi, sin
 
 import odesim
-from odesim.errors import SolveError
+from odesim.base.errors import SolveError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 from tests.engines.test_resets import PLAIN, REALS, system

@@ -8,7 +8,7 @@ from sympy import Symbol
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored_ensemble import resume
+from odesim.api.stored import resume
 from odesim.symbolic import IndexedBase, System, index, sizes
 from tests.support.systems import SOURCE, param
 

@@ -14,8 +14,8 @@ from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Su
 
 import odesim
 from odesim.api.rerun import rerun_integration
+from odesim.base.errors import SolveError, SpecError
 from odesim.engines.switching import Switching, held_of
-from odesim.errors import SolveError, SpecError
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK

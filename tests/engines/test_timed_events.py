@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from sympy import Abs, Float, Interval, Max, Mod, Sum, Symbol, cos, exp, floor, log, oo, pi, sin, sqrt, tan, tanh
 
 import odesim
-from odesim.errors import SolveError, SpecError
+from odesim.base.errors import SolveError, SpecError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 

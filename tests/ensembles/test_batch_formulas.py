@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sympy import Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
 
+from odesim.base.errors import ModelError, ParamError
 from odesim.ensembles import members as whole
 from odesim.ensembles.members import make_members, member_values, own_names_read
-from odesim.errors import ModelError, ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.inputs.schema import Formula, make_schema

@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import odesim
-from odesim.ensembles.design import Design, EnsembleArguments, Points, Random, Table, design_from_plain, design_members, uniforms
-from odesim.errors import OdesimError, ParamError
+from odesim.base.errors import OdesimError, ParamError
+from odesim.base.options import Values as EnsembleArguments
+from odesim.ensembles.design import Design, Points, Random, Table, design_from_plain, design_members, uniforms
 from odesim.inputs.registry import load_model
 
 MODEL = "joma.nonlinear"

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from matplotlib.text import Text
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
 from odesim.plot.style import FAINT, INK
 from tests.support.texts import clashes, drawn_texts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 from tests.support.balls import BALLS
 from tests.support.dips import DIPS
 from tests.support.models import MAPS

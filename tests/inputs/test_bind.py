@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sympy import Expr, FiniteSet, Integers, Interval, Range, Reals, S, Sum, Symbol, oo
 
-from odesim.errors import ModelError, ParamError, SpecError
+from odesim.base.errors import ModelError, ParamError, SpecError
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_value
 from odesim.inputs.registry import list_models, load_model

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import FiniteSet, Integers, Interval, Naturals, Range, Reals, S, Symbol, Union, oo, pi
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.inputs.schema import compile_domain
 
 DOMAINS = [

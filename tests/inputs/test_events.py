@@ -9,7 +9,7 @@ import pytest
 from scipy.special import digamma, erfinv, gammaln, iv, lambertw, polygamma
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.events import parse_event
 from odesim.inputs.expressions import Names
 from tests.support.brute import value

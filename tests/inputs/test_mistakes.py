@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.errors import ModelError, ModelWarning, OdesimError, SpecError, no_such
+from odesim.base.errors import ModelError, ModelWarning, OdesimError, SpecError, no_such
 
 FILE = '''"""A model with one mistake."""
 import math
@@ -198,7 +198,7 @@ def test_warning_on_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_use_their_parameters(name):
-    from odesim.symbolic.check_types import unused_params
+    from odesim.symbolic.parts import unused_params
 
     assert unused_params(odesim.load_model(name)) == ()
 

@@ -7,7 +7,7 @@ import pytest
 from sympy import Max, Min, Sum, Symbol
 
 import odesim
-from odesim.errors import ParamError, SpecError
+from odesim.base.errors import ParamError, SpecError
 from odesim.symbolic import Constraint, Event, IndexedBase, Invariant, MaxOver, Param, System, index, over, sizes, time
 from tests.support.systems import REAL, SOURCE
 

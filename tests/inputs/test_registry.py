@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from odesim.errors import ModelError
+from odesim.base.errors import ModelError
 from odesim.inputs import registry
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System

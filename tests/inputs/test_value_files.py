@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.grammar import parse_value
 
 

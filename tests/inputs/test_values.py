@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.inputs.grammar import FILLS, Value, parse_assignment, parse_size, parse_value
 from odesim.inputs.times import parse_save, parse_span, save_times
 

@@ -10,14 +10,14 @@ import pytest
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
+from odesim.display.document import latex_document
 from odesim.engines.problem import make_problem
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
+from odesim.ir.adjoint import lower_vjp
+from odesim.ir.derive import jvp
 from odesim.symbolic import System, sensitivities
-from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.derive import jvp
-from odesim.symbolic.document import latex_document
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import in_turn, slow_but
 from tests.support.models import COMPILED
 

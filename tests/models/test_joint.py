@@ -7,11 +7,11 @@ import pytest
 from sympy import Integer
 
 import odesim
-from odesim.errors import ModelError
+from odesim.base.errors import ModelError
 from odesim.inputs.bind import bind
 from odesim.models.joma._joint import joint as joint_system
 from odesim.symbolic import Invariant
-from odesim.symbolic.expr import base_name
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices
 from tests.models.test_right_sides import BLOCK, value
 from tests.support.joma_cases import MQ, PHIS, SIGNALS, batch_of, block_of, start_of

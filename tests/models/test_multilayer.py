@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from odesim.inputs.bind import bind
-from odesim.symbolic.expr import base_name
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices
 from tests.models.test_right_sides import ODD, value
 from tests.support.truth.blocks import multilayer, multilayer_loss

@@ -13,8 +13,8 @@ from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import Param, System
-from odesim.symbolic.assumed import facts, holds
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.symbolic.assumptions import facts, holds
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import slow_but
 from tests.support.models import FLOWS
 from tests.support.moves import check_moves, moves

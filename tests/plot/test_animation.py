@@ -12,7 +12,7 @@ from matplotlib.collections import QuadMesh
 from mpl_toolkits.mplot3d import proj3d  # type: ignore[import-untyped]
 from PIL import Image
 
-from odesim.errors import OdesimError
+from odesim.base.errors import OdesimError
 from odesim.plot import animate
 from odesim.plot.film import FRAMES, film_of
 from odesim.plot.frames import BARS, make_frames

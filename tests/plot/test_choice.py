@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.text import Text
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.colors import color_scale
 from odesim.plot.ensemble import figure_of_ensemble

@@ -10,7 +10,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.plot import Choice, animate
 from odesim.plot.colors import PALE
 from odesim.plot.ensemble import figure_of_ensemble

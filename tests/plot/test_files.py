@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.plot.files import FORMATS, check_picture, save, write_atomically
 from odesim.plot.style import DPI, WIDTH, new_figure, project_style
 

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.colors import PALE
 from odesim.plot.panels import set_value_scale

@@ -11,7 +11,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
-from odesim.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, StoreError
 from odesim.plot.choice import Choice
 from odesim.plot.style import SMALL
 from odesim.plot.tokens import COLUMNS, place_names

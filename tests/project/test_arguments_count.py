@@ -10,12 +10,12 @@ PUBLIC = ("check_arguments", "click.command")  # decorators of what people call,
 KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take numbers and addresses one by one
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
-    "codegen/runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
+    "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
     "codegen/unrolled/calls.py combine_block": "runs that kernel, with its arguments",
     "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "cli/commands/train.py run": "the arguments of the command",
-    "symbolic/maps.py Map": "what people call, with the parts of a System",
+    "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
     "stepper/rosenbrock_methods.py make_rosenbrock": "the columns of a table",
 }

@@ -173,7 +173,7 @@ def test_packages_are_the_folders():
 
 def test_one_version():
     """The package, its metadata and the citation name one version."""
-    source = (ROOT / "odesim" / "base" / "versions.py").read_text()
+    source = (ROOT / "odesim" / "base" / "options.py").read_text()
     (own,) = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert own == PROJECT["project"]["version"] == str(citation["version"])

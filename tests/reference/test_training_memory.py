@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import odesim
-from odesim.errors import ParamError
-from odesim.reference.settings import check_settings
-from odesim.reference.tasks import TASKS, load_task
+from odesim.base.errors import ParamError
+from odesim.lab.tasks import TASKS, load_task
+from odesim.lab.training.protocols import check_settings
 from tests.support.matrix import slow_but
 
 # task, settings, seeds, model: each with one thing that is large
@@ -87,7 +87,7 @@ BEYOND = {
 def test_what_cannot_fit_is_refused(name, monkeypatch):
     """Sizes of 10^18 and 100000 seeds are one sentence, and no array is made before it."""
     task = load_task(name)
-    monkeypatch.setattr("odesim.base.memory.free_bytes", lambda: 10**9)
+    monkeypatch.setattr("odesim.base.device.free_bytes", lambda: 10**9)
     monkeypatch.setattr(type(task), "make", lambda *_, **__: pytest.fail("it was made"))
     for setting in BEYOND[name]:
         with pytest.raises(ParamError, match=f"a training of {name} with these settings would take .* GB, most of it for"):
@@ -98,6 +98,6 @@ def test_what_cannot_fit_is_refused(name, monkeypatch):
 
 def test_recorded_rows_that_cannot_fit(monkeypatch):
     """Rows kept in memory are asked for before the first; with a folder they are not kept."""
-    monkeypatch.setattr("odesim.base.memory.free_bytes", lambda: 10**8)
+    monkeypatch.setattr("odesim.base.device.free_bytes", lambda: 10**8)
     with pytest.raises(ParamError, match=r"1000000 saved times of .* numbers would take .* GB"):
         odesim.train("scan_snap", steps=10**6, save=10**6, observe=("c",))

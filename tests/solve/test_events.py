@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.errors import SolveError
+from odesim.base.errors import SolveError
 from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
 from odesim.stepper import drive as integrate
 from tests.support.problems import problem

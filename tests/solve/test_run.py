@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odesim.errors import SolveError
+from odesim.base.errors import SolveError
 from odesim.solve import METHODS, EventSpec, Status, integrate_problem
 from odesim.stepper import drive as integrate
 from tests.support.problems import Decay, Problem, problem

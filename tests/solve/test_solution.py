@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import SolveError
+from odesim.base.errors import SolveError
 
 MODELS = ("joma.nonlinear", "joma.linear_multinode", "scan_snap.theorem4")  # events; functions as observables; numbers
 SAVES = ([0.0, 0.5, 1.0], [0.25, 0.75])  # with the end, and without

@@ -16,7 +16,7 @@ import xarray as xr
 from numcodecs.blosc import Blosc
 
 import odesim
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from tests.support.strangers import READS, check_reading, copy, edit, make_runs
 
 LARGEST = (1 << 31) - 64  # bytes that blosc can promise in a file of any size

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import StoreError
+from odesim.base.errors import StoreError
 from odesim.store import export_run, read_solution, write_solution
 from odesim.store.chunks import has_files
-from odesim.store.inspected import inspect_run
+from odesim.store.schema import inspect_run
 
 
 def integrated(path: Path) -> None:

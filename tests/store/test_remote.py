@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 import odesim
 from odesim.api.rerun import rerun_ensemble
-from odesim.api.stored_ensemble import resume, stored_run
+from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster
+from odesim.base.errors import ParamError, StoreError
 from odesim.cli.app import cli
 from odesim.engines.run import Execution
-from odesim.errors import ParamError, StoreError
 from odesim.store.remote import RemotePath, as_place
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 from tests.support.clusters import two_workers

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import odesim
+from odesim.base.errors import StoreError
 from odesim.cli import cli
-from odesim.errors import StoreError
 from odesim.store import export_run
 from tests.support.begun import SIZE
 

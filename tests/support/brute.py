@@ -10,13 +10,12 @@ import sympy as sp
 from scipy import special
 from sympy import Indexed, IndexedBase, Symbol
 
+from odesim.symbolic.functions import Counted, Share, Weighted, XLogY
+from odesim.symbolic.indices import Clipped, Inside, Neighbour, Padded, Wrapped
 from odesim.symbolic.layered import Inverse, Layer, Value
-from odesim.symbolic.logs import Share, XLogY
-from odesim.symbolic.neighbours import Clipped, Inside, Neighbour, Padded, Wrapped
 from odesim.symbolic.parts import key_indices
 from odesim.symbolic.reductions import MaxOver
 from odesim.symbolic.system import System
-from odesim.symbolic.weighted import Counted, Weighted
 
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,

@@ -6,7 +6,7 @@ import pytest
 from sympy import Integer, Interval, Max, Sum, exp, log, oo, symbols
 
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
-from odesim.symbolic.affine import is_affine
+from odesim.transforms.events import is_affine
 
 (k,), (K,) = index("k"), sizes("K")
 v, a = (IndexedBase(name, shape=(K,)) for name in ("v", "a"))

@@ -5,9 +5,9 @@ import sympy as sp
 from sympy import FiniteSet, IndexedBase, Interval, Range, S, Sum, Symbol, Union, oo
 
 import odesim
-from odesim.errors import ParamError, SpecError
+from odesim.base.errors import ParamError, SpecError
 from odesim.symbolic import Event, Invariant, Param, System, index, over, sizes
-from odesim.symbolic.assumed import assumed_intervals, facts, holds
+from odesim.symbolic.assumptions import assumed_intervals, facts, holds
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE
 

@@ -9,12 +9,12 @@ import sympy
 from sympy import Eq, Expr, Integer, KroneckerDelta, Piecewise, Sum, exp
 from sympy.utilities.iterables import iterable
 
+from odesim.base.errors import SpecError
 from odesim.codegen.whole_arrays import evaluate
-from odesim.errors import SpecError
+from odesim.display.formulas import equations_text, text_of
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
-from odesim.symbolic.bound import canonical
-from odesim.symbolic.elements import patch_sympy_arrays
-from odesim.symbolic.show import equations_text, text_of
+from odesim.symbolic.indices import patch_sympy_arrays
+from odesim.symbolic.reductions import canonical
 from tests.support.brute import value
 from tests.support.systems import REAL, SOURCE
 

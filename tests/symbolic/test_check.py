@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 from sympy import Sum, symbols
 
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, System, index, over, sizes
 from tests.support.systems import REAL, SOURCE
 

@@ -8,8 +8,8 @@ import pytest
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import evaluate
 from odesim.inputs.registry import load_model
-from odesim.symbolic.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from tests.models.test_generated import near_start
 from tests.support.models import GROWING
 

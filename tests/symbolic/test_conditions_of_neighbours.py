@@ -3,7 +3,7 @@
 import pytest
 from sympy import Symbol
 
-from odesim.symbolic.neighbours import Inside
+from odesim.symbolic.indices import Inside
 
 
 @pytest.mark.parametrize("c", [-3, -1, 1, 2])

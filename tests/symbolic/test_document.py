@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sympy import Symbol
 
+from odesim.display.document import escape, latex_document
 from odesim.inputs.registry import load_model
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
-from odesim.symbolic.document import escape, latex_document
 from tests.support.models import Shipped
 from tests.support.systems import REAL, SYSTEMS
 

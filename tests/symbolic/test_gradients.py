@@ -8,12 +8,12 @@ import sympy as sp
 from sympy import Sum, Symbol
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
-from odesim.errors import SpecError
+from odesim.ir.adjoint import lower_vjp
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, grad, gradient_flow, index, over, sizes
-from odesim.symbolic.adjoint import lower_vjp
-from odesim.symbolic.expr import base_name
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices
 from tests.support.losses import CASES, REAL, SIZES, SOURCE, draw
 from tests.support.matrix import slow_but

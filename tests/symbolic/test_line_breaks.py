@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from odesim.symbolic.line_breaks import CLOSE, OPEN, break_formula, letters
+from odesim.display.document import CLOSE, OPEN, break_formula, letters
 
 FRACTION = r"\frac{a + b - c + d + e}{f - g}"
 FORMULAS = {

@@ -9,9 +9,9 @@ from sympy import Eq, KroneckerDelta, Piecewise, Sum, exp
 
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction, evaluate
+from odesim.ir.passes import lower, lower_expressions
+from odesim.ir.program import Program
 from odesim.symbolic import IndexedBase, System, index, over, sizes, softmax
-from odesim.symbolic.lower import lower, lower_expressions
-from odesim.symbolic.program import Program
 from tests.support.brute import right_side, value
 from tests.support.systems import SYSTEMS, numbers
 

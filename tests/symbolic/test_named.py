@@ -8,9 +8,9 @@ import pytest
 from sympy import Sum, Symbol, exp, log
 
 import odesim
-from odesim.errors import SpecError
+from odesim.base.errors import SpecError
+from odesim.display.formulas import definitions_text
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, gradient_flow, index, named, over, sizes
-from odesim.symbolic.show import definitions_text
 from tests.support.systems import REAL, SOURCE
 
 (i,), (D,) = index("i"), sizes("D")

@@ -12,8 +12,9 @@ from sympy import Reals, Sum, Symbol
 from odesim import ensemble, integrate
 from odesim.codegen.compiled import compile_system
 from odesim.engines.problem import compiled_for, compiled_parts
+from odesim.ir.program import MOST_ORDERS as MOST
+from odesim.ir.program import Contraction
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
-from odesim.symbolic.orders import MOST, Contraction
 from tests.support.systems import SOURCE
 
 NUMBERS = dict(zip("ijklm", (3, 40, 5, 17, 40), strict=True))

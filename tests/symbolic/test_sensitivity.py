@@ -9,14 +9,14 @@ from scipy.linalg import expm
 from sympy import Sum, Symbol, exp
 
 import odesim
+from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.errors import SpecError
+from odesim.display.document import latex_document
 from odesim.inputs.bind import bind
+from odesim.ir.passes import lower
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
-from odesim.symbolic.document import latex_document
-from odesim.symbolic.lower import lower
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.moves import check_moves, moves
 from tests.support.systems import SOURCE, SYSTEMS, numbers, param
 

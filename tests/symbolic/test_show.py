@@ -10,6 +10,12 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from odesim.display.document import latex_document
+from odesim.display.formulas import Formulas, definitions_text, equations_text, latex, readable, text_of
+from odesim.display.html import html_page
+from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, SoftmaxAt
+from odesim.display.page import page_of
+from odesim.display.text import derived_text, describe, domain_text
 from odesim.symbolic import (
     IndexedBase,
     MaxOver,
@@ -25,17 +31,8 @@ from odesim.symbolic import (
     sizes,
     softmax,
 )
-from odesim.symbolic.arrange import readable
-from odesim.symbolic.derived import derived_text
-from odesim.symbolic.describe import describe, domain_text
-from odesim.symbolic.display import Display
-from odesim.symbolic.document import latex_document
-from odesim.symbolic.html import html_page
 from odesim.symbolic.layered import InverseOf
-from odesim.symbolic.page import page_of
-from odesim.symbolic.recognised import BINDING, Entropy, LogSumExp, SoftmaxAt
 from odesim.symbolic.reductions import unevaluated
-from odesim.symbolic.show import Formulas, definitions_text, equations_text, latex, text_of
 from tests.support.balls import BALLS
 from tests.support.brute import value
 from tests.support.models import Shipped

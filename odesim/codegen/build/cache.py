@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from odesim.base.errors import CacheWarning, CodegenError
 from odesim.base.parsing import parse
-from odesim.errors import CacheWarning, CodegenError
 
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
 

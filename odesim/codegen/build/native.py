@@ -12,10 +12,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from odesim.base.forks import ForkLock
+from odesim.base.errors import CodegenError
+from odesim.base.memo import ForkLock
 from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
 from odesim.codegen.build.front_end import scalar_front_end
-from odesim.errors import CodegenError
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python
 _SIMPLE = ("sqrt", "floor", "asin", "acos", "atan")

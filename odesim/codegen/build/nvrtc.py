@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from odesim.base.gpu import cuda_driver, install_command
+from odesim.base.device import cuda_driver, install_command
+from odesim.base.errors import CodegenError
 from odesim.codegen.build.cache import read_file, write_file
-from odesim.errors import CodegenError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.gpu import architecture, cupy_here, current_device, load_module
+from odesim.base.device import architecture, cupy_here, current_device, load_module
 from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import part_size, wide_text

@@ -1,6 +1,6 @@
 """Translates Python expressions into C++ expressions with types.
 
-(p0 - y0)*exp(0.5*y0)  ->  ((p0 - y0) * vmath_exp((0.5 * y0)))
+(p0 - y0)*exp(0.5*y0)  ->  ((p0 - y0) * elementary_exp((0.5 * y0)))
 """
 
 import ast
@@ -9,6 +9,7 @@ from enum import EnumType
 from types import ModuleType
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
 from odesim.codegen.cuda.words import (
     BUILTINS,
@@ -26,7 +27,6 @@ from odesim.codegen.cuda.words import (
     named,
     pointee,
 )
-from odesim.errors import CodegenError
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/", ast.Mod: "%", ast.RShift: ">>", ast.LShift: "<<",
@@ -130,7 +130,7 @@ def _called(made: CppFunction, args: list[Typed]) -> Typed:
 
 
 def _polynomial(x: Typed, coefficients: tuple[float, ...]) -> Typed:
-    """A polynomial as in odesim.codegen.runtime.intrinsics.polynomial: even and odd powers apart, each by Horner's scheme in x^2."""
+    """A polynomial as in odesim.runtime.intrinsics.polynomial: even and odd powers apart, each by Horner's scheme in x^2."""
     x, halves = in_double(x), []
     for part in (coefficients[0::2], coefficients[1::2]):
         total = literal(part[-1]).text

@@ -25,7 +25,7 @@ from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.module import ModuleText, head_text
 from odesim.codegen.loops.passes import make_loop_plan
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 STAGE_HEAD = (

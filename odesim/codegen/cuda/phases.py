@@ -5,7 +5,7 @@ part_[0, lo_ // 1024] = block_sum(work_[0], hi_ - lo_)    each warp takes blocks
 r0 = tree_sum(part_[0], w)                                the threads of a block add halves
 
 Between two loops all threads wait for each other. However many threads there are, the order of every sum is that of
-odesim.codegen.runtime.reduce. Additions onto gathered places are made by one thread a place, in the kernel's order.
+odesim.runtime.sums. Additions onto gathered places are made by one thread a place, in the kernel's order.
 
 Memory is slow to answer, so that many numbers are asked for at once: the loops of a block are one loop, and a short body is done for four
 elements together, whose results are stored when all of them are known.
@@ -17,11 +17,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
 from odesim.codegen.cuda.scope import Functions, ModuleScope
 from odesim.codegen.cuda.statements import FunctionText
 from odesim.codegen.cuda.words import INT, REAL, Typed, named
-from odesim.errors import CodegenError
 
 WAIT = "odesim_wait(team);"
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
@@ -105,7 +105,7 @@ class Phases(FunctionText):
             case ast.Expr(value=ast.Call(func=ast.Name(id=("add_up" | "add_down") as word), args=args)):
                 return [*self._partial_sums(word, args), WAIT]
             case ast.Expr(value=ast.Call(func=ast.Name(id="invert"), args=[a, x, matrix, count, n])):
-                from odesim.codegen.runtime.inverse import invert_one  # imports numba
+                from odesim.runtime.matrices import invert_one  # imports numba
 
                 (entry, copied), (_, result), (_, kept), length = (*map(self._vector, (a, x, matrix)), self._value(n).text)
                 made = self.translation.imported(invert_one, (f"{entry}*", f"{entry}*", f"{entry}*", INT, INT))
@@ -175,7 +175,7 @@ class Phases(FunctionText):
         """A short assignment to each element, for several elements at once; nothing for a longer one."""
         first = [*self._indices(loops), *self._block(before)]
         value, place = self._value(node.value), self._value(node.targets[0])
-        if len(value.text) > SHORT or "vmath_" in "".join([*first, value.text]):
+        if len(value.text) > SHORT or "elementary_" in "".join([*first, value.text]):
             return []
         lines = ["long long e_ = i_e_ + u_ * team.threads;", *first, f"place_[u_] = &{place.text};", f"value_[u_] = {value.text};"]
         entry = place.type
@@ -353,7 +353,7 @@ class Phases(FunctionText):
         return [f"odesim_product<{entry}>(team, {given});"]
 
     def _partial_sums(self, word: str, args: list[Any]) -> list[str]:
-        """Partial sums in the order of odesim.codegen.runtime.running, each line along the axis by one thread."""
+        """Partial sums in the order of odesim.runtime.sums, each line along the axis by one thread."""
         entry, array = self._vector(args[0])
         before, n, after = (f"({self._value(a).text})" for a in args[1:])
         first, step = ("0", after) if word == "add_up" else (f"({n} - 1) * {after}", f"-{after}")

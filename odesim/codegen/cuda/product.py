@@ -1,6 +1,6 @@
 """Matrix products on a GPU, which a kernel that leads itself must do itself: cuBLAS is called from the host.
 
-In strict mode and in float32 each sum is added in order, and has the bits of odesim.codegen.runtime.products.product. Otherwise float64
+In strict mode and in float32 each sum is added in order, and has the bits of odesim.runtime.matrices.product. Otherwise float64
 goes to the matrix units (m16n8k8, from sm_80 on): tiles of three sizes, copied to shared memory two steps ahead. Where the numbers of a
 fragment lie is NVIDIA's (PTX ISA, matrix fragments for mma with .f64). A row of a tile is 4 numbers longer than the tile, so that the 16
 numbers that half a warp reads at once lie in 16 banks. A thread has 128 registers, of which the sums of a large tile take half.

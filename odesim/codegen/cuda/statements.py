@@ -1,16 +1,16 @@
 """Translates Python statements into C++: one C++ function for each list of argument types.
 
-x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
+x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * elementary_exp((0.5 * y0)));
 """
 
 import ast
 from collections.abc import Mapping
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.cuda.expressions import ExpressionText
 from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
 from odesim.codegen.cuda.words import INT, Typed, is_function, is_pointer, joined, named
-from odesim.errors import CodegenError
 
 
 class FunctionText(ExpressionText):

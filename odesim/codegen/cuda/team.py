@@ -1,7 +1,7 @@
 """C++ shared by all kernels of one large system: a team of threads, led by one of them.
 
 The first thread of block 0 runs the integrator, the very functions that a CPU runs. For operations on whole arrays it tells the threads
-of all other blocks what to do, and waits. Sums have the order of odesim.codegen.runtime.reduce for any number of threads.
+of all other blocks what to do, and waits. Sums have the order of odesim.runtime.sums for any number of threads.
 """
 
 TEAM = r"""

@@ -1,6 +1,6 @@
 """Translates generated Python kernels and the functions they call into C++ with the same operations in the same order.
 
-x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * vmath_exp((0.5 * y0)));
+x0 = (p0 - y0)*exp(0.5*y0)  ->  x0 = ((p0 - y0) * elementary_exp((0.5 * y0)));
 
 What compiles here is what kernels are written in: whole numbers, reals, truths, addresses of them, and tuples as results. A function
 is made once for each list of types that it is called with; a variable has one type. A function as an argument is part of these types.

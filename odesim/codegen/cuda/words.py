@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isinf, isnan
 from typing import Any
 
-from odesim.errors import CodegenError
+from odesim.base.errors import CodegenError
 
 INT, REAL, SINGLE, TRUTH = "long long", "double", "float", "bool"
 FUNCTION = "function "  # and its name: the type of an argument that is one
@@ -22,7 +22,7 @@ RESERVED = frozenset((
     "NAN", "NULL", "alloca", "fabs", "fma", "rint", "stderr", "stdin", "stdout", "team",
 ))  # fmt: skip
 """Keywords, macros, and what a text calls by these names."""
-OURS = re.compile(r"(odesim|ODESIM|vmath|runtime|M|FP|HUGE)_\w+")
+OURS = re.compile(r"(odesim|ODESIM|elementary|circular|special|stages|M|FP|HUGE)_\w+")
 """Names of our own functions, and of more macros."""
 
 

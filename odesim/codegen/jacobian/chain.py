@@ -11,9 +11,8 @@ from odesim.base.arrays import Array, Layout
 from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Path, Product, loop_indices
 from odesim.codegen.jacobian.sparse import Jacobian, Sparse
 from odesim.codegen.jacobian.structured import Dense, Structured
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.neighbours import Neighbour, Padded, Wrapped
-from odesim.symbolic.program import Statement
+from odesim.ir.program import Statement
+from odesim.symbolic.indices import Neighbour, Padded, Wrapped, base_name
 
 WIDE = 1e6
 """Terms of a product above which einsum's search for matrix products pays."""

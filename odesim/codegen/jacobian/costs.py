@@ -14,7 +14,7 @@ from odesim.base.backends import find_backend
 from odesim.codegen.extents import extents
 from odesim.codegen.jacobian.linearization import BoundLinear
 from odesim.codegen.jacobian.plan import Product
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 
 CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry

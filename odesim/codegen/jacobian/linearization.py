@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.errors import CodegenError
 from odesim.codegen.extents import extents
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
@@ -19,9 +20,8 @@ from odesim.codegen.jacobian.plan import ChainPlan, NotLocalError, make_chain_pl
 from odesim.codegen.jacobian.sparse import Jacobian
 from odesim.codegen.unrolled.formulas import write_out
 from odesim.codegen.whole_arrays import ArrayFunction
-from odesim.errors import CodegenError
-from odesim.symbolic.jacobian import LocalDerivatives, linearize, time_slope
-from odesim.symbolic.program import Program
+from odesim.ir.adjoint import LocalDerivatives, linearize, time_slope
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 MOST_DENSE = 2000

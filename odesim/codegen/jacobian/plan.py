@@ -8,9 +8,9 @@ from typing import Any
 
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.jacobian import Dependence, LocalDerivatives
-from odesim.symbolic.neighbours import Neighbour, Wrapped
-from odesim.symbolic.program import Statement
+from odesim.ir.adjoint import Dependence, LocalDerivatives
+from odesim.ir.program import Statement
+from odesim.symbolic.indices import Neighbour, Wrapped
 
 LOCAL, SUMMED = "(local)", "(summed)"
 Path = tuple[tuple[type[Neighbour], int], ...]

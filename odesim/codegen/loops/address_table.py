@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
-from odesim.base.blas import TURNED, gemm_address
+from odesim.base.device import TURNED, gemm_address
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, TableEntry

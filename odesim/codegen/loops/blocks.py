@@ -6,8 +6,8 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.codegen.loops.printers import ScalarPrinter
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.program import names_read
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.layered import names_read
 
 BLOCK = 1024
 """Elements of a block; a reduction adds a block in one fixed order, and then combines blocks as a tree."""

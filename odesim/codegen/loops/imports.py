@@ -6,40 +6,24 @@ from functools import cache
 
 from odesim.codegen.build.cache import source_of
 
-RUNTIME = "odesim.codegen.runtime"
-INLINED = tuple(f"{RUNTIME}.{name}" for name in ("numbers", "stages", "reduce", "products", "vmath", "intrinsics", "access"))
+RUNTIME = "odesim.runtime"
+INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", "matrices", "elementary", "intrinsics", "views"))
 """Modules that every generated module may inline."""
 OWN = {
-    "vmath": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "floor"),
-    "circular": ("sin", "cos", "tan", "sinc"),
-    "inverse_circular": ("asin", "acos", "atan", "atan2"),
-    "hyperbolic": ("asinh", "acosh", "atanh", "sinh", "cosh"),
-    "error_function": ("erfc", "erfinv"),
-    "gamma": ("loggamma", "digamma", "polygamma"),
-    "lambert": ("lambertw", "lambertw_lower"),
-    "bessel": ("besseli", "besseli_ratio"),
-    "spherical": ("spherical_jn",),
-    "counting": ("binomial",),
-    "neighbours": ("clip", "on_axis", "wrap"),
-    "running": ("add_down", "add_up"),
-    "inverse": ("invert",),
+    "elementary": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "asinh", "acosh", "atanh", "sinh", "cosh"),
+    "intrinsics": ("floor",),
+    "circular": ("sin", "cos", "tan", "sinc", "asin", "acos", "atan", "atan2"),
+    "special": (
+        *("erfc", "erfinv", "loggamma", "digamma", "polygamma", "lambertw", "lambertw_lower"),
+        *("besseli", "besseli_ratio", "spherical_jn", "binomial"),
+    ),
+    "views": ("clip", "on_axis", "wrap"),
+    "sums": ("add_down", "add_up"),
+    "matrices": ("invert",),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
-NEEDS = {
-    "circular": (),
-    "inverse_circular": ("circular",),
-    "hyperbolic": (),
-    "error_function": (),
-    "gamma": (),
-    "lambert": (),
-    "bessel": (),
-    "spherical": ("circular",),
-    "counting": (),
-    "neighbours": (),
-    "running": (),
-    "inverse": (),
-}
-"""{module: further modules of the runtime that it inlines}, beside those of INLINED."""
+NEEDS = {"circular": ("circular",), "special": ("special", "circular")}
+"""{module of the runtime: what is inlined with its functions} beside INLINED."""
 
 
 @cache
@@ -48,7 +32,7 @@ def runtime_key(*modules: str) -> str:
 
     modules: those of the runtime that are inlined beside the common ones.
     """
-    more = dict.fromkeys(name for m in modules for name in (m, *NEEDS[m]))
+    more = dict.fromkeys(name for m in modules for name in NEEDS[m])
     sources = [*INLINED, *(f"{RUNTIME}.{name}" for name in more)]
     return hashlib.sha256("".join(map(source_of, sources)).encode()).hexdigest()[:12]
 

@@ -14,8 +14,9 @@ from odesim.codegen.loops.nests import Nests, Start
 from odesim.codegen.loops.passes import LoopPlan
 from odesim.codegen.loops.products import join_products
 from odesim.codegen.loops.separate import MANY, assigned, numbers_of, separate_passes
-from odesim.symbolic.lowering import all_names
-from odesim.symbolic.program import Program, names_read
+from odesim.ir.program import Program
+from odesim.symbolic.layered import names_read
+from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
 
 ROWS = 64

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from odesim.codegen.loops.layout import turned
-from odesim.symbolic.lane_system import is_lane
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.transforms.lanes import is_lane
 
 
 def along_lanes(program: Program) -> Program:

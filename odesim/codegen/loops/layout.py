@@ -8,9 +8,8 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.codegen.loops.products import find_product
-from odesim.symbolic.elements import IndexedBase
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import IndexedBase, base_name
 
 ROUNDS = 4
 """Changes of the order; each may show more loops around matrix products."""

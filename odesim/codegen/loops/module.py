@@ -9,7 +9,7 @@ from odesim.codegen.build.native import load_native
 from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
 from odesim.codegen.loops.passes import make_loop_plan
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 RUNTIME = (
@@ -78,10 +78,10 @@ def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += ["from math import sqrt", ""] if "sqrt" in used else []
     lines += ["import numba as nb", ""]
-    lines += [f"from odesim.codegen.runtime.stages import {', '.join(helpers)}"] if helpers else []
-    lines += [f"from odesim.codegen.runtime.products import {', '.join(products)}"] if products else []
+    lines += [f"from odesim.runtime.stages import {', '.join(helpers)}"] if helpers else []
+    lines += [f"from odesim.runtime.matrices import {', '.join(products)}"] if products else []
     access = [w for w in ACCESS if w in used]
-    lines += [f"from odesim.codegen.runtime.access import {', '.join(access)}"] if access else []
+    lines += [f"from odesim.runtime.views import {', '.join(access)}"] if access else []
     lines += own_imports(used)
     mode = "False" if strict else '{"contract"}'
     lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']

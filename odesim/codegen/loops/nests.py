@@ -13,8 +13,9 @@ from odesim.codegen.loops.blocks import BLOCK, HERE, BlockLoop
 from odesim.codegen.loops.fused import FusedLoops
 from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.codegen.loops.products import Product, find_product
-from odesim.symbolic.expr import base_name, free_indices
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.reductions import free_indices
 
 UNITS = "one_, zero_ = nb.int64(1), nb.int64(0)"
 """The line that a product's strides need."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from sympy import Expr, Indexed
 
-from odesim.symbolic.expr import base_name, free_indices
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.reductions import free_indices
 from odesim.symbolic.system import System
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import sympy as sp
 from sympy import Indexed, KroneckerDelta, Symbol
 
-from odesim.errors import CodegenError, shorten
-from odesim.symbolic.functions import FUNCTIONS
-from odesim.symbolic.weighted import LOWEST
+from odesim.base.errors import CodegenError, shorten
+from odesim.symbolic.functions import FUNCTIONS, LOWEST
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 MOST = 64

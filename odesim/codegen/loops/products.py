@@ -7,9 +7,9 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.symbolic.expr import base_name
-from odesim.symbolic.lane_system import is_lane
-from odesim.symbolic.program import Program, Statement
+from odesim.ir.program import Program, Statement
+from odesim.symbolic.indices import base_name
+from odesim.transforms.lanes import is_lane
 
 
 @dataclass(frozen=True)

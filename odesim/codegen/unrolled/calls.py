@@ -1,4 +1,4 @@
-"""The runtime's functions as straight-line code: loads, stores, sums, maxima, matrix products, as in odesim.codegen.runtime."""
+"""The runtime's functions as straight-line code: loads, stores, sums, maxima, matrix products, as in odesim.runtime."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -6,10 +6,10 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
-from odesim.codegen.runtime.numbers import LANES, LOST, SEQUENCE
+from odesim.base.errors import CodegenError
 from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
 from odesim.codegen.unrolled.views import View
-from odesim.errors import CodegenError
+from odesim.runtime.constants import LANES, LOST, SEQUENCE
 
 MOST = 20_000
 """Operations: beyond it a system is too large to be written out."""
@@ -115,7 +115,7 @@ class Calls:
             out.cells[place] = total
 
     def invert(self, a: View, x: View, matrix: View, count: int, n: int) -> None:
-        """odesim.codegen.runtime.inverse.invert, with choices in the place of branches."""
+        """odesim.runtime.matrices.invert, with choices in the place of branches."""
         for start in range(0, count * n * n, n * n):
 
             def cell(view: View, r: int, k: int, start: int = start) -> int:
@@ -147,7 +147,7 @@ class Calls:
                 self._refuse(x, matrix, start, n)
 
     def _refuse(self, x: View, matrix: View, start: int, n: int) -> None:
-        """odesim.codegen.runtime.inverse.refuse_one."""
+        """odesim.runtime.matrices.refuse_one."""
 
         def row(view: View, i: int) -> list[Any]:
             found = [self.named(Operation("abs", (view.cells[view.place((start + i * n + k,))],))) for k in range(n)]
@@ -183,7 +183,7 @@ class Calls:
             a.cells[here] = self.named(a.stored(Operation("+", (a.cells[here], a.cells[beside]))))
 
     def _sum(self, terms: Sequence[Operand]) -> Any:
-        """The sum of operands in the order of odesim.codegen.runtime.reduce."""
+        """The sum of operands in the order of odesim.runtime.sums."""
         lanes = LANES if len(terms) > SEQUENCE else 1
         sums = [ZERO] * lanes
         for i, term in enumerate(terms):

@@ -6,10 +6,10 @@ tanh(a), whose value is f  ->  1.0 - f*f
 from collections.abc import Callable, Sequence
 from math import pi, sqrt
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.unrolled.builder import CodeBuilder
 from odesim.codegen.unrolled.operations import COMPARISONS, Operand, Operation, is_number, parsed
 from odesim.codegen.unrolled.orders import order_slope
-from odesim.errors import CodegenError
 
 TEXTS = {
     "exp": "f",

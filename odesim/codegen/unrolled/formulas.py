@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.extents import extents
 from odesim.codegen.loops.blocks import BLOCK, LATE
 from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide
@@ -14,8 +15,7 @@ from odesim.codegen.unrolled.calls import MOST, ZERO
 from odesim.codegen.unrolled.interpreter import Interpreter
 from odesim.codegen.unrolled.operations import Code, Operand, printed, real_of, words_of
 from odesim.codegen.unrolled.views import make_view
-from odesim.errors import CodegenError
-from odesim.symbolic.program import Program
+from odesim.ir.program import Program
 from odesim.symbolic.system import System
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.errors import CodegenError
 
 SIGNS: dict[type[ast.AST], str] = {
     **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.USub: "-", ast.And: "and", ast.Or: "or"},

@@ -7,7 +7,7 @@ from odesim.codegen.unrolled.builder import CodeBuilder
 
 
 def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:
-    """The derivative of function(n, a) by a, as odesim.symbolic.special has it; value: the name of the function's value."""
+    """The derivative of function(n, a) by a, as odesim.symbolic.functions has it; value: the name of the function's value."""
 
     def at(order: float) -> str:
         return builder.name(function, repr(order), a)

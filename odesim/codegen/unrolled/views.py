@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.unrolled.operations import Operand, Operation
-from odesim.errors import CodegenError
 
 
 @dataclass(frozen=True)

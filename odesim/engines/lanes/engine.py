@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
+from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name
 from odesim.codegen.build.native import load_native
@@ -23,7 +24,6 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.search import LaneSearch
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import CodegenError, counted
 from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
@@ -31,7 +31,7 @@ from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.options import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions
-from odesim.symbolic.affine import is_affine
+from odesim.transforms.events import is_affine
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one

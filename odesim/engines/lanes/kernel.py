@@ -32,7 +32,7 @@ SOURCES = (
     "odesim.engines.lanes.runtime",
     "odesim.stepper.powers",
     CONTROL,
-    "odesim.codegen.runtime.memory",
+    "odesim.runtime.memory",
     *SEARCH,
     "odesim.stepper.search_by_address",
 )
@@ -101,7 +101,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
     lines += [f"from math import {', '.join(math)}", ""] if math else []
     kinds = [w for w in ("float32", "float64", "int64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
-    lines += [f"from odesim.codegen.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    lines += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     if plan.watch is not None:
@@ -109,7 +109,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
         lines += [] if plan.called else [f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}"]
     lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
-    lines += [f"from odesim.codegen.runtime.memory import {'call, ' if plan.stiff or plan.called else ''}doubles, ints", ""]
+    lines += [f"from odesim.runtime.memory import {'call, ' if plan.stiff or plan.called else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
     lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if plan.fixed else []

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.run_options import RunOptions
+from odesim.base.errors import counted
+from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
-from odesim.errors import counted
 from odesim.inputs.bind import Numbers
 from odesim.solve.rescaled import LONGEST
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
@@ -32,7 +32,7 @@ from odesim.stepper.options import check_options, save_grid, usable
 from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.symbolic.clock import START, STOP
+from odesim.transforms.clock import START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, aligned_empty
-from odesim.base.blas import few_blas_threads
+from odesim.base.device import few_blas_threads
+from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.build.cache import module_name, sources_text
 from odesim.codegen.build.native import load_native
@@ -18,15 +19,14 @@ from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import put_statuses, starts
 from odesim.engines.loop_lanes import LOOP, PLAIN, places
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.errors import SpecError
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import stable_up_to
 from odesim.stepper.control import HELD, longest_step
 from odesim.stepper.methods import METHODS
 from odesim.stepper.options import usable
-from odesim.symbolic.lane_system import LANES, TIME, lane_system
+from odesim.transforms.lanes import LANES, TIME, lane_system
 
-SOURCES = ("odesim.stepper.codes", "odesim.engines.loop_lanes.places", "odesim.codegen.runtime.memory", *LOOP)
+SOURCES = ("odesim.stepper.codes", "odesim.engines.loop_lanes.places", "odesim.runtime.memory", *LOOP)
 BLOCK = 256
 """Members of a block, whatever the threads: which lane a member gets depends on those before it, and its last bits on its lane."""
 MOST_ROWS = 512

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-from odesim.codegen.runtime.memory import doubles, ints
 from odesim.engines.loop_lanes.look import judged, limited
 from odesim.engines.loop_lanes.memory import (
     AT_END,
@@ -66,6 +65,7 @@ from odesim.engines.loop_lanes.places import (
     N,
 )
 from odesim.engines.loop_lanes.step import norms, step
+from odesim.runtime.memory import doubles, ints
 from odesim.stepper.control import LOG2_LEAST_OLD, first_step, steepest, trial_step
 from odesim.stepper.powers import power
 

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-from odesim.codegen.runtime.memory import doubles
 from odesim.engines.loop_lanes.memory import (
     AT_LIMIT,
     HELD_BACK,
@@ -41,6 +40,7 @@ from odesim.engines.loop_lanes.places import (
     M,
     N,
 )
+from odesim.runtime.memory import doubles
 from odesim.stepper.control import FAR, FEW, MANY, SHORT, runs_away
 
 

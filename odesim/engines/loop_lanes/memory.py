@@ -4,8 +4,8 @@ from typing import Any
 
 from numba import njit
 
-from odesim.codegen.runtime.memory import call, doubles
 from odesim.engines.loop_lanes.places import FIXED_ROWS, LANES, NOTHING, STAGE, TABLE, WORK, M, N
+from odesim.runtime.memory import call, doubles
 from odesim.stepper.codes import Code
 
 _compile: Any = njit  # some of its options are not in its type

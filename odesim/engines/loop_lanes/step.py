@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-from odesim.codegen.runtime.memory import doubles
 from odesim.engines.loop_lanes.memory import (
     AT_END,
     AT_LIMIT,
@@ -63,6 +62,7 @@ from odesim.engines.loop_lanes.places import (
     N,
     P,
 )
+from odesim.runtime.memory import doubles
 from odesim.stepper.control import LEAST, LOG2_LEAST_OLD, SAFETY, at_most, next_step, pi_goal, step_end, too_small, weight
 from odesim.stepper.powers import exp2, log2
 

@@ -13,8 +13,8 @@ from tests.support.systems import SYSTEMS
 
 LOOPS = """
 import numba as nb
-from odesim.codegen.runtime.memory import doubles
-from odesim.codegen.runtime.vmath import exp
+from odesim.runtime.memory import doubles
+from odesim.runtime.elementary import exp
 
 WIDE = False
 

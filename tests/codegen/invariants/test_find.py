@@ -7,11 +7,11 @@ import pytest
 import sympy as sp
 from sympy import IndexedBase, Piecewise, Sum, exp
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.unrolled.formulas import write_out
-from odesim.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
 from tests.support.stiff_set import SET, states, system

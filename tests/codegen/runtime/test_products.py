@@ -7,8 +7,8 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.base.blas import gemm_address
-from odesim.codegen.runtime import products
+from odesim.base.device import gemm_address
+from odesim.runtime import matrices
 
 SIZES = (
     (1, 1, 1),
@@ -33,12 +33,12 @@ of tiles of each width, and more depth than is copied at a time."""
 
 @numba.njit
 def blas(gemm: int, out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-    products.blas_product(gemm, out, a, b, steps, shape, add)
+    matrices.blas_product(gemm, out, a, b, steps, shape, add)
 
 
 @numba.njit
 def strict(gemm: int, out: Any, a: Any, b: Any, steps: Any, shape: Any, add: int) -> None:
-    products.product_strict(out, a, b, steps, shape, add)
+    matrices.product_strict(out, a, b, steps, shape, add)
 
 
 def laid_out(a: np.ndarray, order: str) -> tuple[np.ndarray, tuple[int, int]]:

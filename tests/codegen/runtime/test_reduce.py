@@ -5,7 +5,7 @@ from math import fsum, inf, log2, nan
 import numpy as np
 import pytest
 
-from odesim.codegen.runtime import reduce
+from odesim.runtime import sums
 from tests.codegen.reduce_numpy import max_numpy, sum_blocked_numpy
 
 # around every change of rule: 64 (sequence), multiples of 32 (a row), 1024 (a block), odd and even numbers of blocks
@@ -40,7 +40,7 @@ def test_one_order(n):
     """numba and numpy give the bits of the written-out sum."""
     x = numbers(n)
     expected = np.float64(written_out(x.tolist())).tobytes()
-    assert np.float64(reduce.blocked_sum(x)).tobytes() == expected
+    assert np.float64(sums.blocked_sum(x)).tobytes() == expected
     assert sum_blocked_numpy(x).tobytes() == expected
 
 
@@ -49,7 +49,7 @@ def test_error(n):
     """Far from the recursive sum's n roundings: at most 64 additions in a block and log2 of the blocks between them."""
     x = numbers(n)
     depth = 64 + log2(n // 1024 + 2)
-    assert abs(reduce.blocked_sum(x) - fsum(x)) <= depth * 2.0**-53 * fsum(abs(x))
+    assert abs(sums.blocked_sum(x) - fsum(x)) <= depth * 2.0**-53 * fsum(abs(x))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
@@ -61,8 +61,8 @@ def test_axis(axis, n):
     x = numbers(*shape)
     lines = np.moveaxis(x, axis, -1)
     rest = lines.shape[:-1]
-    sums = np.array([reduce.blocked_sum(np.ascontiguousarray(lines[k])) for k in np.ndindex(rest)]).reshape(rest)
-    assert sum_blocked_numpy(x, axis).tobytes() == sums.tobytes()
+    lines_sums = np.array([sums.blocked_sum(np.ascontiguousarray(lines[k])) for k in np.ndindex(rest)]).reshape(rest)
+    assert sum_blocked_numpy(x, axis).tobytes() == lines_sums.tobytes()
     np.testing.assert_array_equal(max_numpy(x, axis), lines.max(-1))
 
 
@@ -78,18 +78,18 @@ def test_max(n):
     """The largest, -inf of none; a single NaN anywhere wins."""
     x = numbers(n)
     expected = max(x.tolist(), default=-inf)
-    assert reduce.block_max(x, n) == reduce.tree_max(x, n) == max_numpy(x) == expected
+    assert sums.block_max(x, n) == sums.tree_max(x, n) == max_numpy(x) == expected
     for k in range(0, n, max(1, n // 40)):
         broken = x.copy()
         broken[k] = nan
-        found = np.array([reduce.block_max(broken, n), reduce.tree_max(broken, n), reduce.block_sum(broken, n), max_numpy(broken)])
+        found = np.array([sums.block_max(broken, n), sums.tree_max(broken, n), sums.block_sum(broken, n), max_numpy(broken)])
         assert np.isnan(found).all()
 
 
 def test_max_has_one_zero():
     """The maximum of zeros is +0, whatever their signs: no order shows."""
     for x in (np.array([-0.0, 0.0]), np.array([0.0, -0.0]), np.array([-0.0])):
-        found = np.array([reduce.block_max(x, x.size), reduce.tree_max(x, x.size), max_numpy(x)])
+        found = np.array([sums.block_max(x, x.size), sums.tree_max(x, x.size), max_numpy(x)])
         assert not np.signbit(found).any()
 
 
@@ -97,5 +97,5 @@ def test_only_the_first_n_count():
     """What lies behind n in the scratch array is not read."""
     x = np.full(1024, nan)
     x[:100] = 1.0
-    assert reduce.block_sum(x, 100) == 100
-    assert reduce.block_max(x, 100) == 1
+    assert sums.block_sum(x, 100) == 100
+    assert sums.block_max(x, 100) == 1

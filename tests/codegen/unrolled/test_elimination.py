@@ -42,12 +42,12 @@ from sympy import (
     tanh,
 )
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.special_arrays import SPECIAL
 from odesim.codegen.unrolled.elimination import sparse_system
 from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation, is_number, printed
-from odesim.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import IndexedBase, Param, System, over, softmax

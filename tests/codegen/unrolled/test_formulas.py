@@ -7,17 +7,17 @@ import numba
 import numpy as np
 import pytest
 
+from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.runtime import stages as runtime
-from odesim.codegen.runtime import vmath
 from odesim.codegen.unrolled.formulas import Formulas, write_out
 from odesim.codegen.unrolled.operations import Operation
-from odesim.errors import CodegenError
+from odesim.runtime import elementary
+from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
-from odesim.symbolic.sensitivity import names_that_matter
+from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 
-WORDS = {name: getattr(vmath, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
+WORDS = {name: getattr(elementary, name) for name in ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow")}
 WORDS |= {name: getattr(runtime, name) for name in ("maximum", "minimum", "powi")} | {"sqrt": math.sqrt, "nan": math.nan, "inf": math.inf}
 WORDS |= {"float32": numba.float32, "float64": numba.float64}
 

@@ -9,8 +9,8 @@ import pytest
 from sympy import Rational, sqrt, symbols
 
 import odesim
+from odesim.base.errors import SolveError
 from odesim.engines.lanes import single_run as lane_alone
-from odesim.errors import SolveError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.errors import ParamError
+from odesim.base.errors import ParamError
 
 # of M = 802 tokens, after so many epochs, by an independent program of one row: of steps, and of the flow
 EPOCHS = (1, 2, 5, 10, 20, 50, 100)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from odesim.codegen.build.cache import load_module, sources_text
-from odesim.codegen.runtime import reduce
-from odesim.codegen.runtime.memory import ints
+from odesim.runtime import sums as reduce
+from odesim.runtime.memory import ints
 from odesim.stepper import slots
 from odesim.stepper.drive import SOURCES
 from odesim.stepper.one_system import RULES, explicit_driver
@@ -36,7 +36,7 @@ def sums() -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 31, 32, 33, 64, 65, 96, 100, 1000, 1024, 1025, 3000])
 def test_one_order_of_addition(count, sums):
-    """Trees and sums of squares of an error norm have the bits of odesim.codegen.runtime.reduce."""
+    """Trees and sums of squares of an error norm have the bits of odesim.runtime.sums."""
     tree, total = sums
     values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count) ** 0.1
     zeros, sums, at = np.zeros(count), values.copy(), np.zeros(slots.TABLE_SIZE, np.int64)

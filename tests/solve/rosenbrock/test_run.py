@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from odesim.base.errors import SolveError
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.jacobian.structured import Structured
-from odesim.errors import SolveError
 from odesim.solve import ROSENBROCK, EventSpec, Status, integrate_problem
 from tests.support.methods import STIFF
 from tests.support.stiff_problems import circle, logistic, robertson, stiff, van_der_pol

@@ -1,0 +1,193 @@
+"""Checks of a request as a whole: options that depend on each other, the steps of a Map, sensitivities, tolerances."""
+
+import warnings
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import check_dtype
+from odesim.base.backends import BACKENDS, METHODS, find_backend
+from odesim.base.device import check_fits
+from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such
+from odesim.base.memo import IdentityKey, Memo
+from odesim.base.options import CLOCKS, NAMES, OPTIONS, RunOptions
+from odesim.engines.problem import compiled_parts
+from odesim.inputs.bind import Numbers
+from odesim.inputs.times import check_span
+from odesim.solve.integrate import METHOD_NAMES
+from odesim.stepper.methods import MAP
+from odesim.symbolic.system import System
+from odesim.transforms.sensitivity import sensitivities
+
+DEFAULTS = RunOptions()
+ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))
+
+
+def check_run_options(options: RunOptions, use: str) -> None:
+    """Raises an OdesimError for an unknown backend, clock or dtype, and for what the backend does not support in this use."""
+    backend, method = find_backend(options.backend, use), options.method
+    check_clock(options)
+    if check_dtype(options.dtype) not in backend.dtypes:
+        raise ParamError(f"the backend {backend.name} has no {options.dtype}; it has {', '.join(backend.dtypes)}")
+    ability = backend.uses[use]
+    if method in METHODS and method not in ability.methods:
+        others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].methods]
+        has = f"it has {', '.join(ability.methods)} and auto"
+        elsewhere = f"; {', '.join(others)} can do {method}" if others else ""
+        raise SolveError(f"{method} is no method of the backend {backend.name} for {use}; {has}{elsewhere}")
+    if options.strict and method in METHODS and method not in ability.strict:
+        others = [name for name, other in BACKENDS.items() if use in other.uses and method in other.uses[use].strict]
+        elsewhere = f"; {method} has one on {', '.join(others)}" if others else ""
+        raise SolveError(
+            f"{method} has no strict mode on the backend {backend.name}, where {', '.join(ability.strict)} have one{elsewhere}"
+        )
+
+
+def check_seconds(seconds: float | None) -> float | None:
+    """max_seconds. Raises ParamError unless it is None, or a number from 0 up."""
+    if seconds is not None and not seconds >= 0:
+        raise ParamError(f"max_seconds must be a number of seconds, 0 or above, not {seconds:g}")
+    return seconds
+
+
+def check_clock(options: RunOptions) -> None:
+    """Raises SolveError for an unknown clock, or one that does not go with the other options."""
+    if options.clock not in CLOCKS:
+        raise SolveError(no_such("clock", str(options.clock), CLOCKS))
+    for name, row in OPTIONS.items():
+        for other, sentence in row.excludes.items():
+            if _is_given(options, name) and _is_given(options, other):
+                raise SolveError(sentence)
+
+
+def _is_given(options: RunOptions, name: str) -> bool:
+    """Whether an option is another than its default; stop_at may be an array."""
+    value, default = getattr(options, name), getattr(DEFAULTS, name)
+    return bool(np.size(value)) if name == "stop_at" else value != default
+
+
+def check_array_kind(arrays: str, options: RunOptions) -> None:
+    """Raises ParamError for a library of arrays that results cannot be in. The backend must exist."""
+    if arrays not in ARRAYS:
+        raise ParamError(no_such("kind of arrays", str(arrays), ARRAYS))
+    if arrays not in options.on.arrays:
+        able = ", ".join(name for name, backend in BACKENDS.items() if arrays in backend.arrays)
+        raise ParamError(
+            f"arrays={arrays!r} leaves results on the GPU of the backend {able}; those of the backend {options.backend} are numpy's"
+        )
+    if arrays == "cupy" and options.rescaled:
+        raise ParamError("arrays='cupy' is for the ordinary clock: the processor tells a run in the rescaled one in the time t")
+
+
+def sizes_text(numbers: Numbers) -> str:
+    """The sizes as ` (M = 1000, K = 3)`; empty without sizes."""
+    return f" ({', '.join(f'{name} = {n}' for name, n in numbers.sizes.items())})" if numbers.sizes else ""
+
+
+def check_range(numbers: Numbers, dtype: str) -> None:
+    """Raises ParamError if a number overflows this dtype."""
+    if dtype == "float64":
+        return
+    most = float(np.finfo(dtype).max)
+    for name, value in {**numbers.params, **numbers.initial}.items():
+        if np.size(value) and float(np.max(np.abs(value))) > most:
+            raise ParamError(f"{name} = {float(np.max(np.abs(value))):g} overflows {dtype}: numbers go up to {most:.2g}")
+
+
+def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
+    """The span of a run, None for the model's own. Raises ParamError for steps of a System, and for a fraction of an update."""
+    if not system.discrete:
+        if steps is not None:
+            raise ParamError(
+                f"steps is the number of updates of a Map, and {system.name} is a System: give its span, and step for a fixed step"
+            )
+        return span
+    if steps is not None:
+        if span is not None:
+            raise ParamError(f"steps={steps} is the span 0:{steps}: give one of them")
+        if steps < 1:
+            raise ParamError(f"steps must be at least 1, not {steps}")
+        return 0.0, float(steps)
+    if span is not None:
+        t0, t1 = check_span(span)
+        if not (t0.is_integer() and t1.is_integer() and t0 >= 0):
+            raise ParamError(
+                f"span {t0:g}:{t1:g}: t counts the updates of the Map {system.name}, so both are whole numbers from 0; or give steps"
+            )
+    return span
+
+
+def options_for(system: System, options: RunOptions, t0: float, t1: float) -> RunOptions:
+    """The options of a run from t0 to t1: of a Map, the method map with step 1. Raises an OdesimError for options that do not fit."""
+    if not system.discrete:
+        if options.method == MAP.name:
+            raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
+        return options
+    for name in NAMES:
+        if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):
+            raise SolveError(
+                f"{name} is for differential equations, and {system.name} is a Map: its options are steps, save, backend, dtype, strict"
+            )
+    if options.method not in (DEFAULTS.method, MAP.name):
+        raise SolveError(f"{options.method} is a method for differential equations, and {system.name} is a Map: leave the method out")
+    if options.step not in (None, 1):
+        raise SolveError(f"an update of the Map {system.name} is a step of 1, not of {options.step:g}: leave step out")
+    if options.max_steps < t1 - t0 and options.max_steps != DEFAULTS.max_steps:
+        raise SolveError(f"max_steps = {options.max_steps} is less than the {t1 - t0:g} updates of the run: give fewer steps")
+    return replace(options, method=MAP.name, step=1.0, max_steps=max(options.max_steps, int(t1 - t0)))
+
+
+ROWS = 16  # vectors of the length of the state that an integrator holds, about: stages, the state, its scale
+_EXTENDED: Memo[System] = Memo(32)  # what is compiled is remembered by the System
+
+
+def with_sensitivities(system: System, names: str | Iterable[str], fixed: Collection[str]) -> tuple[System, dict[str, float]]:
+    """The System extended by sensitivities to these parameters and initial values, and its initial values.
+
+    fixed: states whose initial value somebody gave: it does not move with a parameter, whatever the model's own start would do.
+    Raises SpecError and ParamError.
+    """
+    if isinstance(names, str):
+        names = [names]
+    chosen = tuple(names)
+    for name in chosen:
+        if not isinstance(name, str):
+            raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
+    extended = _EXTENDED((IdentityKey(system), chosen), lambda: sensitivities(system, *chosen)) if chosen else system
+    still: dict[str, float] = {}
+    for name, pairs in extended.sensitivities.items():
+        if name not in extended.states:
+            still |= {twin: 0.0 for of, twin in pairs.items() if of in extended.states and (of in fixed or of in still)}
+    return extended, still
+
+
+def check_sensitivities(system: System, numbers: Numbers) -> None:
+    """Raises ParamError if the sensitivities do not fit in memory."""
+    for name, pairs in system.sensitivities.items():
+        parts = {twin: ROWS * numbers.initial[twin].size for twin in pairs.values() if twin in numbers.initial}
+        check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)
+
+
+def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) -> list[str]:
+    """Those states whose every number starts below atol and, by its slope there, stays below: a warning names them.
+
+    What starts at 0 is no such state, and a fixed step has no tolerance.
+    """
+    if options.step is not None or system.discrete:
+        return []
+    twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
+    largest = {name: float(np.max(np.abs(numbers.initial[name]), initial=0.0)) for name in map(str, system.states) if name not in twins}
+    small = {name: size for name, size in largest.items() if 0 < size < options.atol}
+    if not small:
+        return []
+    compiled = compiled_parts(system, "numpy", "float64", False)[0]
+    with np.errstate(all="ignore"):
+        rates = compiled.arrays(numbers.sizes, {**numbers.params, **numbers.initial, "t": numbers.t0})
+    span = numbers.t1 - numbers.t0
+    below = [name for name, size in small.items() if size + float(np.max(np.abs(rates[f"d_{name}"]))) * span < options.atol]
+    if below:
+        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below atol = {options.atol:g}, where errors are not seen"
+        warnings.warn(f"{what}: what grows from there may be wrong; give an atol well below {small[below[0]]:.3g}", ToleranceWarning, 4)
+    return below

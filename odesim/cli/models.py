@@ -1,0 +1,318 @@
+"""Models: `odesim list`, `show` and `new`."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.base.parsing import parse
+from odesim.cli.options import ModelKind
+from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
+
+if TYPE_CHECKING:
+    from odesim.symbolic import System
+
+
+@click.command("list", short_help="List the models and the tasks.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
+def list_command(as_json: bool) -> None:
+    """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
+    import json
+
+    from odesim.cli.lab import lab_commands
+    from odesim.inputs.registry import list_models
+
+    models = [(name, summary(name)) for name in list_models()]
+    if as_json:
+        echo(json.dumps([{"name": name, "summary": text} for name, text in models]))
+    else:
+        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in models))
+        tasks = "\n".join(f"  {name}\n{wrap_paragraph(doc, '    ')}" for name, doc in lab_commands().task_docs())
+        echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
+
+
+def summary(name: str) -> str:
+    """The first line of a shipped model file, which is read and not run; empty for a model of another package."""
+    import ast
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    try:
+        spec = find_spec(f"odesim.models.{name}")
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
+
+
+MARK = '<meta name="generator" content="odesim">'
+
+
+def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
+    """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
+    if file is None:
+        return
+    from odesim.base.errors import StoreError
+    from odesim.plot.files import is_odesim_picture
+    from odesim.store.paths import check_new_file
+
+    if file.suffix.lower() != f".{kind}":
+        raise StoreError(f"--{kind} writes a file that ends in .{kind}, not {str(file)!r}")
+    ours = is_odesim_picture(file) if kind == "pdf" else is_odesim_page(file)
+    check_new_file(file, overwrite=overwrite or ours)
+
+
+def is_odesim_page(file: Path) -> bool:
+    """Whether odesim wrote the web page, by its head."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as page:
+            return MARK in page.read(1000)
+    except OSError:
+        return False
+
+
+def write_pages(system: "System", html: Path | None, pdf: Path | None) -> list[Path]:
+    """Writes the pages that are asked for; returns their paths. Raises StoreError."""
+    if html:
+        from odesim.display.html import html_page
+        from odesim.plot.files import write_atomically
+
+        text = html_page(system)
+        write_atomically(html, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    if pdf:
+        from odesim.plot.page import save_pages
+
+        save_pages(system, pdf)
+    return [file for file in (html, pdf) if file]
+
+
+PATH = click.Path(path_type=Path)
+DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
+
+
+@click.command("show", short_help="Print a model's equations, parameters and laws.")
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+@click.option("--latex", is_flag=True, help="Print all of it as a LaTeX document.")
+@click.option("--derived", is_flag=True, help="Add the program that is compiled, with its temporaries.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", metavar="FILE.html", type=PATH, help="Write a web page instead, complete in one file.")
+@click.option("--pdf", metavar="FILE.pdf", type=PATH, help="Write a pdf instead; this needs no LaTeX.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing FILE that odesim did not write.")
+def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Path | None, pdf: Path | None, overwrite: bool) -> None:
+    """Print the equations, states, parameters, observables, laws, events, closed forms and source of MODEL.
+
+    A model file is Python code, and odesim executes it.
+    """
+    from odesim.display.document import latex_document
+    from odesim.display.text import derived_text, describe
+    from odesim.inputs.registry import load_model
+
+    if latex and as_json:
+        raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
+    if latex and derived:
+        raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
+    if (html or pdf) and (latex or derived or as_json):
+        raise click.UsageError("--html and --pdf write files, --latex, --derived and --json print; choose one", click.get_current_context())
+    for file, kind in ((html, "html"), (pdf, "pdf")):
+        check_page(file, kind, overwrite=overwrite)
+    system = load_model(model)
+    if html or pdf:
+        echo("\n".join(f"written to {file}" for file in write_pages(system, html, pdf)))
+        return
+    if latex:
+        echo(latex_document(system), nl=False)
+        return
+    described = with_defaults(describe(system), system) | ({"derived": list(derived_text(system))} if derived else {})
+    echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
+
+
+def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]:
+    """The description with the default value of every parameter at the default sizes, and those sizes.
+
+    A System without enough defaults to run keeps what it says.
+    """
+    from odesim.base.errors import OdesimError
+    from odesim.inputs.bind import bind
+    from odesim.store.write import to_plain
+
+    try:
+        numbers = bind(system)
+    except OdesimError:
+        return described
+    parameters = [{**p, "default": to_plain(numbers.params[p["name"]])} for p in described["parameters"]]
+    return {**described, "sizes": numbers.sizes, "parameters": parameters}
+
+
+def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
+    """The sections of the page, each with its title."""
+    source = described["source"]
+    yield described["name"]
+    yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
+    yield from titled("equations", map(wrap_formula, described["equations"]))
+    yield from titled("beyond the ends", (f"{i}: {kind}" for i, kind in described["boundary"].items()))
+    yield from titled("where", map(wrap_formula, described["definitions"]))
+    yield from titled("program", map(wrap_formula, described.get("derived", ())))
+    yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
+    yield from titled("parameters", [parameter_table(described["parameters"])])
+    yield from titled("defaults", [default_rows(described)])
+    above = described["definitions"]
+    yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]]), above) for o in described["observables"]))
+    yield from titled("constraints", (wrap_formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
+    yield from titled("invariants", map(invariant_text, described["invariants"]))
+    yield from titled("events", map(event_text, described["events"]))
+    yield from titled("growth, of the rescaled clock", [wrap_formula(described["growth"])] if described["growth"] else [])
+    yield from titled("closed forms", (wrap_formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
+
+
+def invariant_text(law: dict[str, Any]) -> str:
+    """The name, kind and expression of an invariant, and the initial values it holds for."""
+    when = f", for starts with {law['when']}" if law["when"] else ""
+    return wrap_formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
+
+
+def observable_text(observable: dict[str, Any], function: bool, definitions: Sequence[str]) -> str:
+    """The name of an observable, its shape, and its expression, or the docstring of a function."""
+    name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
+    if any(line.split(" = ")[0].split("[")[0] == observable["name"] for line in definitions):
+        return f"  {name}, as above"
+    return wrap_formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
+
+
+def parameter_table(parameters: list[dict[str, Any]]) -> str:
+    """Name, shape, default, domain and meaning of every parameter; the meaning on its own line if there is no room for it."""
+    if not parameters:
+        return ""
+    rows = [(p["name"], shape_text(p["shape"]), default_text(p["default"]), p["domain"]) for p in parameters]
+    header = ("", "shape", "default", "domain")
+    wide = sum(max(len(row[i]) for row in [header, *rows]) + 2 for i in range(4)) > 48
+    if not wide:
+        return table([(*row, p["doc"]) for row, p in zip(rows, parameters, strict=True)], (*header, ""))
+    first, *lines = table(rows, header).splitlines()
+    pairs = zip(lines, parameters, strict=True)
+    return "\n".join([first, *(f"{line}\n{wrap_paragraph(p['doc'], '      ')}" for line, p in pairs)])
+
+
+def default_rows(described: dict[str, Any]) -> str:
+    """The default sizes and span of a run."""
+    start, end = described["span"]
+    sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
+    return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number_text(start)} to {number_text(end)} {described['time']}")])
+
+
+def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """A title and its lines; empty if there are no lines."""
+    shown = [line for line in lines if line]
+    if shown:
+        yield title
+        yield from shown
+
+
+def event_text(event: dict[str, Any]) -> str:
+    """The expression of an event, the direction in which it passes 0, whether it ends the run, and what it sets states to."""
+    start = ", also at the start," if event["at_start"] else ""
+    way = f"passes 0{DIRECTIONS[event['direction']]}{start}{' and ends the run' if event['terminal'] else ''}"
+    doc = [wrap_paragraph(event["doc"], "      ")] if event["doc"] else []
+    resets = [wrap_formula(f"    {key} <- {e}") for key, e in event["resets"].items()]
+    return "\n".join([wrap_formula(f"{event['name']}: {event['expression']} {way}"), *resets, *doc])
+
+
+def default_text(value: Any) -> str:
+    """A default value in a few characters: a number, the number that fills an array, or its minimum and maximum."""
+    if isinstance(value, str):
+        return value
+    flat = [value["min"], value["max"]] if isinstance(value, dict) else list(entries(value))
+    low, high = short(min(flat)), short(max(flat))
+    return low if low == high else f"{low} to {high}"
+
+
+def short(value: float) -> str:
+    """A number with four digits."""
+    return f"{value:.4g}"
+
+
+def entries(value: Any) -> Iterator[float]:
+    """The numbers of a nested list, in order."""
+    if isinstance(value, list):
+        for part in value:
+            yield from entries(part)
+    else:
+        yield value
+
+
+TEMPLATE = '''\
+"""{name}: gradient flow of linear units; the weights relax to the targets at one rate.
+
+This file is code that runs when it is integrated:   odesim integrate {name}.py --plot {name}.png
+What it holds:                                       odesim show {name}.py
+"""
+
+from sympy import Interval, Rational, Sum, exp, oo, symbols
+
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
+
+# Indices, and the sizes they run over. Nothing is unrolled: M may be a million.
+(m,) = index("m")
+(M,) = sizes("M")
+
+# States and parameters: IndexedBase for arrays, symbols for numbers.
+w, s = IndexedBase("w", shape=(M,)), IndexedBase("s", shape=(M,))
+tau = symbols("tau", positive=True)
+
+
+def solution(t, y0, params):
+    """The solution known by other means, {{state: array}}: the tests of a model compare with it."""
+    from numpy import exp
+
+    return {{"w": params["s"] + (y0["w"] - params["s"]) * exp(-t / params["tau"])}}
+
+
+SYSTEM = System(
+    name="{name}",
+    source=Source("nobody2026", "eq. 1", "a stand-in; put the paper's key and equation here"),
+    # which index runs over which extent
+    axes={{m: M}},
+    # d state / dt, for every value of its indices; sums are over(Sum, f, (index, extent))
+    equations={{w[m]: (s[m] - w[m]) / tau}},
+    # symbol, default (a number fills the shape, or a function of the sizes), domain, what it is
+    params=(
+        Param(s, lambda sizes: [(-1) ** i / (1 + i) for i in range(sizes["M"])], Interval(-oo, oo), "target"),
+        Param(tau, 1.0, Interval.open(0, oo), "time constant"),
+    ),
+    initial={{w[m]: 0.0}},
+    # all that follows may be left out
+    sizes={{M: 4}},
+    span=(0.0, 8.0),
+    time="time constants",
+    observables={{
+        "loss": over(Sum, Rational(1, 2) * (w[m] - s[m]) ** 2, (m, M)),
+        "gap": s[m] - w[m],
+    }},
+    invariants=(Invariant("distance", (s[m] - w[m]) ** 2, "nonincreasing"),),
+    # where an expression passes 0; a terminal event ends the run
+    events=(Event("half_way", w[0] - s[0] / 2, 1, doc="the first weight is half of its target"),),
+    closed_forms=(ClosedForm("relaxation", "always", solution),),
+)
+'''
+
+
+@click.command("new", short_help="Write a commented model file that runs.")
+@click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
+def new_command(file: Path) -> None:
+    """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
+    from odesim.base.errors import StoreError
+    from odesim.store.paths import atomic_file, check_new_file, is_taken
+
+    if not file.name:
+        raise StoreError(f"{str(file)!r} names no file; a model is a Python file, such as my_model.py")
+    if file.suffix != ".py":
+        raise StoreError(f"a model is a Python file: name it {file.with_suffix('.py')}, not {file}")
+    if is_taken(file):
+        raise StoreError(f"{file} exists already; give another name")
+    name = re.sub(r"\W+", "_", file.stem)  # nothing that ends a docstring
+    with atomic_file(check_new_file(file)) as work:
+        work.write_text(TEMPLATE.format(name=name), encoding="utf-8")
+    echo(f"{file} was written; next: odesim integrate {quote(str(file))} --plot {name}.png")

@@ -1,1 +1,0 @@
-"""The options of commands: their types, and the requests read from them."""

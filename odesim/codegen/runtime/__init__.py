@@ -1,1 +1,0 @@
-"""Functions that generated code calls: sums, elementary functions, blocks of arrays, memory."""

@@ -1,0 +1,1 @@
+"""Systems as people read them: text, LaTeX, pages."""

@@ -1,0 +1,145 @@
+"""A System as a page: titles, words and formulas, which LaTeX, HTML and pictures print each in its own way."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+from sympy import IndexedBase, Symbol
+
+from odesim.display.formulas import Formulas, LatexPrinter
+from odesim.display.text import domain_text
+from odesim.symbolic.indices import boundary_words
+from odesim.symbolic.parts import Definition, Event, free_in_order, key_indices
+
+SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
+
+RELATIONS = {"==0": "=", ">=0": ">="}
+
+WAYS = {-1: "falls through 0", 0: "passes 0", 1: "rises through 0"}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One line of mathematics. left, right: expressions with their names (see Display), or None.
+
+    kind: what is done to left: "rate" (its derivative), "next" (its value after an update), "start" (its initial value), "set" (it lies in
+    R^right), or "".
+    relation: "=", ">=" or "<-" (left becomes right). name: a word in the place of left, with left as its indices. ranges: indices and
+    their last values, beside it.
+    """
+
+    left: Any
+    right: Any = None
+    kind: str = ""
+    relation: str = "="
+    name: str = ""
+    ranges: tuple[tuple[Symbol, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A formula with the name of what it is, and words about it; without one: words alone. condition: a formula that ends the words.
+
+    inline: the formula stands in the line of the words.
+    """
+
+    formula: Formula | None = None
+    name: str = ""
+    words: str = ""
+    condition: Any = None
+    inline: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """The title, the source, and the rows of each section that has any."""
+
+    title: str
+    source: str
+    sections: dict[str, list[Row]]
+    formulas: Formulas
+
+
+def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Page:
+    """The page of a System: equations, initial values, parameters, observables, laws, events, closed forms, source.
+
+    latex: the printer of its formulas, where they become LaTeX.
+    """
+    formulas = Formulas(system, latex)
+    shown = formulas.display.shown
+    sections = {
+        "Equations": list(equations(system, formulas)),
+        "Where": [Row(Formula(k, e)) for k, e in formulas.definitions().items()],
+        "Initial values": [Row(Formula(k, shown(e), "start")) for k, e in system.initial.items()],
+        "Parameters": list(parameters(system)),
+        "Observables": list(observables(system, formulas)),
+        "Constraints": [Row(Formula(shown(c.expr), sp.S.Zero, "", RELATIONS[c.sense]), c.name) for c in system.constraints],
+        "Invariants": [Row(Formula(shown(v.expr)), v.name, SENSES[v.sense], condition(formulas, v.when)) for v in system.invariants],
+        "Events": [row for v in system.events for row in event_rows(v, formulas)],
+        "Closed forms": [Row(words=f"{c.name}: {c.kind}, {c.where}") for c in system.closed_forms],
+        "Defaults": [Row(words=defaults(system))],
+    }
+    source = "; ".join(filter(None, (f"{system.source.key}, {system.source.where}", system.source.note)))
+    return Page(system.name, source, {title: rows for title, rows in sections.items() if rows}, formulas)
+
+
+def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
+    """The equations, each with the ranges of its indices."""
+    kind = "next" if system.discrete else "rate"
+    for key, e in formulas.equations().items():
+        yield Row(Formula(key, e, kind, ranges=ranges(system, key_indices(key))))
+    if system.boundary:
+        yield Row(words=", ".join(boundary_words(system.boundary)))
+
+
+def ranges(system: Definition, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:
+    """The indices with the last values that they take."""
+    return tuple((i, sp.sympify(system.axes[i]) - 1) for i in indices)
+
+
+def parameters(system: Definition) -> Iterator[Row]:
+    """Symbol and extents, domain, default and meaning of every parameter."""
+    for p in system.params:
+        symbol = p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol
+        default = "from the sizes" if callable(p.default) else f"{float(p.default):g}"
+        words = f"in {domain_text(p.domain)}, default {default}: {p.doc}"
+        yield Row(Formula(symbol, sp.Tuple(*p.shape), "set"), words=words, inline=True)
+
+
+def observables(system: Definition, formulas: Formulas) -> Iterator[Row]:
+    """Every observable with its indices and its expression; of a Python function, its docstring."""
+    for name, e in system.observables.items():
+        if not isinstance(e, sp.Basic):
+            yield Row(Formula(sp.Tuple(), name=name), words=(e.__doc__ or "a function").strip().splitlines()[0], inline=True)
+            continue
+        free = free_in_order(e, system.axes)
+        yield Row(Formula(sp.Tuple(*free), formulas.display.definition_of(name, e), name=name, ranges=ranges(system, free)))
+
+
+def condition(formulas: Formulas, when: Any) -> Any:
+    """The condition on the start under which a law holds; None where it always does."""
+    return None if when == sp.true else formulas.display.shown(when)
+
+
+def event_rows(event: Event, formulas: Formulas) -> Iterator[Row]:
+    """The function of an event, and what it sets states to."""
+    shown = formulas.display.shown
+    yield Row(Formula(shown(event.expr)), event.name, event_words(event))
+    for key, e in event.resets.items():
+        yield Row(Formula(key, shown(e), relation="<-"))
+
+
+def event_words(event: Event) -> str:
+    """How an event passes 0, whether it sets states and ends the run, and what it means."""
+    ends = " and ends the run" if event.terminal else ""
+    start = ", or is past it at the start" if event.at_start else ""
+    way = f"{WAYS[event.direction]}{start}{', where states are set' if event.resets else ''}{ends}"
+    return "; ".join(filter(None, (way, event.doc)))
+
+
+def defaults(system: Definition) -> str:
+    """The default sizes and span, in words."""
+    start, end = system.span
+    sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
+    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])

@@ -1,0 +1,1 @@
+"""Between symbols and text: Programs, the lowering to them, and their derivatives."""

@@ -1,0 +1,1 @@
+"""Systems made of Systems: gradients, sensitivities, other clocks, held conditions."""

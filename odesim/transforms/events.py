@@ -1,0 +1,239 @@
+"""Events of a run: those at which it stops, guards of what states assume, and which functions of events are polynomials."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Interval, Symbol
+
+from odesim.base.errors import SpecError
+from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.assumptions import assumed_intervals, set_text
+from odesim.symbolic.checks import on_time
+from odesim.symbolic.indices import IndexedBase, base_name, time
+from odesim.symbolic.layered import names_read
+from odesim.symbolic.parts import Definition, Event, Param, all_names, free_in_order, key_indices, twin_state
+from odesim.symbolic.reductions import MaxOver, over
+from odesim.symbolic.system import System
+from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_remainders, zero_times
+from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
+
+SLACK = "assumed_slack"
+"""Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run."""
+
+
+@dataclass(frozen=True)
+class Guard(Event):
+    """The event that a component of a state is SLACK or more outside its set and moves further out.
+
+    In a Map it is the event that the component is outside.
+    state: its name. sign: sign * state is the distance from the boundary, positive inside. words: the set.
+    """
+
+    state: str = ""
+    sign: int = 1
+    words: str = ""
+
+
+def add_guards(system: System) -> System:
+    """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set."""
+    sets = {name: interval for name, interval in assumed_intervals(system).items() if interval is not None}
+    if not sets:
+        return system
+    if SLACK in all_names(system):
+        raise SpecError(f"{system.name}: {SLACK!r} is needed where states assume a set; call it something else, such as {SLACK}_1")
+    slack = Symbol(SLACK, real=True)
+    guards = []
+    for key in system.equations:
+        name = base_name(key)
+        if name in sets:
+            sign = 1 if sets[name].start == 0 else -1
+            axes = [(i, system.axes[i]) for i in key_indices(key)]
+            out = -sign * key - slack
+            if not system.discrete:
+                out = sp.Min(out, -sign * system.equations[key], evaluate=False)
+            words = set_text(sets[name])
+            expr = -(over(MaxOver, out, *axes) if axes else out)
+            guards.append(Guard(f"{name} leaves {words}", expr, -1, True, state=name, sign=sign, words=words))
+    param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
+    return replace(system, events=(*system.events, *guards), params=(*system.params, param))
+
+
+JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
+
+MOVED = "reset_moved"
+"""Name of the derivative of an event's time in the slope of a reset."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An event of a System whose runs stop at events: its indices with their extents, and its parameters.
+
+    side, until, zero: their names, empty for the end of a set; their arrays have shape extents, or (1,). stops: whether runs stop at it.
+    times: of an event on the time alone.
+    """
+
+    event: Event
+    indices: tuple[Symbol, ...]
+    extents: tuple[Any, ...]
+    side: str = ""
+    until: str = ""
+    zero: str = ""
+    stops: bool = False
+    times: tuple[AnyTimes, ...] | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return (self.side, self.until, self.zero) if self.side else ()
+
+    @property
+    def axes(self) -> dict[Symbol, Any]:
+        return dict(zip(self.indices, self.extents, strict=True))
+
+    @property
+    def stopping(self) -> Expr:
+        """The function whose zeros end a segment of a run."""
+        side, until, zero = (IndexedBase(name, shape=self.extents or (1,))[self.indices or (0,)] for name in self.parameters)
+        return side if self.times is not None else sp.Piecewise((side, time <= until), (self.event.expr - zero, True), evaluate=False)
+
+
+def watched_events(system: System) -> tuple[Watched, ...]:
+    """All events of a System, in their order; empty where no run stops at any."""
+    known = [known_times(system, event) for event in system.events]
+    if not any(event.resets or event.at_start or times for event, times in zip(system.events, known, strict=True)):
+        return ()
+    taken, found = used_names(system), []
+    for event, times in zip(system.events, known, strict=True):
+        indices = free_in_order(event.expr, system.axes)
+        extents = tuple(system.axes[i] for i in indices)
+        if isinstance(event, Guard):
+            found.append(Watched(event, indices, extents))
+            continue
+        every = ((f"side_{n}", f"until_{n}", f"zero_{n}") for n in count())
+        names = next(three for three in every if taken.isdisjoint({*three, *(f"d_{p}" for p in three)}))
+        taken |= set(names)
+        found.append(Watched(event, indices, extents, *names, bool(event.resets or event.at_start) or times is not None, times))
+    return tuple(found)
+
+
+def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
+    """The times of an event on the time alone at which a run stops; None for others, and where they are unknown.
+
+    Steps of any length find the zero of a function that is affine in time by its sign at their ends.
+    """
+    if not on_time(system, event.expr):
+        return None
+    try:
+        times = tuple(zero_times(event.expr))
+    except UnknownTimesError:
+        return None
+    affine = event.expr.is_polynomial(time) and sp.degree(event.expr, time) == 1
+    return times if event.resets or not affine else None
+
+
+def happens_often(event: Event, times: tuple[AnyTimes, ...] | None) -> bool:
+    """Whether an event with these times may pass 0 more often than steps in another time see: at once or twice by a parabola's dip."""
+    most = 2 if event.expr.is_polynomial(time) else 1
+    return bool(times) and (len(times or ()) > most or any(not isinstance(at, Times) or at.period is not None for at in times or ()))
+
+
+def stopped_system(system: System, watched: Iterable[Watched]) -> System:
+    """The System whose watched events end a segment of a run. watched: of its first events."""
+    params, events = list(system.params), list(system.events)
+    for n, w in enumerate(watched):
+        for name in w.parameters:
+            symbol = IndexedBase(name, shape=w.extents or (1,))
+            params.append(Param(symbol, 0.0, sp.Interval(-sp.oo, sp.oo), f"of the event {w.event.name}"))
+            events[n] = replace(w.event, expr=w.stopping, terminal=w.event.terminal or w.stops)
+    return replace(system, params=tuple(params), events=tuple(events))
+
+
+def event_rate(system: System, w: Watched, twins: Mapping[str, str]) -> Expr:
+    """The time derivative of an event's function, where each state v changes at the rate twins[v]."""
+    ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}
+    for key in system.equations:
+        if base_name(key) in twins:
+            ways[base_name(key)] = twin_direction(twin_state(key, twins[base_name(key)]))
+    return directional_derivative(w.event.expr, ways)
+
+
+def slope(system: System, e: Expr, name: str, *, moved: bool) -> tuple[Expr, dict[Symbol, Any]]:
+    """(derivative of e by `name`, axes of `name`); the System has sensitivities to `name` among its states.
+
+    moved: with the time, whose own derivative is then the parameter MOVED with these axes.
+    """
+    shape = shape_of(system, name)
+    along = fresh_indices(name, len(shape), used_names(system) | {i.name for i in e.atoms(Symbol)})
+    ways: dict[str, Direction] = {}
+    for key in system.equations:
+        twin = system.sensitivities[name].get(base_name(key))
+        if twin is not None:
+            ways[base_name(key)] = twin_direction(twin_state(key, twin, along, shape))
+    if name not in system.states:
+        ways[name] = unit_direction(along)
+    if moved:
+        ways[str(time)] = lambda _: IndexedBase(MOVED, shape=shape)[along] if along else Symbol(MOVED, real=True)
+    return directional_derivative(e, ways), dict(zip(along, shape, strict=True))
+
+
+def jumps(e: Expr) -> bool:
+    """Whether e may jump, so that its derivatives do not say how it changes."""
+    return bool(without_remainders(e).has(*JUMPING))
+
+
+def reads_any(e: Expr, names: Iterable[str]) -> bool:
+    """Whether e reads one of these names."""
+    return not names_read(e).isdisjoint(names)
+
+
+def free_of(key: Any, own: Iterable[Symbol], axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
+    """The indices of a reset's state that are not the event's own: they run over their axes."""
+    return tuple(dict.fromkeys(i for i in key_indices(key) if i in axes and i not in set(own)))
+
+
+def jumping_names(system: System) -> dict[str, dict[str, str]]:
+    """{event: {state or observable that jumps there: "component" where only the event's own component does, else "all"}}."""
+    found = {}
+    for event in system.events:
+        own = free_in_order(event.expr, system.axes)
+        names = {base_name(key): "component" if key_indices(key) == own else "all" for key in event.resets}
+        if names:
+            names |= {twin: "all" for pairs in system.sensitivities.values() for twin in pairs.values() if twin in system.states}
+            reads = [n for n, e in system.observables.items() if not isinstance(e, Expr) or reads_any(e, names)]
+            found[event.name] = {**names, **dict.fromkeys(reads, "all")}
+    return found
+
+
+def resets_key(system: System) -> str:
+    """A text that names what events set, and which happen at the start, for the identity of a run; empty without such events."""
+    parts: list[tuple[Any, ...]] = [(v.name, v.terminal, str(key), str(e)) for v in system.events for key, e in v.resets.items()]
+    parts += [(event.name, "at the start") for event in system.events if event.at_start]
+    return f"_{sha256(repr(parts).encode()).hexdigest()[:8]}" if parts else ""
+
+
+def is_affine(system: Definition, e: Expr) -> bool:
+    """Whether e is a sum of states and time, each times what does not change along a solution, as far as its form shows."""
+    moving = {*system.states, time.name}
+
+    def constant(e: Any) -> bool:
+        return not any(getattr(s, "name", "") in moving for s in e.free_symbols)
+
+    def affine(e: Any) -> bool:
+        if constant(e):
+            return True
+        if isinstance(e, sp.Add):
+            return all(map(affine, e.args))
+        if isinstance(e, sp.Mul):
+            rest = [a for a in e.args if not constant(a)]
+            return len(rest) == 1 and affine(rest[0])
+        if isinstance(e, sp.Sum):
+            return affine(e.function)
+        if isinstance(e, sp.Indexed):
+            return e.base.name in moving and all(map(constant, e.indices))
+        return isinstance(e, sp.Symbol)
+
+    return affine(e)

@@ -1,0 +1,75 @@
+"""The System of several members side by side: every state, and what differs between members, has one more axis, the last one."""
+
+from collections.abc import Collection
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.base.errors import SpecError
+from odesim.symbolic.indices import IndexedBase, base_name, index, sizes, time
+from odesim.symbolic.layered import layers_in
+from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.system import System
+
+LANES = "n_lanes"
+"""The size of the last axis."""
+
+TIME = "t_lanes"
+"""The state that holds the times of members, where the right-hand side reads the time."""
+
+
+def is_lane(extent: Any) -> bool:
+    """Whether an axis of this extent is that of members."""
+    return isinstance(extent, Symbol) and extent.name == LANES
+
+
+def lane_system(system: System, own: Collection[str]) -> System:
+    """The System of LANES members. own: the parameters that differ between members; they become states that do not change.
+
+    The states come first and in their order, then own parameters in theirs, then TIME. Raises SpecError for what has no such form: own
+    whole numbers, layers, names that are taken.
+    """
+    if layers_in(*system.equations.values()) or system.discrete:
+        raise SpecError(f"{system.name}: layers, and updates of a map, have no lanes")
+    mine = [p for p in system.params if p.name in own]
+    if taken := sorted({LANES, TIME, "l_lanes"} & all_names(system)):
+        raise SpecError(f"{system.name}: {taken[0]!r} is needed for lanes; call it something else, such as {taken[0]}_1")
+    for p in mine:
+        if p.integer or p.indexes is not None:
+            raise SpecError(f"{system.name}: the whole number {p.name} differs between members")
+    (lane,), (count,) = index("l_lanes"), sizes(LANES)
+    shapes: dict[str, tuple[Any, ...]] = {name: tuple(shape) for name, shape in system.shapes.items()}
+    shapes |= {p.name: tuple(p.shape) for p in mine}
+    wide = {name: IndexedBase(name, shape=(*shape, count)) for name, shape in shapes.items()}
+    clock = IndexedBase(TIME, shape=(count,))
+    axes = {**system.axes, lane: count}
+
+    def key_of(name: str, indices: tuple[Any, ...]) -> Key:
+        return wide[name][(*indices, lane)]
+
+    def in_lanes(e: Expr) -> Expr:
+        """e with an index for the lane wherever a member has a number of its own."""
+        found: dict[Any, Any] = {a: key_of(base_name(a), tuple(a.indices)) for a in e.atoms(Indexed) if base_name(a) in wide}
+        found |= {s: key_of(s.name, ()) for s in e.atoms(Symbol) if s.name in wide and not shapes[s.name]}
+        found |= {time: clock[lane]} if e.has(time) else {}
+        return e.xreplace(found)
+
+    equations = {key_of(base_name(key), key_indices(key)): in_lanes(sp.sympify(e)) for key, e in system.equations.items()}
+    for p in mine:
+        indices = tuple(index(" ".join(f"{p.name}_{k}_lanes" for k in range(len(p.shape))))) if p.shape else ()
+        axes |= dict(zip(indices, p.shape, strict=True))
+        equations[key_of(p.name, indices)] = sp.S.Zero
+    if any(e.has(clock) for e in equations.values()):
+        equations[clock[lane]] = sp.S.Zero
+    return System(
+        name=f"{system.name}.lanes",
+        source=system.source,
+        axes=axes,
+        equations=equations,
+        params=tuple(p for p in system.params if p.name not in own),
+        initial=dict.fromkeys(equations, sp.S.Zero),
+        sizes=system.sizes,
+        span=system.span,
+        boundary=system.boundary,
+    )

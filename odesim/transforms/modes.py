@@ -1,0 +1,351 @@
+"""Switches: conditions at which a right-hand side jumps are held constant by parameters, so that it is smooth between two switches.
+
+Piecewise((a, t < s), (b, True))  ->  Piecewise((a, held by switch_0), (b, True)), with the times at which switch_0 changes.
+The parameter of a condition is the sign of its expression, 1, -1 or 0, or AS_WRITTEN to compute the condition as it is written. The
+parameter of a floor is its value, or FREE to compute the floor as it is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, Symbol
+
+from odesim.base.errors import SpecError
+from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.indices import IndexedBase, base_name, index, time
+from odesim.symbolic.layered import changed, layers_in, names_read, with_layers
+from odesim.symbolic.parts import Event, Param, twin_state
+from odesim.symbolic.reductions import REDUCTIONS, extent_of, free_indices
+from odesim.symbolic.system import System
+from odesim.symbolic.times import (
+    KNOWN,
+    AnyTimes,
+    Pulses,
+    UnknownTimesError,
+    break_times,
+    whole_number_times,
+    without_remainders,
+    zero_times,
+)
+from odesim.transforms.conditions import by_cases, may_have_sides, signed, with_sides
+from odesim.transforms.events import Watched, stopped_system, watched_events
+from odesim.transforms.jumps import may_jump, pulses_in
+from odesim.transforms.sensitivity import fresh_indices, used_names
+
+AS_WRITTEN = 2.0
+"""The value of a condition's parameter where the condition is computed as it is written."""
+
+FREE = 1e17
+"""The value of a floor's parameter where the floor is computed as it is written."""
+
+HALF = sp.Rational(1, 2)
+
+TINY = 1e-30
+"""Replaces 0 in the expression of a condition on states, with the sign of the run's side; its square is above 0 too."""
+
+ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
+
+STEPS = (sp.sign, sp.Heaviside)
+
+STEPPED = (*ORDER, *STEPS, sp.floor, sp.ceiling, sp.Mod, sp.frac, sp.Abs, sp.Max, sp.Min)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One condition that is held, for each value of its indices: a change of sign (kind "sign") or a rounding down (kind "level").
+
+    name: its parameter, with shape extents, or (1,) without indices. times: of its changes, where it depends on the time alone.
+    as_written: the expression; smooth: the expression with the floors of other switches held. text: as the model writes it.
+    """
+
+    name: str
+    kind: str
+    as_written: Expr
+    smooth: Expr
+    indices: tuple[Symbol, ...]
+    extents: tuple[Any, ...]
+    times: tuple[AnyTimes, ...] | None
+    text: str
+
+    @property
+    def axes(self) -> dict[Symbol, Any]:
+        return dict(zip(self.indices, self.extents, strict=True))
+
+    @property
+    def parameter(self) -> Indexed:
+        """The element of its parameter in an expression."""
+        return parameter(self.name, self.indices, self.extents)
+
+
+@dataclass(frozen=True)
+class Kink:
+    """Times at which a right-hand side has a kink or a pulse, for each value of the indices."""
+
+    indices: tuple[Symbol, ...]
+    extents: tuple[Any, ...]
+    times: tuple[AnyTimes, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldSystem:
+    """A System whose jumping conditions are held by parameters.
+
+    original: without held conditions; its events pass 0 where they jumped across it. system: with them; the events of switches on states
+    come last, one or two per switch.
+    watched: the events of the original, where runs stop at some.
+    """
+
+    original: System
+    system: System
+    switches: tuple[Switch, ...]
+    kinks: tuple[Kink, ...]
+    watched: tuple[Watched, ...] = ()
+
+    @property
+    def stops(self) -> bool:
+        """Whether a run has to stop at switches, kinks or events."""
+        return bool(self.switches or self.kinks or self.watched)
+
+    @property
+    def on_states(self) -> tuple[Switch, ...]:
+        """The switches whose conditions depend on states."""
+        return tuple(s for s in self.switches if s.times is None)
+
+
+def parameter(name: str, indices: tuple[Symbol, ...], extents: tuple[Any, ...]) -> Indexed:
+    """The element of a switch's parameter at these indices."""
+    return IndexedBase(name, shape=extents)[indices] if indices else IndexedBase(name, shape=(1,))[0]
+
+
+def hold_conditions(system: System) -> HeldSystem:
+    """The System with its jumping conditions on time and states held, and with events that end a segment where runs stop at them.
+
+    Raises SpecError where the times of a condition cannot be computed.
+    """
+    if system.discrete:  # an update computes every condition as it is written
+        return HeldSystem(system, system, (), ())
+    events = tuple(replace(event, expr=signed(event.expr, system.states)) for event in system.events)
+    if any(event.expr is not other.expr for event, other in zip(events, system.events, strict=True)):
+        system = replace(system, events=events)
+    held = _hold_conditions(system)
+    if pulses := tuple(_pulse(g, scope) for g, scope in pulses_in(system)):
+        held = replace(held, kinks=(*held.kinks, *pulses))
+    watched = watched_events(system)
+    if not watched:
+        return held
+    kinks = (Kink(w.indices, w.extents, w.times) for w in watched if w.times)
+    return replace(held, system=stopped_system(held.system, watched), kinks=(*held.kinks, *kinks), watched=watched)
+
+
+def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
+    own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
+    return Kink(own, tuple(scope[i] for i in own), (Pulses(g),))
+
+
+def _hold_conditions(system: System) -> HeldSystem:
+    moving = {*system.states, str(time)}
+
+    def depends(e: Any) -> bool:
+        return not moving.isdisjoint(names_read(e))
+
+    plain = dict(system.equations)
+    parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
+    if any(may_have_sides(part) and depends(part) for part in parts):
+        plain = {key: changed(rhs, lambda e, _: with_sides(e, depends)) for key, rhs in plain.items()}
+        parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
+    if not any(isinstance(part, STEPPED) for part in parts):
+        return HeldSystem(system, system, (), ())
+    if any(isinstance(part, (*ORDER, *STEPS)) for part in parts):
+        plain = {key: changed(rhs, lambda e, _: by_cases(e, depends)) for key, rhs in plain.items()}
+    work = _SwitchRewriter(system, plain)
+    rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in plain.items()}
+    if not work.switches:
+        return HeldSystem(system, system, (), tuple(work.kinks))
+    params = tuple(Param(s.parameter.base, 0.0, sp.Interval(-sp.oo, sp.oo), f"held condition {s.text}") for s in work.switches)
+    axes, events = dict(system.axes), list(system.events)
+    for s in work.switches:
+        if s.times is None:
+            axes.update(s.axes)
+            events += [Event(f"{s.name} {n}", e, way, True) for n, (e, way) in enumerate(switch_events(s))]
+    held = replace(system, equations=rates, params=(*system.params, *params), axes=axes, events=tuple(events))
+    return HeldSystem(system, held, tuple(work.switches), tuple(work.kinks))
+
+
+def switch_events(s: Switch) -> list[tuple[Expr, int]]:
+    """[(function, direction)] of the events that end a segment at a condition on states."""
+    if s.kind == "sign":
+        g, m = s.smooth, s.parameter
+        return [(sp.Piecewise((g, sp.Ne(g, 0)), (m * TINY, m < AS_WRITTEN - HALF), (0, True), evaluate=False), 0)]
+    g = s.smooth - s.parameter
+    return [(sp.Piecewise((g, sp.Ne(g, 0)), (TINY, True), evaluate=False), -1), (g - 1, 1)]
+
+
+def switch_rate(system: System, s: Switch, twins: Mapping[str, str]) -> Expr:
+    """The time derivative of a switch's expression, where each state v changes at the rate twins[v]."""
+    ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}
+    for key in system.equations:
+        if base_name(key) in twins:
+            ways[base_name(key)] = twin_direction(twin_state(key, twins[base_name(key)]))
+    return directional_derivative(s.smooth, ways)
+
+
+def switch_slope(system: System, s: Switch, name: str) -> tuple[Expr, dict[Symbol, Any]]:
+    """(derivative of a switch's expression by `name`, axes of `name`); the System has sensitivities to `name` among its states."""
+    shape = system.shapes[name] if name in system.states else system.param(name).shape
+    along = fresh_indices(name, len(shape), used_names(system) | {i.name for i in s.indices})
+    ways: dict[str, Direction] = {}
+    for key in system.equations:
+        twin = system.sensitivities[name].get(base_name(key))
+        if twin is not None:
+            ways[base_name(key)] = twin_direction(twin_state(key, twin, along, shape))
+    if name not in system.states:
+        ways[name] = unit_direction(along)
+    return directional_derivative(s.smooth, ways), dict(zip(along, shape, strict=True))
+
+
+class _SwitchRewriter:
+    """A rewriting of right-hand sides that holds their conditions; it lists switches and kinks in the order of appearance."""
+
+    def __init__(self, system: System, rates: Mapping[Any, Any]) -> None:
+        self.system = system
+        self.switches: list[Switch] = []
+        self.kinks: list[Kink] = []
+        self._by_key: dict[Any, Switch] = {}
+        self._kinks: set[Any] = set()
+        twins = {name for pairs in system.sensitivities.values() for name in pairs.values()}
+        self._jumps: dict[Any, bool] = {}
+        self._base = [without_remainders(rhs) for key, rhs in rates.items() if base_name(key) not in twins]
+        self._states = set(system.states)
+        self._taken = used_names(system)
+
+    def rewrite(self, e: Any, scope: Mapping[Symbol, Any]) -> Any:
+        """e with its conditions held. scope: {index: extent}."""
+        if layers_in(e):
+            return changed(e, self._rewritten, scope)
+        return self._rewritten(e, scope)
+
+    def _rewritten(self, e: Any, scope: Mapping[Symbol, Any]) -> Any:
+        if not e.args or isinstance(e, Indexed) or not self._depends(e):
+            return e
+        if isinstance(e, REDUCTIONS):
+            inner = dict(scope)
+            for k, low, high in reversed(e.limits):
+                inner[k] = extent_of(low, high, inner)
+            return e.func(self._rewritten(e.function, inner), *e.limits)
+        if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
+            return self._rewritten(without_remainders(e), scope)
+        if isinstance(e, ORDER):
+            switch_here = self._switch("sign", e.lhs - e.rhs, scope, str(e))
+            if switch_here is None:
+                return e
+            s, own, sign = switch_here
+            return _held_condition(parameter(s.name, own, s.extents), e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
+        if isinstance(e, STEPS):
+            switch_here = self._switch("sign", e.args[0], scope, f"{e.args[0]} > 0")
+            if switch_here is not None:
+                s, own, sign = switch_here
+                m, written = parameter(s.name, own, s.extents), e.func(self._rewritten(e.args[0], scope), *e.args[1:])
+                if isinstance(e, sp.sign):
+                    return sp.Piecewise((sign * m, m < AS_WRITTEN - HALF), (written, True), evaluate=False)
+                above, below = (m > HALF, m < -HALF)[::sign]
+                return sp.Piecewise((written, m > AS_WRITTEN - HALF), (1, above), (0, below), (e.args[1], True), evaluate=False)
+        elif isinstance(e, sp.floor):
+            switch_here = self._switch("level", e.args[0], scope, str(e))
+            if switch_here is not None:
+                level = parameter(switch_here[0].name, switch_here[1], switch_here[0].extents)
+                return sp.Piecewise((level, level < FREE / 2), (e, True), evaluate=False)
+        elif isinstance(e, sp.Abs | sp.Max | sp.Min):
+            self._kink(e, scope)
+        args = [self._rewritten(a, scope) for a in e.args]
+        if isinstance(e, sp.Piecewise):
+            return sp.Piecewise(*args, evaluate=False)
+        return e.func(*args) if tuple(args) != e.args else e
+
+    def _depends(self, e: Any) -> bool:
+        return bool(names_read(e) & (self._states | {str(time)}))
+
+    def _switch(self, kind: str, g: Expr, scope: Mapping[Symbol, Any], text: str) -> tuple[Switch, tuple[Symbol, ...], int] | None:
+        """(switch of an expression, its indices here, its sign here); None where nothing jumps."""
+        if not self._depends(g):
+            return None
+        sign, written = 1, g
+        if kind == "sign":
+            part = sp.expand(g).as_content_primitive()[1]
+            g, sign = (-part, -1) if part.could_extract_minus_sign() else (part, 1)
+            written = sign * written
+        own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
+        extents = tuple(scope[i] for i in own)
+        slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
+        key = (kind, g.xreplace(slots), extents)
+        if key not in self._by_key:
+            on_states = bool(names_read(g) & self._states)
+            if on_states and not self._jump(kind, g):
+                return None
+            times = None if on_states else self._times(kind, g, text)
+            smooth = self.rewrite(without_remainders(written), scope)  # expanded, differences of powers would lose digits
+            name = self._name()
+            indices = [index(f"{name}_i{n}")[0] for n in range(len(own))]
+            moved = dict(zip(own, indices, strict=True))
+            found = [at.renamed(moved) for at in times or ()]
+            s = Switch(
+                name,
+                kind,
+                without_remainders(g).xreplace(moved),
+                smooth.xreplace(moved),
+                tuple(indices),
+                extents,
+                None if times is None else tuple(found),
+                text,
+            )
+            self._by_key[key] = s
+            self.switches.append(s)
+        return self._by_key[key], own, sign
+
+    def _name(self) -> str:
+        name = next(name for name in (f"switch_{n}" for n in count()) if name not in self._taken and f"d_{name}" not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def _times(self, kind: str, g: Expr, text: str) -> list[AnyTimes]:
+        try:
+            return whole_number_times(without_remainders(g)) if kind == "level" else zero_times(g)
+        except UnknownTimesError:
+            raise SpecError(f"{self.system.name}: the times at which {text} changes cannot be computed: {KNOWN}") from None
+
+    def _jump(self, kind: str, g: Expr) -> bool:
+        """Whether the right-hand side of a state itself jumps where g changes its sign."""
+        key = (kind, g)
+        if key not in self._jumps:
+            whole_parts = without_remainders(g)
+            # in a layer, every condition counts as one at which the right-hand side jumps
+            self._jumps[key] = any(layers_in(rhs) or may_jump(rhs, kind, whole_parts) for rhs in self._base)
+        return self._jumps[key]
+
+    def _kink(self, e: Expr, scope: Mapping[Symbol, Any]) -> None:
+        """Records the times of the kinks of an Abs, Max or Min that depends on the time alone."""
+        if names_read(e) & self._states:
+            return
+        try:
+            times = break_times(e)
+        except UnknownTimesError:
+            return
+        own = tuple(sorted(free_indices(e, set(scope)), key=sp.default_sort_key))
+        if times and (e, own) not in self._kinks:
+            self._kinks.add((e, own))
+            self.kinks.append(Kink(own, tuple(scope[i] for i in own), tuple(times)))
+
+
+def _held_condition(m: Expr, condition: Any, written: Any, sign: int) -> Any:
+    """The condition in terms of m, the sign of its left side minus its right-hand side, or of the opposite where sign is -1.
+
+    written: the condition itself, with other switches held in it.
+    """
+    plain = sp.And(m > AS_WRITTEN - HALF, written)
+    if isinstance(condition, sp.StrictGreaterThan | sp.GreaterThan) == (sign > 0):
+        least = HALF if isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan) else -HALF
+        return sp.Or(sp.And(m > least, m < AS_WRITTEN - HALF), plain)
+    most = -HALF if isinstance(condition, sp.StrictGreaterThan | sp.StrictLessThan) else HALF
+    return sp.Or(m < most, plain)
