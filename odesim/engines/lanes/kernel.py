@@ -7,6 +7,7 @@ system gives it. For that, the arithmetic here is that of odesim.stepper.drive, 
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from odesim.stepper.search_compiled import SEARCH
 
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.stepper.control"
+HELPERS = "odesim.stepper.words"
 EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
 SOURCES = (
     "odesim.engines.lanes.runtime",
@@ -88,31 +90,44 @@ def own_key() -> str:
 
 def head_text(plan: KernelPlan, body: str) -> str:
     """The imports that the body needs, and its compile options."""
+    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    events = ["from odesim.engines.lanes.runtime import keep"] if plan.watch is not None else []
+    if plan.watch is not None and not plan.called:
+        events.append(f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}")
+    return module_head(f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}", body, plan.strict, events)
+
+
+def module_text(what: str, body: str, strict: bool) -> str:
+    """The text of a module with its imports and compile options."""
+    return f"{module_head(what, body, strict)}\n\n\n{body}\n"
+
+
+def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) -> str:
+    """The imports that a body needs, with more lines of them, and its compile options."""
     used = set(re.findall(r"\w+", body))
-    control = [f"@{'exact' if name in EXACT else 'inlined'}\n{text}" for name, text in functions_of(CONTROL).items() if name in used]
+    rules = {**functions_of(CONTROL), **functions_of(HELPERS)}
+    control = [f"@{'exact' if name in EXACT else 'inlined'}\n{text}" for name, text in rules.items() if name in used]
     used |= set(re.findall(r"\w+", "\n".join(control)))
     math = [w for w in ("sqrt", "inf", "nan") if w in used]
     constants = [w for w in vars(step_control) if w.isupper() and w in used]
     runtime = [w for w in RUNTIME if w in used]
-    mode = "False" if plan.strict else '{"contract"}'
-    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
-    what = f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}"
+    mode = "False" if strict else '{"contract"}'
     lines = [f'"""{what}: generated, runtime {key_for(used)}, {own_key()}."""', ""]
-    lines += [f"from math import {', '.join(math)}", ""] if math else []
+    lines += [f"from math import {', '.join(math)}"] if math else []
+    lines += ["from typing import Any"] if "Any" in used else []
+    lines += [""]
     kinds = [w for w in ("float32", "float64", "int64") if w in used]
     lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
     lines += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
-    if plan.watch is not None:
-        lines += ["from odesim.engines.lanes.runtime import keep"]
-        lines += [] if plan.called else [f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}"]
+    lines += more
     lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
-    lines += [f"from odesim.runtime.memory import {'call, ' if plan.stiff or plan.called else ''}doubles, ints", ""]
+    lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
-    lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if plan.fixed else []
+    lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []
     return "\n\n\n".join(["\n".join(lines), *control])
 
 
