@@ -15,23 +15,23 @@ from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
-from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
-from odesim.codegen.loops import module
-from odesim.codegen.loops.address_table import AddressTable, make_table
-from odesim.codegen.loops.blocks import BLOCK
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.lowering import derivative
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
+from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
+from odesim.targets import numba_module as module
+from odesim.targets.blocks import BLOCK
+from odesim.targets.numba_module import AddressTable, make_table
+from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
     from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
-    from odesim.codegen.jacobian.sparse import Jacobian
+    from odesim.ir.linear_systems import Jacobian
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)

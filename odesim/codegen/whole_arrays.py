@@ -9,12 +9,12 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.codegen.loops.printers import ATOM, Printer
-from odesim.codegen.special_arrays import SPECIAL
 from odesim.ir.passes import lower_expressions
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import Neighbour, base_name
 from odesim.symbolic.reductions import subexpressions
+from odesim.targets.expressions import ATOM, Printer
+from odesim.targets.numpy_text import SPECIAL
 
 WORDS = {
     "abs": "abs",

@@ -18,15 +18,16 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
+from odesim.ir import sizes as costs
+from odesim.solve.auto import LEAST, SHARE, STIFF
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.tableau import step_cost
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""

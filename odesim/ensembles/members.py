@@ -15,7 +15,6 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.passes import lower_expressions
@@ -24,6 +23,7 @@ from odesim.symbolic.indices import sizes as size_symbols
 from odesim.symbolic.layered import Layer, names_read
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts

@@ -10,11 +10,10 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from odesim.base.errors import ParamError, StoreError, value_text
 from odesim.plot.choice import Choice
-from odesim.plot.datasets import as_members, as_solution
-from odesim.plot.ensemble_film import film_of_members
 from odesim.plot.files import MOVING, check_picture, write_atomically
-from odesim.plot.film import film_of, read_run
+from odesim.plot.film import film_of, film_of_members, read_run
 from odesim.plot.frames import Film, MemberFilm, make_frames
+from odesim.plot.members import as_members, as_solution
 from odesim.plot.style import project_style
 
 DPI = 200  # 630 dots across

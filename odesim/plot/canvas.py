@@ -8,10 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.errors import ParamError, counted
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, place_labels
-from odesim.plot.solution import FOOT
-from odesim.plot.trajectory import panels
+from odesim.plot.labels import EndLabels, add_header, place_labels
+from odesim.plot.layout import FOOT, panels
 
 
 @dataclass

@@ -11,10 +11,8 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.plot.logarithmic import left_out
-from odesim.plot.members import spans
+from odesim.plot.scales import ALL_BELOW, NOTE, left_out, spans
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks
-from odesim.plot.tolerance import ALL_BELOW, NOTE
 
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale

@@ -15,14 +15,12 @@ from matplotlib.patches import Patch
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, component_labels, place_labels, symbol
+from odesim.plot.labels import EndLabels, add_header, component_labels, place_labels, symbol
+from odesim.plot.layout import FOOT, ROW, cells_in_rows, fit_time, label_time, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.residuals import RESIDUAL, draw_residuals, outside, residuals, without_line
-from odesim.plot.solution import FOOT, ROW, cells_in_rows, fit_time, label_time
+from odesim.plot.scales import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_ticks, literal, new_figure, ordered_colors, project_style
-from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
-from odesim.plot.trajectory import space_ticks
 
 
 class Comparison(Protocol):

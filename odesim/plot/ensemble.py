@@ -8,12 +8,10 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
-from odesim.plot.canvas import Canvas
 from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.ensemble_bands import draw_members, draw_spread
-from odesim.plot.ensemble_curve import draw_curve
-from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
+from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note
 from odesim.plot.labels import EndLabels, symbol
+from odesim.plot.layout import Canvas, fit_time, label_time
 from odesim.plot.members import (
     MEMBER,
     Drawn,
@@ -29,10 +27,8 @@ from odesim.plot.members import (
     without_copies,
 )
 from odesim.plot.panels import thousands
-from odesim.plot.solution import fit_time, label_time
+from odesim.plot.scales import floor_of, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
-from odesim.plot.times import make_time_axis
-from odesim.plot.tolerance import floor_of
 
 if TYPE_CHECKING:
     import xarray

@@ -10,13 +10,10 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
-from odesim.plot.logarithmic import make_log
-from odesim.plot.members import BYTES, Drawn, blocks, is_state, spans, values_of, without_copies
+from odesim.plot.members import BYTES, Drawn, blocks, is_state, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, spread_indices, thousands
-from odesim.plot.quantiles import quantiles
+from odesim.plot.scales import TimeAxis, floor_of, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, ordered_colors
-from odesim.plot.times import TimeAxis
-from odesim.plot.tolerance import floor_of, shade_below
 
 if TYPE_CHECKING:
     import xarray

@@ -8,14 +8,12 @@ from matplotlib.axes import Axes
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.ensemble_map import medians
+from odesim.plot.ensemble_panels import medians
 from odesim.plot.labels import EndLabels, end_labels
-from odesim.plot.logarithmic import check_axis, make_log
-from odesim.plot.members import Drawn, Varied, spans
+from odesim.plot.members import Drawn, Varied, nan_quantiles
 from odesim.plot.panels import last_finite
-from odesim.plot.quantiles import nan_quantiles
+from odesim.plot.scales import check_axis, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
-from odesim.plot.tolerance import shade_below
 
 LEVELS = np.array([0.1, 0.9])
 GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each

@@ -11,16 +11,25 @@ from matplotlib.figure import Figure
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.colors import above, add_bar, color_scale, with_pale
 from odesim.plot.ensemble import chosen_axes, title_of
-from odesim.plot.ensemble_curve import MARGIN, fit_axis, make_groups
-from odesim.plot.ensemble_map import LOST, POINTS, fill_cells, is_grid, label_axes, lost_note, make_cells, medians
+from odesim.plot.ensemble_panels import (
+    LOST,
+    MARGIN,
+    POINTS,
+    fill_cells,
+    fit_axis,
+    is_grid,
+    label_axes,
+    lost_note,
+    make_cells,
+    make_groups,
+    medians,
+)
 from odesim.plot.film import FRAMES
-from odesim.plot.logarithmic import make_log
-from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, is_state, names_in, spans, values_of, varied_numbers
+from odesim.plot.members import MEMBER, Drawn, Varied, blocks, components, is_state, names_in, values_of, varied_numbers
 from odesim.plot.panels import spread_indices, thousands
+from odesim.plot.scales import above, add_bar, color_scale, floor_of, make_log, shade_below, spans, with_pale
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, new_figure
-from odesim.plot.tolerance import floor_of, shade_below
 
 if TYPE_CHECKING:
     import xarray

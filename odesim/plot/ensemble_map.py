@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.colors import above, add_bar, color_scale, with_pale
-from odesim.plot.logarithmic import check_axis
 from odesim.plot.members import Varied
 from odesim.plot.panels import thousands
+from odesim.plot.scales import above, add_bar, cell_edges, check_axis, color_scale, with_pale
 from odesim.plot.style import DIVERGING, FAINT, few_log_ticks, few_ticks
-from odesim.plot.times import cell_edges
 
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from odesim.plot.frames import Film, MemberFilm, member_frames
-from odesim.plot.header import add_header
-from odesim.plot.images import draw_cells
-from odesim.plot.labels import place_names, symbol
+from odesim.plot.labels import add_header, place_names, symbol
+from odesim.plot.panels import draw_cells
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, literal, new_figure
-from odesim.plot.tokens import Table, label_places
+from odesim.plot.trajectory import Table, label_places
 
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from odesim.base.arrays import Array
-from odesim.plot.colors import above, add_bar, by_root, color_scale, with_pale
+from odesim.plot.scales import above, add_bar, by_root, color_scale, with_pale
 from odesim.plot.style import DIVERGING
 
 

@@ -11,9 +11,9 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.quantity import Quantity
+from odesim.plot.panels import Quantity
+from odesim.plot.scales import TimeAxis, time_text
 from odesim.plot.style import CATEGORIES, INK, MARKERS, literal
-from odesim.plot.times import TimeAxis, time_text
 from odesim.stepper.occurrences import BELOW, Events
 
 MAX_MARKS = 40  # largest number of marks of one event

@@ -13,8 +13,8 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such, value_text
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.comparison import figure_of_comparison
-from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.members import as_members, as_solution
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.trajectory import figure_of_trajectory
 

@@ -11,13 +11,10 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.images import draw_cells
-from odesim.plot.jumps import with_jumps
 from odesim.plot.labels import EndLabels, component_labels, end_labels, place_names, symbol
-from odesim.plot.logarithmic import make_log
-from odesim.plot.quantity import Quantity
+from odesim.plot.panels import Quantity, draw_cells, with_jumps
+from odesim.plot.scales import TimeAxis, cell_edges, make_log, time_text
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
-from odesim.plot.times import TimeAxis, cell_edges, time_text
 
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers

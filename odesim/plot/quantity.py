@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.plot.colors import ALIKE
 from odesim.plot.labels import symbol
+from odesim.plot.scales import ALIKE
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map

@@ -11,15 +11,11 @@ from matplotlib.figure import Figure
 from odesim.base.arrays import on_host
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.header import add_header
-from odesim.plot.jumps import jump_times
-from odesim.plot.labels import EndLabels, place_labels, symbol
-from odesim.plot.marks import draw_events
-from odesim.plot.panels import LONG, draw_last_values, draw_quantity
-from odesim.plot.quantity import Quantity
+from odesim.plot.labels import EndLabels, add_header, place_labels, symbol
+from odesim.plot.panels import LONG, Quantity, draw_last_values, draw_quantity, jump_times
+from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below
+from odesim.plot.solution import draw_events
 from odesim.plot.style import WIDTH, literal, new_figure, project_style
-from odesim.plot.times import TimeAxis, make_time_axis
-from odesim.plot.tolerance import floor_of, shade_below
 from odesim.stepper.occurrences import Events
 
 PANELS = 12  # largest number; others are named under the title

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from odesim.base.errors import escaped
 from odesim.base.memo import ForkLock
-from odesim.plot.log_ticks import RoundFormatter, RoundLocator
+from odesim.plot.style import RoundFormatter, RoundLocator
 
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NOTE, NORMAL, LARGE = 6.0, 6.5, 7.0, 8.0  # type, in points at true size

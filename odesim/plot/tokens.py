@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import Array
-from odesim.plot.images import draw_cells
 from odesim.plot.labels import symbol
+from odesim.plot.panels import draw_cells
 from odesim.plot.style import SMALL, can_draw, literal
 
 ROWS, COLUMNS, PLAIN = 20, 24, 60  # largest numbers of rows, of columns, and of columns that are shown in their own order

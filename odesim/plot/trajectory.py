@@ -13,15 +13,12 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, place_labels, symbol
-from odesim.plot.logarithmic import make_log
-from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.quantity import LINES, Quantity, is_still
-from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_in_rows, label_time
+from odesim.plot.labels import EndLabels, add_header, place_labels, symbol
+from odesim.plot.layout import ALONE, BAR, FOOT, ROW, cells_in_rows, label_time
+from odesim.plot.panels import LINES, LONG, Quantity, draw_quantity, is_still, set_loss_scale, set_value_scale
+from odesim.plot.scales import TimeAxis, make_log, make_time_axis
 from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
-from odesim.plot.times import TimeAxis, make_time_axis
-from odesim.plot.tokens import Table, draw_table
+from odesim.plot.trajectory import Table, draw_table
 
 if TYPE_CHECKING:
     import xarray

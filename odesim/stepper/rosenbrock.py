@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.options import RunOptions
 from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
-from odesim.codegen.jacobian.structured import Solver, UnsolvableError
+from odesim.ir.linear_systems import Solver, UnsolvableError
 from odesim.stepper import control
 from odesim.stepper.codes import Code, Standing
 from odesim.stepper.control import LEAST, LEAST_OLD, SAFETY, SHORTEST, STIFF_GROW, STIFF_SHRINK, longest_step, moment, step_end, too_small

@@ -96,7 +96,7 @@ class System(Definition):
         check_system(self)
 
     def _repr_html_(self) -> str:
-        return str(import_module("odesim.display.html").html_fragment(self))
+        return str(import_module("odesim.display.document").html_fragment(self))
 
     def _repr_latex_(self) -> str:
         return f"$${import_module('odesim.display.formulas').latex(self)}$$"

@@ -9,9 +9,8 @@ from sympy import Interval, Symbol, oo, symbols
 
 import odesim
 from odesim.base.errors import OdesimError, SolveError, SpecError
-from odesim.display.document import latex_document
+from odesim.display.document import html_page, latex_document
 from odesim.display.formulas import equations_text
-from odesim.display.html import html_page
 from odesim.symbolic import Event, Map, Param, System
 from tests.support.maps import CASES, MOMENTUM, SOURCE, TENT, orbit
 from tests.support.systems import SYSTEMS, numbers

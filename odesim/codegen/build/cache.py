@@ -71,7 +71,7 @@ def _processor() -> str:
 @cache
 def _builder() -> str:
     """The source of the builder of machine code: a change of it gives new names."""
-    return source_of("odesim.codegen.build.native") + source_of("odesim.codegen.build.front_end")
+    return source_of("odesim.targets.native") + source_of("odesim.targets.native")
 
 
 def load_module(text: str, stem: str) -> ModuleType:

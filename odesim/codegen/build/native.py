@@ -14,8 +14,8 @@ from typing import Any
 
 from odesim.base.errors import CodegenError
 from odesim.base.memo import ForkLock
-from odesim.codegen.build.cache import load_module, module_name, read_file, write_file
-from odesim.codegen.build.front_end import scalar_front_end
+from odesim.targets.cache import load_module, module_name, read_file, write_file
+from odesim.targets.native import scalar_front_end
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python
 _SIMPLE = ("sqrt", "floor", "asin", "acos", "atan")

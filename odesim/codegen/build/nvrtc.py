@@ -14,7 +14,7 @@ from typing import Any
 
 from odesim.base.device import cuda_driver, install_command
 from odesim.base.errors import CodegenError
-from odesim.codegen.build.cache import read_file, write_file
+from odesim.targets.cache import read_file, write_file
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ import numpy as np
 from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
-from odesim.codegen.jacobian.plan import LOCAL, SUMMED, ChainPlan, Path, Product, loop_indices
-from odesim.codegen.jacobian.sparse import Jacobian, Sparse
-from odesim.codegen.jacobian.structured import Dense, Structured
+from odesim.ir.jacobian import LOCAL, SUMMED, ChainPlan, Path, Product, loop_indices
+from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
 from odesim.ir.program import Statement
 from odesim.symbolic.indices import Neighbour, Padded, Wrapped, base_name
 

@@ -11,10 +11,10 @@ from typing import Any
 from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
 from odesim.base.backends import find_backend
-from odesim.codegen.extents import extents
 from odesim.codegen.jacobian.linearization import BoundLinear
-from odesim.codegen.jacobian.plan import Product
+from odesim.ir.jacobian import Product
 from odesim.ir.program import Program
+from odesim.ir.sizes import extents
 
 CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.jacobian.structured import Dense, Solver, Structured, UnsolvableError, eliminate, refined
+from odesim.ir.linear_systems import Dense, Solver, Structured, UnsolvableError, eliminate, refined
 
 
 @dataclass(frozen=True)

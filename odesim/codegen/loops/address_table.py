@@ -9,10 +9,10 @@ import numpy as np
 
 from odesim.base.arrays import Array, aligned, arena
 from odesim.base.device import TURNED, gemm_address
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, TableEntry
-from odesim.codegen.loops.module import ModuleText
+from odesim.ir.sizes import extents
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.numba_module import ModuleText
+from odesim.targets.numba_text import ROWS, TableEntry
 
 
 @dataclass(frozen=True)

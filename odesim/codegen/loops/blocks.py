@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
-from odesim.codegen.loops.printers import ScalarPrinter
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import names_read
+from odesim.targets.expressions import ScalarPrinter
 
 BLOCK = 1024
 """Elements of a block; a reduction adds a block in one fixed order, and then combines blocks as a tree."""

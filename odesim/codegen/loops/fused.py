@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from sympy import IndexedBase
 
-from odesim.codegen.loops.blocks import BLOCK, HERE, LATE, BlockLoop
 from odesim.symbolic.indices import base_name
+from odesim.targets.blocks import BLOCK, HERE, LATE, BlockLoop
 
 AHEAD = 64
 """A number of elements, at least one iteration of the vectorised loop, so that no element is read before it is written."""

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Collection
 from functools import cache
 
-from odesim.codegen.build.cache import source_of
+from odesim.targets.cache import source_of
 
 RUNTIME = "odesim.runtime"
 INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", "matrices", "elementary", "intrinsics", "views"))

@@ -5,19 +5,15 @@ from typing import Any
 
 import sympy as sp
 
-from odesim.codegen.integers import copy_integer_factors
-from odesim.codegen.loops.blocks import BLOCK, HERE, LATE
-from odesim.codegen.loops.fused import FusedLoops
-from odesim.codegen.loops.lanes import along_lanes
-from odesim.codegen.loops.layout import lay_out
-from odesim.codegen.loops.nests import Nests, Start
-from odesim.codegen.loops.passes import LoopPlan
-from odesim.codegen.loops.products import join_products
-from odesim.codegen.loops.separate import MANY, assigned, numbers_of, separate_passes
 from odesim.ir.program import Program
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK, HERE, LATE, FusedLoops
+from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
+from odesim.targets.matrix_products import along_lanes, join_products, lay_out
+from odesim.targets.nest import Nests, Start
+from odesim.targets.numba_text import MANY, assigned, numbers_of, separate_passes
 
 ROWS = 64
 """Rows of a stage array: more than any method has stages."""

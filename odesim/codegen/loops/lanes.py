@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from odesim.codegen.loops.layout import turned
 from odesim.ir.program import Program, Statement
+from odesim.targets.matrix_products import turned
 from odesim.transforms.lanes import is_lane
 
 

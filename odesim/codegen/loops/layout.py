@@ -7,9 +7,9 @@ from dataclasses import replace
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.codegen.loops.products import find_product
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import IndexedBase, base_name
+from odesim.targets.matrix_products import find_product
 
 ROUNDS = 4
 """Changes of the order; each may show more loops around matrix products."""

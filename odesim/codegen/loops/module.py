@@ -4,13 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from odesim.codegen.build.cache import module_name
-from odesim.codegen.build.native import load_native
-from odesim.codegen.loops.imports import key_for, own_imports
-from odesim.codegen.loops.kernels import CFunctions, Kernel, RightSide, TableEntry
-from odesim.codegen.loops.passes import make_loop_plan
 from odesim.ir.program import Program
 from odesim.symbolic.system import System
+from odesim.targets.cache import module_name
+from odesim.targets.loop_plan import make_loop_plan
+from odesim.targets.native import load_native
+from odesim.targets.numba_module import key_for, own_imports
+from odesim.targets.numba_text import CFunctions, Kernel, RightSide, TableEntry
 
 RUNTIME = (
     "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight",

@@ -8,14 +8,13 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
-from odesim.codegen.integers import integers_as_real
-from odesim.codegen.loops.blocks import BLOCK, HERE, BlockLoop
-from odesim.codegen.loops.fused import FusedLoops
-from odesim.codegen.loops.printers import ScalarPrinter
-from odesim.codegen.loops.products import Product, find_product
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.reductions import free_indices
+from odesim.targets.blocks import BLOCK, HERE, BlockLoop, FusedLoops
+from odesim.targets.expressions import ScalarPrinter
+from odesim.targets.loop_plan import integers_as_real
+from odesim.targets.matrix_products import Product, find_product
 
 UNITS = "one_, zero_ = nb.int64(1), nb.int64(0)"
 """The line that a product's strides need."""

@@ -7,8 +7,8 @@ SEPARATE in their names says so.
 import re
 from collections.abc import Iterable, Sequence
 
-from odesim.codegen.build.native import SEPARATE
-from odesim.codegen.loops.nests import UNITS
+from odesim.targets.native import SEPARATE
+from odesim.targets.nest import UNITS
 
 MANY = 40
 """A kernel of so many passes is split: a call costs some ten nanoseconds."""

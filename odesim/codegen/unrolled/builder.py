@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from odesim.codegen.unrolled.operations import Code, Operand, Operation, is_number
+from odesim.ir.scalars import Code, Operand, Operation, is_number
 
 
 class CodeBuilder:

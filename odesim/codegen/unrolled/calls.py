@@ -7,9 +7,9 @@ from math import prod
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.unrolled.operations import Code, Operand, Operation, real_of
-from odesim.codegen.unrolled.views import View
+from odesim.ir.scalars import Code, Operand, Operation, real_of
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
+from odesim.targets.unrolled_calls import View
 
 MOST = 20_000
 """Operations: beyond it a system is too large to be written out."""

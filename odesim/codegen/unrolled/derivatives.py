@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from math import pi, sqrt
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.unrolled.builder import CodeBuilder
-from odesim.codegen.unrolled.operations import COMPARISONS, Operand, Operation, is_number, parsed
-from odesim.codegen.unrolled.orders import order_slope
+from odesim.ir.scalars import COMPARISONS, CodeBuilder, Operand, Operation, is_number, parsed
+from odesim.ir.slopes import order_slope
 
 TEXTS = {
     "exp": "f",

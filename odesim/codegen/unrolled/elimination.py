@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from odesim.codegen.unrolled.builder import CodeBuilder
-from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.operations import Code, is_number, needed, printed
-from odesim.codegen.unrolled.slopes import Slopes
+from odesim.ir.scalars import Code, CodeBuilder, Formulas, is_number, needed, printed
+from odesim.ir.slopes import Slopes
 
 SOLVES = 9
 """Right-hand sides for each matrix, about: what an entry beside the pivot costs."""

@@ -7,16 +7,15 @@ from math import prod
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide
-from odesim.codegen.loops.passes import make_loop_plan
-from odesim.codegen.unrolled.calls import MOST, ZERO
-from odesim.codegen.unrolled.interpreter import Interpreter
-from odesim.codegen.unrolled.operations import Code, Operand, printed, real_of, words_of
-from odesim.codegen.unrolled.views import make_view
 from odesim.ir.program import Program
+from odesim.ir.scalars import Code, Operand, printed, real_of, words_of
+from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.loop_plan import make_loop_plan
+from odesim.targets.numba_text import ROWS, Kernel, RightSide
+from odesim.targets.unroll import Interpreter
+from odesim.targets.unrolled_calls import MOST, ZERO, make_view
 
 
 @dataclass(frozen=True)

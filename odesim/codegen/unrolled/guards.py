@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from odesim.codegen.unrolled.operations import Code, Operand, Operation
+from odesim.ir.scalars import Code, Operand, Operation
 
 Guard = tuple[tuple[Operand, bool], ...]
 """The conditions, and how each turned out, under which a value is looked at."""

@@ -14,9 +14,8 @@ from typing import Any
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.codegen.unrolled.calls import Calls
-from odesim.codegen.unrolled.operations import SIGNS, Operation, is_real, real_of
-from odesim.codegen.unrolled.views import View
+from odesim.ir.scalars import SIGNS, Operation, is_real, real_of
+from odesim.targets.unrolled_calls import Calls, View
 
 WHOLE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow},

@@ -3,7 +3,7 @@
 besseli(1.0, a)  ->  0.5 * besseli(0.0, a) + 0.5 * besseli(2.0, a)
 """
 
-from odesim.codegen.unrolled.builder import CodeBuilder
+from odesim.ir.scalars import CodeBuilder
 
 
 def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:

@@ -5,11 +5,8 @@ x1 = exp(y0*y0) - p0  ->  j0 = y0*y0, j1 = exp(j0), j2 = j1 - p0;  d j0 = (y0 + 
 
 from collections.abc import Sequence
 
-from odesim.codegen.unrolled.builder import CodeBuilder
-from odesim.codegen.unrolled.derivatives import derivatives
-from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.guards import Guard, guards_of
-from odesim.codegen.unrolled.operations import Operation, is_number, parsed
+from odesim.ir.scalars import CodeBuilder, Formulas, Operation, is_number, parsed
+from odesim.ir.slopes import Guard, derivatives, guards_of
 
 HOLDING = ("if", "maximum", "minimum", "abs")
 """Operations that may hold a value."""

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.unrolled.operations import Operand, Operation
+from odesim.ir.scalars import Operand, Operation
 
 
 @dataclass(frozen=True)

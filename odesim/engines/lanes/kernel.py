@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from odesim.codegen.build.cache import functions_of, source_of
-from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
@@ -25,6 +23,8 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
 from odesim.stepper import control as step_control
 from odesim.stepper.search_compiled import SEARCH
+from odesim.targets.cache import functions_of, source_of
+from odesim.targets.numba_module import key_for, own_imports
 
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.stepper.control"

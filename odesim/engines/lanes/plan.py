@@ -7,8 +7,8 @@ from typing import Any
 
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
-from odesim.codegen.unrolled.formulas import Formulas
+from odesim.ir.elimination import SparseSystem, sparse_system
+from odesim.ir.scalars import Formulas
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 

@@ -7,12 +7,12 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.codegen.build.cache import load_module, sources_text
 from odesim.runtime import sums as reduce
 from odesim.runtime.memory import ints
 from odesim.stepper import slots
 from odesim.stepper.drive import SOURCES
 from odesim.stepper.one_system import RULES, explicit_driver
+from odesim.targets.cache import load_module, sources_text
 
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 

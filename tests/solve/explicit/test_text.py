@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from odesim.codegen.build.cache import source_of
 from odesim.stepper import search_compiled as compiled
 from odesim.stepper.drive import SOURCES
 from odesim.stepper.one_system import SHARED, explicit_driver
+from odesim.targets.cache import source_of
 
 TEXTS = {"driver": SOURCES, "driver on a GPU": SHARED, "search": compiled.SOURCES}
 
