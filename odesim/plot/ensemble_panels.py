@@ -32,19 +32,17 @@ from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks
 if TYPE_CHECKING:
     import xarray
 
-LEVELS = (0.1, 0.5, 0.9)
+LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
 COLUMNS = 200  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
 IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
 REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
-LEVELS = np.array([0.1, 0.9])
 GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each
-DOTS, MARGIN = 40, 0.03  # largest number of values marked by dots; of the axis, beside them
+DOTS, MARGIN = 40, 0.03  # largest number of dots along a curve or an axis; of the axis, beside them
 NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
-DOTS = 40  # largest number of dots, on cells below 0, along an axis
 
 
 def draw_members(
@@ -232,7 +230,7 @@ def group_quantiles(group: Array, values: Array, count: int) -> tuple[Array, Arr
     """The lowest and highest of LEVELS (count,) of the values (N,) in each group."""
     order = np.argsort(group, kind="stable")
     borders = np.searchsorted(group[order], np.arange(count + 1))
-    found = np.array([nan_quantiles(values[order[a:b]], LEVELS) for a, b in pairwise(borders)])
+    found = np.array([nan_quantiles(values[order[a:b]], np.array([LEVELS[0], LEVELS[-1]])) for a, b in pairwise(borders)])
     return found[:, 0], found[:, 1]
 
 

@@ -39,7 +39,7 @@ TOGETHER = 58  # letters of two notes or more in one line
 MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
 LETTERS = 80  # of a line: more do not fit across 80 mm
 SPACING = 1.3  # of lines, in heights of the type
-EDGE, GAP, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
+EDGE, BETWEEN, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
 
 
 def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
@@ -239,13 +239,13 @@ def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: S
     legend = make_legend(figure, handles) if handles else None
     below_title = EDGE + height_of(head)
     below_notes = below_title + height_of(small)
-    panels = below_notes + (GAP + size_of(legend)[1] if legend else 0.0) + GAP
+    panels = below_notes + (BETWEEN + size_of(legend)[1] if legend else 0.0) + BETWEEN
     total = figure.get_figheight() * 25.4 + panels
     figure.set_figheight(total / 25.4)
     head.set_y(1 - EDGE / total)
     small.set_y(1 - below_title / total)
     if legend:
-        legend.set_bbox_to_anchor((0.5, 1 - (below_notes + GAP) / total), transform=figure.transFigure)
+        legend.set_bbox_to_anchor((0.5, 1 - (below_notes + BETWEEN) / total), transform=figure.transFigure)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, 0, 1, 1 - panels / total))
 
