@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
+from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.comparison.metrics import STILL
+from odesim.lab.compare.metrics import STILL
 from odesim.plot.choice import several_panels
 from odesim.plot.labels import EndLabels, add_header, component_labels, place_labels, symbol
 from odesim.plot.layout import FOOT, ROW, cells_in_rows, fit_time, label_time, space_ticks
@@ -36,8 +37,25 @@ from odesim.plot.style import (
     project_style,
 )
 
-if TYPE_CHECKING:
-    from odesim.comparison import Comparison
+
+class Comparison(Protocol):
+    """A comparison of a training and a theory, as much of it as is drawn: odesim.lab.compare.comparison says what the fields are."""
+
+    @property
+    def t(self) -> Array: ...
+    @property
+    def theory(self) -> Mapping[str, Array]: ...
+    @property
+    def training(self) -> Mapping[str, Array]: ...
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def said(self) -> Mapping[str, str]: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
 
 PANELS = 6
 COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory
@@ -56,7 +74,7 @@ SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in i
 SAME, ALIKE = "no line in Δ: no difference beyond rounding", "no line in Δ: the seeds are alike, there is no standard error"
 
 
-def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Figure:
+def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
     """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors.
 
     ax: Axes to draw one observable on, without its difference. Raises ParamError if there are several.
@@ -111,7 +129,7 @@ class Pair:
     total: int
 
 
-def make_pair(name: str, comparison: "Comparison", time_axis: TimeAxis) -> Pair:
+def make_pair(name: str, comparison: Comparison, time_axis: TimeAxis) -> Pair:
     """The Pair of an observable at the times of the axis, of a few of its components if there are many."""
     shape = comparison.training[name].shape[2:]
     sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
@@ -173,12 +191,12 @@ def component_indices(values: Any) -> list[int]:
     return [int(order[k]) for k in np.unique(np.linspace(0, len(order) - 1, COMPONENTS).round().astype(int))]
 
 
-def title_of(comparison: "Comparison") -> str:
+def title_of(comparison: Comparison) -> str:
     """The title: what is compared."""
     return literal(f"{short_label(comparison.said['theory'])} beside {short_label(comparison.said['training'])}")
 
 
-def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
+def notes_of(comparison: Comparison, left_out: list[str]) -> list[str]:
     """How theory follows from the System, what the lower panels show, the comparison's own notes, which observables are not drawn."""
     first, second = sides(comparison)
     notes = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
@@ -188,7 +206,7 @@ def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
     return [literal(note) for note in notes]
 
 
-def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
+def legend_of(comparison: Comparison, beyond: bool) -> list[Artist]:
     """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors, where theory leaves the range."""
     first, second = sides(comparison)
     count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
@@ -202,7 +220,7 @@ def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
     return handles + [Patch(**BEYOND)] * beyond
 
 
-def sides(comparison: "Comparison") -> tuple[str, str]:
+def sides(comparison: Comparison) -> tuple[str, str]:
     """The names of the two sides: theory and training, or the first and the second of two runs of one kind."""
     return ("theory", "training") if comparison.said["map"] else ("the first", "the second")
 

@@ -338,7 +338,7 @@ def test_zero_has_no_sign(value):
     """A sum of negative zeros, such as the entropy of one certain thing, is printed as 0, in every table."""
     from odesim.cli.results import values_text
     from odesim.cli.tables import number_text
-    from odesim.comparison.table import short
+    from odesim.lab.compare.comparison import short
 
     assert number_text(value) == short(value) == "0" and values_text(np.full(3, value)) == "0  0  0"
     assert number_text(-1e-300) == "-1e-300" and number_text(3) == "3"
