@@ -15,7 +15,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.lab.compare.metrics import STILL
 from odesim.plot.choice import several_panels
 from odesim.plot.labels import EndLabels, add_header, component_labels, place_labels, symbol
 from odesim.plot.layout import FOOT, ROW, cells_in_rows, fit_time, label_time, space_ticks
@@ -66,6 +65,7 @@ BEYOND: Mapping[str, Any] = {"color": CATEGORIES[1], "lw": 0, "label": "theory o
 CHANCE_LABEL = "Δ within ±2"
 FOOT_OF_PANEL = (0.0, 0.035)  # of its height
 RESIDUAL = 14.0  # mm: height of the panel
+STILL = 1e-12  # relative difference that is rounding
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
 ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
