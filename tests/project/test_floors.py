@@ -44,7 +44,7 @@ BY_NAME = {dotted(path): path for path in SOURCES}
 UPWARD = {
     "odesim.base.pictures": {"odesim.plot.methods", "odesim.ensembles.accessor"},
     "odesim.symbolic": {"odesim.transforms.gradients", "odesim.transforms.sensitivity"},
-    "odesim.symbolic.system": {"odesim.display.html", "odesim.display.formulas"},
+    "odesim.symbolic.system": {"odesim.display.document", "odesim.display.formulas"},
 }
 """The files that import from higher floors, when something is drawn or asked for: a run has a method `plot`, a notebook shows a System, and
 the public name of a gradient is `odesim.symbolic.grad`."""
