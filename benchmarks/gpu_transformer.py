@@ -8,7 +8,7 @@ from card import free_all, wall_seconds
 from train_transformer import torch_loss
 
 from odesim.base.device import cupy_here
-from odesim.reference.transformer.model import Transformer
+from odesim.lab.networks.transformer import Transformer
 
 # vocabulary, width, layers, heads, MLP, batch, length
 SHAPES = {

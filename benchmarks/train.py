@@ -18,10 +18,10 @@ from measuring import Report, arguments  # first: one thread
 # isort: split
 import numpy as np
 
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import initial_params
+from odesim.lab.training.optimizers import make_optimizer
 from odesim.plot.figures import load_figure
-from odesim.reference.tasks import load_task
-from odesim.reference.training.optimizers import make_optimizer
-from odesim.reference.training.train import initial_params
 
 QUERIES = (1, 3, 10)
 TABLE = Path(__file__).parents[1] / "figures" / "published" / "joma_table1.csv"

@@ -60,7 +60,7 @@ def measure(threads: int, dtype: str, rounds: int) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from odesim.reference.transformer.model import Transformer
+    from odesim.lab.networks.transformer import Transformer
 
     torch.set_num_threads(threads)
     model = Transformer(VOCABULARY, WIDTH, LAYERS, MLP, HEADS, positions=LENGTH, at="all")

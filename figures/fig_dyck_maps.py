@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.base.errors import counted
+from odesim.lab.tasks.dyck import TASK, independent_balance
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
-from odesim.reference.tasks.dyck import TASK, independent_balance
 
 WATCHED = ("accuracy", "last", "balance", "map")
 FULL = {"k": 2, "depth": 4, "length": 28, "width": 32, "lr": 0.004, "test_length": 500}

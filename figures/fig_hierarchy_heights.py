@@ -11,10 +11,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.lab.tasks.hierarchy_tree import Tree
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, new_figure, ordered_colors, project_style
-from odesim.reference.data.tree import Tree
 
 CLASSES, SMALL, LARGE, KAPPA = 10, 4, 8, 3.0
 EPS = (0.1, 0.01)

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.errors import counted
+from odesim.lab.tasks import load_task
+from odesim.lab.training.randomness import INITIAL, generators
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
-from odesim.reference.tasks import load_task
-from odesim.reference.training.randomness import INITIAL, generators
 
 TASK = "joma_gaussian"
 SEEDS, STEPS = range(10), 2000

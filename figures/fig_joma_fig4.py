@@ -9,10 +9,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.lab.training.randomness import TorchGenerator
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, letter_panels, new_figure, ordered_colors, project_style
-from odesim.reference.training.torch_generator import TorchGenerator
 
 MODEL = "joma.nonlinear_softmax"
 SIZE, T, STEP, STEPS, V0 = 10, 3.0, 0.02, 5000, 0.05

@@ -20,9 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.errors import counted
+from odesim.lab.tasks import load_task
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
-from odesim.reference.tasks import load_task
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("s = 0, 10 + 20", "s = 0, 20 + 30", "s = 1, 10 + 20", "s = 1, 20 + 30")

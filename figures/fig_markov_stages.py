@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.lab.tasks import load_task
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, letter_panels, new_figure, project_style
-from odesim.reference.tasks import load_task
 
 STRATEGIES = ("uniform", "unigram", "bigram")
 

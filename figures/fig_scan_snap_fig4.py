@@ -12,11 +12,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from odesim.base.errors import counted
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
-from odesim.reference.tasks import load_task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.train import train
 
 TASK = "scan_snap"
 LOG = Path(__file__).with_name("published") / "scan_snap_fig4_loss.csv"

@@ -9,11 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
-from odesim.reference.tasks import load_task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.train import train
 
 TASK, RATES, STEPS, COMMON = "scan_snap", (0.1, 0.5, 1.0), 100, 10
 ROWS = (0, 2, 4, 6, 8, 10, 20, 50, 100)

@@ -6,31 +6,31 @@ from typing import TYPE_CHECKING, Any
 from odesim.base.options import __version__
 
 if TYPE_CHECKING:
-    from odesim.api.compare import compare
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
-    from odesim.api.train import train
-    from odesim.api.verify import verify
-    from odesim.comparison import Comparison
     from odesim.inputs.registry import list_models, load_model
-    from odesim.reference.training.trajectory import Trajectory
+    from odesim.lab.claims import verify
+    from odesim.lab.compare.comparison import Comparison
+    from odesim.lab.compare.runs import compare
+    from odesim.lab.train import train
+    from odesim.lab.training.loop import Trajectory
     from odesim.solve.solution import Solution
     from odesim.store import open_run
     from odesim.symbolic import System
 
 _HOMES = {
-    "compare": "odesim.api.compare",
+    "compare": "odesim.lab.compare.runs",
     "ensemble": "odesim.api.ensemble",
     "integrate": "odesim.api.integrate",
-    "train": "odesim.api.train",
-    "verify": "odesim.api.verify",
+    "train": "odesim.lab.train",
+    "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
     "load_model": "odesim.inputs.registry",
     "open_run": "odesim.store",
-    "Comparison": "odesim.comparison",
+    "Comparison": "odesim.lab.compare.comparison",
     "Solution": "odesim.solve.solution",
     "System": "odesim.symbolic",
-    "Trajectory": "odesim.reference.training.trajectory",
+    "Trajectory": "odesim.lab.training.loop",
 }
 
 __all__ = [

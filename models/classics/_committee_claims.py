@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import erf
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PAPER = "goldt2019dynamics"

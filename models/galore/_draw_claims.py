@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.galore._few_claims import LATE, matrix
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.galore._memory import Llama, adam, break_even, galore, lora
 from odesim.symbolic import Source
 

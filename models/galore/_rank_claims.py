@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.galore.parametric_gradient import stable_rank
 from odesim.models.joma.linear_multinode import SYSTEM
 from odesim.symbolic import Source

@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Interval, Sum, oo
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.galore.parametric_gradient import SYSTEM as PLAIN
 from odesim.models.galore.parametric_gradient import G, N, W, gradient, i, j, k, l, m, n, s
 from odesim.symbolic import IndexedBase, Param, Source, System, at, index, over, sizes
@@ -81,8 +81,8 @@ def leading(rank: int) -> Directions:
 
 def algorithm_1(T: np.ndarray, directions: Directions, every: int, steps: int = STEPS) -> np.ndarray:
     """W after so many steps of Algorithm 1 with Adam, from 0. directions: P (16, r) of a gradient, looked up every so many steps."""
-    from odesim.reference.protocols import Optimizer
-    from odesim.reference.training.optimizers import make_optimizer
+    from odesim.lab.training.optimizers import make_optimizer
+    from odesim.lab.training.protocols import Optimizer
 
     W, eye = np.zeros_like(T), [np.eye(size)[None] for size in T.shape]
     P = directions(T)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.galore._draw_claims import wishart
 from odesim.models.galore._few_claims import matrix
 from odesim.symbolic import Source

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.galore._draw_claims import DRAWN
 from odesim.models.galore._few_claims import FEW
 from odesim.models.galore._memory_claims import MEMORY

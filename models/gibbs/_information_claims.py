@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.gibbs._kernels import blocks, exact, gap, log_binomial, sequences
 from odesim.models.gibbs._spectra_claims import DIGITS, FINE, PAPER, signs
 from odesim.symbolic import Source

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.gibbs._kernels import exact, gap, length, lumped
 from odesim.models.gibbs._laws import dirichlet, equal_pairs, two_points
 from odesim.models.gibbs.lumped import curie_weiss, mixture, target

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.hierarchy.multilayer import VARIANTS
 from odesim.symbolic import Source, descent
 
@@ -37,8 +37,8 @@ def system() -> Any:
 
 def course(cell: Cell, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray, float, float]:
     """(loss (T,), NCorr (T, 2), least loss, largest |V|) of a hierarchy, at the start, after 300 steps and at the end."""
-    from odesim.reference.data.dag import draw_dag
-    from odesim.reference.data.latents import mean_best_correlation
+    from odesim.lab.networks.measures import mean_best_correlation
+    from odesim.lab.tasks.hierarchy_dag import draw_dag
 
     classes, members, n0, n1 = cell
     dag = draw_dag(seed, {"n0": n0, "n1": n1, "num_classes": classes}, members, 100)

@@ -8,7 +8,7 @@ import numpy as np
 from sympy import Interval, Sum, oo
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.hierarchy.covariance import RHO, W
 from odesim.models.hierarchy.multilayer import K0, K1, K2, START, V1, V2, C, N, U, X, c, i, j, k, n, pi, theorem_1
 from odesim.symbolic import IndexedBase, Param, Source, System, gradient_flow, over
@@ -38,7 +38,7 @@ def on_samples() -> System:
 
 def classes() -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
     """Centred tokens (6, 11), centred labels (6, 6), latents of both layers (6, n) of a hierarchy of six classes."""
-    from odesim.reference.data.dag import draw_dag
+    from odesim.lab.tasks.hierarchy_dag import draw_dag
 
     dag = draw_dag(0, {"n0": 5, "n1": 6, "num_classes": 6}, 2, 12)
     tokens, labels = dag.present[:, :-1].astype(float), np.eye(6)
@@ -128,7 +128,7 @@ SMALL: dict[str, Any] = {"K1": 12, "K2": 10, "num_classes": 6, "n0": 5, "n1": 6,
 
 def followed() -> Iterable[Measurement]:
     """How far V1 and V2 of trainings are from the flow, to t = 1 or until a node stays on its kink, by 50 steps and by 100."""
-    from odesim.reference.data.dag import draw_dag
+    from odesim.lab.tasks.hierarchy_dag import draw_dag
 
     names = ("V1", "V2", "U", "xi1", "xi2")
     begun = odesim.train("hierarchy_layers", settings=SMALL, steps=1, save=2, observe=names).observables

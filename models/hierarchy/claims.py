@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.hierarchy._deep_claims import DEEP
 from odesim.models.hierarchy._layer_claims import LAYERS
 from odesim.models.hierarchy._node_claims import NODES

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.hopfield._sign_claims import patterns, wrong_signs
 from odesim.symbolic import Source
 

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import softmax
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 PAPER = "ramsauer2021hopfield"

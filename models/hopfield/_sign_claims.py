@@ -10,7 +10,7 @@ from scipy.special import erf, erfc, factorial2, softmax
 from scipy.stats import binom
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 

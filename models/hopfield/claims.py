@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.hopfield._exponential_claims import EXPONENTIAL
 from odesim.models.hopfield._rest_claims import REST
 from odesim.models.hopfield._sign_claims import SIGNS

@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Integer
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.induction.stages import stages
 from odesim.symbolic import Source
 

@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Interval, Symbol, exp, oo
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Param, Source, System
 
 PAPER = "tian2023joma"

@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Interval, Sum, exp, oo
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import IndexedBase, Param, Source, System, gradient_flow, index, over, sizes
 
 PAPER = "tian2023joma"

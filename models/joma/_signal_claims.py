@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.tasks.joma_gaussian import distributions
 from odesim.models.joma import joint_exp, joint_linear
 from odesim.models.joma._joint import joint
 from odesim.models.joma._joint_claims import random_block
-from odesim.reference.tasks.joma_gaussian import distributions
 from odesim.symbolic import Source, System, descent
 
 PAPER = "tian2023joma"

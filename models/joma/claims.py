@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.joma._entropy_claims import ENTROPY
 from odesim.models.joma._joint_claims import JOINT
 from odesim.models.joma._late_claims import LATE

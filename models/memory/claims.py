@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PAPER, END = "geshkovski2023emergence", 10.0

@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 from scipy.special import iv
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"

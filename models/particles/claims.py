@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ive
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.particles._crowd_claims import CROWDS, tokens
 from odesim.models.particles._limit_claims import LIMITS
 from odesim.models.particles._other_claims import OTHERS

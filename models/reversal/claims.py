@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.reversal._noise_claims import NOISE
 from odesim.models.reversal._sight_claims import SIGHT, embedded
 from odesim.models.reversal._step_claims import STEPS

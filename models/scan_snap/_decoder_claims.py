@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.scan_snap.decoder import SYSTEM as ALONE
 from odesim.models.scan_snap.full import SYSTEM as FULL
 from odesim.models.scan_snap.full import K, S, Y, Z, copies, eta_Y, eta_Z, j, l, m

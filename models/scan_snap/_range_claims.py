@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.scan_snap._snap_claims import FINE, PAPER
 from odesim.models.scan_snap.decoder import SYSTEM as ALONE
 from odesim.models.scan_snap.symmetric import SYSTEM as SYMMETRIC

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.scan_snap._decoder_claims import DECODER
 from odesim.models.scan_snap._overlap_claims import OVERLAP
 from odesim.models.scan_snap._range_claims import RANGE

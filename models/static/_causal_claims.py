@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PARENTS = (-1, 0, 0, 1, 2, 2, 3)  # of places 0 to 6; place 7 is the query

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from odesim.base.errors import counted
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 D, K = 8, 3

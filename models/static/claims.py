@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from odesim.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.static._causal_claims import GRADIENT
 from odesim.models.static._hypercube_claims import HYPERCUBE
 from odesim.symbolic import Source

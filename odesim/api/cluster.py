@@ -77,8 +77,8 @@ class Pace:
 
 def bundled(name: str, places: Iterator[tuple[int, int]], count: Callable[[], int]) -> Iterator[Task]:
     """Tasks of count() neighbouring places (first, end) each."""
-    while found := tuple(islice(places, count())):
-        yield Task(name, f"{found[0][0]}:{found[-1][1]}", (found,))
+    while bundle := tuple(islice(places, count())):
+        yield Task(name, f"{bundle[0][0]}:{bundle[-1][1]}", (bundle,))
 
 
 @dataclass(frozen=True)
@@ -97,29 +97,29 @@ def run_on_cluster(
 ) -> Tally:
     """As run_chunks, on the workers of execution.cluster. model: what travels of it. Raises an OdesimError of a worker, ClusterError."""
     assert execution.cluster is not None
-    cluster, progress, asked = execution.cluster, execution.progress, execution.stop_requested
+    cluster, progress, stop_requested = execution.cluster, execution.progress, execution.stop_requested
     backend = BACKENDS.get(str(store.attributes.get("backend")))
     if backend is not None and backend.gpu:
         cluster = cluster.with_gpus()
-    found = count_members(store, chunks)
-    before = found.done
+    tally = count_members(store, chunks)
+    before = tally.done
     if progress:
-        progress(before, found.total, found.failed)
+        progress(before, tally.total, tally.failed)
     job = Job(str(store.path.absolute()), written(store.path), model, uuid4().hex)
     name = store.attributes["model"].replace("-", "_") + " members"  # dask groups tasks by what is before a hyphen
     pace = Pace()
     tasks = bundled(
-        name, joined(open_chunks(store, chunks), at_once), lambda: pace.chunks((found.total - found.done) // store.chunk, cluster)
+        name, joined(open_chunks(store, chunks), at_once), lambda: pace.chunks((tally.total - tally.done) // store.chunk, cluster)
     )
-    stops = (lambda: asked() or bool(found.failed)) if execution.fail_fast else asked
+    stops = (lambda: stop_requested() or bool(tally.failed)) if execution.fail_fast else stop_requested
     for task, done in cluster.results(partial(do_all, job), tasks, stops):
         pace.seconds = done.seconds / len(task.arguments[0])
-        found.add(done.status)
-        found.not_numbers = join_not_numbers(found.not_numbers, done.not_numbers)
+        tally.add(done.status)
+        tally.not_numbers = join_not_numbers(tally.not_numbers, done.not_numbers)
         if progress:
-            progress(min(found.done, found.total), found.total, found.failed)
+            progress(min(tally.done, tally.total), tally.total, tally.failed)
     end = count_members(store, chunks)  # what is written, whoever wrote it
-    return replace(end, new=end.done - before, stopped=end.done < end.total, not_numbers=found.not_numbers)
+    return replace(end, new=end.done - before, stopped=end.done < end.total, not_numbers=tally.not_numbers)
 
 
 def do_all(job: Job, places: tuple[tuple[int, int], ...]) -> Done:
@@ -198,8 +198,8 @@ def run_figures(
     folder, done = out.absolute(), 0
     folder.mkdir(parents=True, exist_ok=True)
     tasks = (Task("figure", name, (name,)) for name in names)
-    with stop_signals() as asked:
-        for _, run in cluster.results(partial(run_there, fast, str(folder), tuple(formats)), tasks, asked):
+    with stop_signals() as stop_requested:
+        for _, run in cluster.results(partial(run_there, fast, str(folder), tuple(formats)), tasks, stop_requested):
             if unseen := [str(file) for file in run.files if not file.exists()]:
                 raise ClusterError(f"a worker of the cluster wrote {unseen[0]} where this machine does not see it: share the folder")
             done += 1

@@ -100,10 +100,10 @@ class Differences:
 
 def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]) -> str:
     """The versions and machine properties that differ from those of a stored run, as a phrase; empty if none does."""
-    found = [f"{name} {old} then, {now} now" for name, (old, now) in other_versions(then.get("versions", {}), versions).items()]
-    if then.get("kernel", kernel) != kernel and not found:
-        found = ["the model, odesim or this machine is another one"]
-    return ", ".join(found)
+    changes = [f"{name} {old} then, {now} now" for name, (old, now) in other_versions(then.get("versions", {}), versions).items()]
+    if then.get("kernel", kernel) != kernel and not changes:
+        changes = ["the model, odesim or this machine is another one"]
+    return ", ".join(changes)
 
 
 def tolerance(old: Array, rtol: float, atol: float) -> Array:

@@ -114,7 +114,7 @@ def ensemble(
     Raises an OdesimError, one sentence, if the request is wrong.
     """
     arguments = locals()
-    asked, options = ensemble_arguments(**arguments)
+    values, options = ensemble_arguments(**arguments)
     execution = make_execution(pick(Work, arguments), progress, Cluster(client) if client else None)
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
@@ -125,14 +125,14 @@ def ensemble(
         from odesim.store.remote import as_place
 
         place = as_place(out)
-        run_ensemble(model, asked, options, Destination(place, overwrite, resume, shard), execution)
+        run_ensemble(model, values, options, Destination(place, overwrite, resume, shard), execution)
         return open_run(place)
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
-    chosen, request = members_and_request(load_model(model), asked, options)
-    found = in_memory(chosen, request, arrays, execution)
-    return found.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else found
+    chosen, request = members_and_request(load_model(model), values, options)
+    result = in_memory(chosen, request, arrays, execution)
+    return result.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else result
 
 
 def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> xarray.Dataset:
@@ -147,21 +147,21 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
     wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
     held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
-    with time_limit(execution.max_seconds), stop_signals() as asked:
+    with time_limit(execution.max_seconds), stop_signals() as stop_requested:
         chunks = shard_chunks(count, held.chunk)
         tally = run_chunks(
-            held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=asked), at_once=members_at_once(engine)
+            held, chosen, lambda _: engine, chunks, replace(execution, stop_requested=stop_requested), at_once=members_at_once(engine)
         )
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
-        found = dataset(request, chosen, held.all_members())
+        result = dataset(request, chosen, held.all_members())
     if tally.not_numbers:
-        found.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
-    return found
+        result.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
+    return result
 
 
 def run_ensemble(
-    model: str | PathLike[str] | System, asked: Values, options: RunOptions, to: Destination, execution: Execution
+    model: str | PathLike[str] | System, values: Values, options: RunOptions, to: Destination, execution: Execution
 ) -> EnsembleRun:
     """Integrates an ensemble into a folder; the result as an EnsembleRun. Raises an OdesimError."""
     from odesim.api.stored import begin_stored
@@ -172,8 +172,8 @@ def run_ensemble(
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
     travels = carried_model(system, original) if execution.cluster else None
-    original = {**original, **event_attributes(with_events(system, asked.events), asked.events)}
-    return begin_stored(original, *members_and_request(system, asked, options), to, execution, travels)
+    original = {**original, **event_attributes(with_events(system, values.events), values.events)}
+    return begin_stored(original, *members_and_request(system, values, options), to, execution, travels)
 
 
 def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
@@ -181,15 +181,15 @@ def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
     return pick(Values, arguments), pick(RunOptions, arguments)
 
 
-def members_and_request(system: System, asked: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:
+def members_and_request(system: System, values: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:
     """The members and the request of an ensemble. Raises an OdesimError."""
-    system = with_events(system, asked.events)
-    given = {name for values in (asked.initial, asked.vary, asked.grid, asked.zipped) for name in values}
-    system, still = with_sensitivities(system, asked.sensitivities, given)
-    here = {name: on_host(getattr(asked, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
-    span = span_of_steps(system, asked.span, asked.steps)
-    asked = replace(asked, **{**here, "initial": {**still, **here["initial"]}, "span": span})
-    chosen = choose_members(system, asked, options.seed)
+    system = with_events(system, values.events)
+    names = {name for part in (values.initial, values.vary, values.grid, values.zipped) for name in part}
+    system, still = with_sensitivities(system, values.sensitivities, names)
+    here = {name: on_host(getattr(values, name)) for name in ("params", "initial", "vary", "grid", "zipped")}
+    span = span_of_steps(system, values.span, values.steps)
+    values = replace(values, **{**here, "initial": {**still, **here["initial"]}, "span": span})
+    chosen = choose_members(system, values, options.seed)
     check_sensitivities(system, chosen.shared)
     warn_below_tolerance(system, chosen.shared, options)
-    return chosen, make_ensemble_request(system, chosen, options, save=asked.save, observe=asked.observe, max_events=asked.max_events)
+    return chosen, make_ensemble_request(system, chosen, options, save=values.save, observe=values.observe, max_events=values.max_events)

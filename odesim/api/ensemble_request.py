@@ -49,20 +49,20 @@ if TYPE_CHECKING:
     import xarray
 
 
-def choose_members(system: System, asked: Values, seed: int) -> Members:
+def choose_members(system: System, values: Values, seed: int) -> Members:
     """Members of a design, or of arrays with a leading member axis. Raises ParamError."""
-    numbers: dict[str, Any] = {"sizes": asked.sizes, "span": asked.span, "seed": seed}
-    if not asked.has_design:
-        return make_members(system, asked.params, asked.initial, **numbers)
+    numbers: dict[str, Any] = {"sizes": values.sizes, "span": values.span, "seed": seed}
+    if not values.has_design:
+        return make_members(system, values.params, values.initial, **numbers)
     plan = make_schema(system)
     ranks = {slot.name: slot.rank for slot in (*plan.params, *plan.states)}
-    given = {**asked.params, **asked.initial}
-    held = {n: v for n, v in given.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
-    params, initial = ({n: v for n, v in values.items() if n not in held} for values in (asked.params, asked.initial))
-    twice = [n for n in held if n in asked.vary]
+    arrays = {**values.params, **values.initial}
+    held = {n: v for n, v in arrays.items() if n in ranks and isinstance(v, np.ndarray | list | tuple) and np.ndim(v) == ranks[n] + 1}
+    params, initial = ({n: v for n, v in part.items() if n not in held} for part in (values.params, values.initial))
+    twice = [n for n in held if n in values.vary]
     if twice:
         raise ParamError(f"{twice[0]} is given twice: as an array of members, and in vary")
-    return design_members(system, replace(asked, params=params, initial=initial, vary={**held, **asked.vary}), seed)
+    return design_members(system, replace(values, params=params, initial=initial, vary={**held, **values.vary}), seed)
 
 
 def as_design(members: Members) -> Design:
@@ -92,13 +92,13 @@ def make_ensemble_request(
     system = guarded_system(system)
     shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
     times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1, whole=system.discrete)
-    asked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
-    compiled = compiled_of(system, shared.sizes, asked)
+    checked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
+    compiled = compiled_of(system, shared.sizes, checked)
     seen = observed_shapes(compiled, names, shared)
     outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
     held = held_of(rescaled_system(system) if options.rescaled else system, options.step)
-    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, asked)}
-    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, asked, outputs=outputs, held=held, **runs)
+    runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, checked)}
+    request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, checked, outputs=outputs, held=held, **runs)
     if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.own)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
@@ -129,7 +129,7 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     import xarray as xr
 
     dims, source, system, outputs = dimensions(request.system), members.source, request.system, request.outputs
-    own = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
+    labels = source.labels(0, source.count) if isinstance(source, Design) else source.rows(0, source.count)
     data: dict[str, Any] = {}
     for name, values in request.layout.split(chunk.y).items():
         data[name] = (("member", "time", *dims[name]), values.astype(request.dtype, copy=False))
@@ -138,19 +138,19 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
     ledger = {name: ("member", getattr(chunk, name)) for name in ("status", "t_end", "steps", "rejected", "method")}
     data |= {name: more[name] for name in outputs.observed.names} | ledger | more  # the order of a stored run
     coords: dict[str, Any] = {"member": np.arange(len(chunk.status)), "time": request.times}
-    kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(own, "table")
-    for name, values in own.items():
+    kinds = part_kinds(source.to_plain()) if isinstance(source, Design) else dict.fromkeys(labels, "table")
+    for name, values in labels.items():
         label = label_of(system, name)
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values, {"design": kinds[name]})
     # netCDF has no null and no empty list
     about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
     about |= {"auto": request.auto} if request.auto else {}
-    said = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
-    said["method_names"] = list(METHOD_NAMES)
+    names = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
+    names["method_names"] = list(METHOD_NAMES)
     about |= {"sensitivities": list(system.sensitivities)} if system.sensitivities else {}
     lists = {"states": request.layout.names, "observables": outputs.observed.names, "ends": outputs.ends.names}
     about |= {name: list(names) for name, names in lists.items() if names} | ({"time_unit": system.time} if system.time else {})
-    attrs = {**about, **said, "versions": str(versions())}
+    attrs = {**about, **names, "versions": str(versions())}
     register()
     return xr.Dataset(data, coords=coords, attrs=attrs)
 
@@ -160,8 +160,8 @@ def axis_names(system: System, name: str, label: str, rank: int) -> tuple[str, .
     shapes = {**system.shapes, **{p.name: p.shape for p in system.params}}
     names = []
     for k in range(rank):
-        found = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
-        names.append(found[0] if found and found[0] not in names else f"{label}_{k}")
+        fitting = [i.name for i, extent in system.axes.items() if extent == shapes[name][k]]
+        names.append(fitting[0] if fitting and fitting[0] not in names else f"{label}_{k}")
     return tuple(names)
 
 

@@ -145,7 +145,7 @@ def integrate(
     times = save_times(grid, numbers.t0, numbers.t1, whole=system.discrete)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
-    given, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
+    parameters, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
     _, observer, dims = compiled_parts(system, backend, dtype, strict)
     of_solver = options.of_solver()
     compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
@@ -158,10 +158,10 @@ def integrate(
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
         with on_device(), time_limit(max_seconds) as late:
-            told = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
-        raw, about, dims = told.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
-        if told.blow_up:
-            about["blow_up_error"] = told.blow_up[1]
+            clocked_run = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
+        raw, about, dims = clocked_run.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
+        if clocked_run.blow_up:
+            about["blow_up_error"] = clocked_run.blow_up[1]
     else:
         before = kernel.seconds
         with on_device(), time_limit(max_seconds) as late:
@@ -181,22 +181,22 @@ def integrate(
 
     below = warn_below_tolerance(system, numbers, options)
 
-    def again(asked: Array) -> dict[str, Array]:
+    def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
-        asked = save_times(asked, numbers.t0, numbers.t1, whole=system.discrete) if len(asked) else asked
+        times_asked = save_times(times_asked, numbers.t0, numbers.t1, whole=system.discrete) if len(times_asked) else times_asked
         with there(), on_device():
             if options.rescaled:
-                run = clocked.integrate(asked, of_solver, raw.method).raw
+                run = clocked.integrate(times_asked, of_solver, raw.method).raw
             else:
-                run = integrate_problem(bare, method=raw.method, save=asked, **of_solver)
-        return layout.split(run.y[: len(asked)])
+                run = integrate_problem(bare, method=raw.method, save=times_asked, **of_solver)
+        return layout.split(run.y[: len(times_asked)])
 
     return Solution(
         t=raw.t,
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: found for name, found in raw.events.items() if name not in guard_names(system)},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in guard_names(system)},
         status=str(raw.status),
         message=limit + raw.message,
         stats=stats,
@@ -208,13 +208,13 @@ def integrate(
             **original,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
-            "params": given,
+            "params": parameters,
             "sizes": numbers.sizes,
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
             "kernel": (raw.kernel or kernel.key) + resets_key(system),
-            "sensitivities": {name: dict(made) for name, made in system.sensitivities.items()},
+            "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),

@@ -35,28 +35,28 @@ def restore(
 
     model: the file of the model, where it was one, or the System. same_code: nor may what integrates be other code than then.
     """
-    said = store.attributes
-    if said.get("ref") is None and not isinstance(model, System):
+    attributes = store.attributes
+    if attributes.get("ref") is None and not isinstance(model, System):
         raise ParamError(f"{store.path} was made in Python from a System: call odesim.ensemble with it again, and resume=True")
-    found = model if isinstance(model, System) else stored_model(store.path, said, model)
-    system = with_stored_events(store.path, found, said)
-    system, _ = with_sensitivities(system, said.get("sensitivities", ()), ())
+    plain = model if isinstance(model, System) else stored_model(store.path, attributes, model)
+    system = with_stored_events(store.path, plain, attributes)
+    system, _ = with_sensitivities(system, attributes.get("sensitivities", ()), ())
     params, initial = store.shared()
-    numbers = {"sizes": said["sizes"], "span": tuple(said["span"]), "seed": said["seed"]}
+    numbers = {"sizes": attributes["sizes"], "span": tuple(attributes["span"]), "seed": attributes["seed"]}
     try:
         shapes = shapes_of(system, store)
         members = make_members(system, params, initial, source=store.design.with_shapes(shapes), **numbers)
-        request = make_ensemble_request(system, members, options_of(said), **outputs_of(said))
+        request = make_ensemble_request(system, members, options_of(attributes), **outputs_of(attributes))
     except (KeyError, TypeError, IndexError) as error:
         raise StoreError(f"{store.path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     for key, names in array_names(request.layout, request.outputs, request.dtype).items():
-        if said.get(key) != names:
+        if attributes.get(key) != names:
             raise StoreError(f"{store.path} is damaged: its attribute {key!r} does not name the arrays of {system.name}")
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
-    if same_code and engine_key(engine) != said.get("kernel"):
+    if same_code and engine_key(engine) != attributes.get("kernel"):
         raise ParamError(
-            f"{store.path} was computed by other code ({said.get('kernel')}, now {engine_key(engine)}): "
+            f"{store.path} was computed by other code ({attributes.get('kernel')}, now {engine_key(engine)}): "
             "the model, odesim or this machine is another one, and its bits would be others; odesim rerun says how far they are"
         )
     if same_code:
@@ -93,9 +93,9 @@ def shapes_of(system: System, store: EnsembleStore) -> dict[str, tuple[int, ...]
     return shapes
 
 
-def outputs_of(said: Mapping[str, Any]) -> dict[str, Any]:
+def outputs_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """{option: value} of the outputs that are stored beside the states of members, for make_ensemble_request."""
-    return {"observe": said["kept"]["observe"], "max_events": said["kept"]["most"]}
+    return {"observe": attributes["kept"]["observe"], "max_events": attributes["kept"]["most"]}
 
 
 def make_manifest(system: System, original: Mapping[str, Any], members: Members, engine: AnyEngine) -> Manifest:
@@ -118,7 +118,7 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
         **names_of_codes(),
         "status_meanings": meanings(system, request.options),
     }
-    own = {*design.names, *(slot.name for slot in members.dependent)}
+    varying = {*design.names, *(slot.name for slot in members.dependent)}
     labels = {}
     for name, values in design.labels(0, 1).items():
         label = label_of(system, name)
@@ -126,8 +126,8 @@ def make_manifest(system: System, original: Mapping[str, Any], members: Members,
     return Manifest(
         attributes=about,
         design=design,
-        params={name: value for name, value in shared.params.items() if name not in own},
-        initial={name: value for name, value in shared.initial.items() if name not in own},
+        params={name: value for name, value in shared.params.items() if name not in varying},
+        initial={name: value for name, value in shared.initial.items() if name not in varying},
         times=request.times,
         layout=request.layout,
         dtype=request.dtype,
@@ -149,9 +149,9 @@ def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int
 
     @cache
     def engine(attempt: int) -> Engine:
-        made = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
-        made.prepare()
-        return made  # type: ignore[no-any-return]
+        candidate = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
+        candidate.prepare()
+        return candidate  # type: ignore[no-any-return]
 
     return engine
 

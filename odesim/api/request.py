@@ -143,30 +143,30 @@ ROWS = 16  # vectors of the length of the state that an integrator holds, about:
 _EXTENDED: Memo[System] = Memo(32)  # what is compiled is remembered by the System
 
 
-def with_sensitivities(system: System, names: str | Iterable[str], given: Collection[str]) -> tuple[System, dict[str, float]]:
+def with_sensitivities(system: System, names: str | Iterable[str], fixed: Collection[str]) -> tuple[System, dict[str, float]]:
     """The System extended by sensitivities to these parameters and initial values, and its initial values.
 
-    given: states whose initial value somebody gave: it does not move with a parameter, whatever the model's own start would do.
+    fixed: states whose initial value somebody gave: it does not move with a parameter, whatever the model's own start would do.
     Raises SpecError and ParamError.
     """
     if isinstance(names, str):
         names = [names]
-    asked = tuple(names)
-    for name in asked:
+    chosen = tuple(names)
+    for name in chosen:
         if not isinstance(name, str):
             raise ParamError(f"sensitivities takes names of parameters and states, not {name!r}")
-    made = _EXTENDED((IdentityKey(system), asked), lambda: sensitivities(system, *asked)) if asked else system
+    extended = _EXTENDED((IdentityKey(system), chosen), lambda: sensitivities(system, *chosen)) if chosen else system
     still: dict[str, float] = {}
-    for name, pairs in made.sensitivities.items():
-        if name not in made.states:
-            still |= {twin: 0.0 for of, twin in pairs.items() if of in made.states and (of in given or of in still)}
-    return made, still
+    for name, pairs in extended.sensitivities.items():
+        if name not in extended.states:
+            still |= {twin: 0.0 for of, twin in pairs.items() if of in extended.states and (of in fixed or of in still)}
+    return extended, still
 
 
 def check_sensitivities(system: System, numbers: Numbers) -> None:
     """Raises ParamError if the sensitivities do not fit in memory."""
     for name, pairs in system.sensitivities.items():
-        parts = {made: ROWS * numbers.initial[made].size for made in pairs.values() if made in numbers.initial}
+        parts = {twin: ROWS * numbers.initial[twin].size for twin in pairs.values() if twin in numbers.initial}
         check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)
 
 
@@ -188,6 +188,6 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     span = numbers.t1 - numbers.t0
     below = [name for name, size in small.items() if size + float(np.max(np.abs(rates[f"d_{name}"]))) * span < options.atol]
     if below:
-        said = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below atol = {options.atol:g}, where errors are not seen"
-        warnings.warn(f"{said}: what grows from there may be wrong; give an atol well below {small[below[0]]:.3g}", ToleranceWarning, 4)
+        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below atol = {options.atol:g}, where errors are not seen"
+        warnings.warn(f"{what}: what grows from there may be wrong; give an atol well below {small[below[0]]:.3g}", ToleranceWarning, 4)
     return below

@@ -26,7 +26,7 @@ from odesim.solve.solution import Solution
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.paths import damage_errors
 from odesim.store.read import read_solution
-from odesim.store.write import INCOMPLETE
+from odesim.store.schema import INCOMPLETE
 
 BOUND = f"{TIMES:g} times its tolerances"
 
@@ -41,8 +41,8 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
     members, _, first_engine = restore(store, model, same_code=False)
     other = other_code(store.attributes, engine_key(first_engine), versions())
     shadow = Shadow(store, exact=not other)
-    with stop_signals() as asked:
-        ways, chunks = Execution(threads, progress, stop_requested=asked), shard_chunks(store.count, store.chunk)
+    with stop_signals() as stop_requested:
+        ways, chunks = Execution(threads, progress, stop_requested=stop_requested), shard_chunks(store.count, store.chunk)
         done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, at_once=members_at_once(first_engine))
     lost = store.lost_member_count()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
@@ -77,12 +77,12 @@ class Shadow:
 
     def write(self, first: int, chunk: Chunk) -> None:
         """Compares the members of a chunk with the stored ones, where those are done."""
-        old, said, new = self.store.read(first, first + len(chunk.status)), self.store.attributes, self.store.chunk_arrays(chunk)
+        old, attributes, new = self.store.read(first, first + len(chunk.status)), self.store.attributes, self.store.chunk_arrays(chunk)
         pairs: dict[str, Any] = {}
-        for name, held in self.store.chunk_arrays(old).items():
-            if self.exact or name in (*said["states"], *said["observables"], "status"):
-                bound = 0.0 if name == "status" else tolerance(held, said["rtol"], said["atol"])
-                pairs[name] = held, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
+        for name, then in self.store.chunk_arrays(old).items():
+            if self.exact or name in (*attributes["states"], *attributes["observables"], "status"):
+                bound = 0.0 if name == "status" else tolerance(then, attributes["rtol"], attributes["atol"])
+                pairs[name] = then, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
         done = self.store.status(first, first + len(chunk.status)) != UNDONE
         self.found.add(pairs, done, lambda i: f"member {first + i}")
 
@@ -93,36 +93,40 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     model: the file of the model, where it was one.
     """
     old = read_solution(path)
-    said = old.attrs
-    if said.get("ref") is None:
+    attributes = old.attrs
+    if attributes.get("ref") is None:
         raise ParamError(f"{path} was made in Python from a System, which no other process has: integrate it there and use odesim compare")
-    system = with_stored_events(path, stored_model(path, said, model), said)
+    system = with_stored_events(path, stored_model(path, attributes, model), attributes)
     try:
-        options = options_of({**said, "method": old.method, "backend": old.backend})
-        asked = {"params": said["params"], "initial": {name: np.asarray(v) for name, v in said["initial"].items()}}
-        asked |= {"sizes": said["sizes"], "span": tuple(said["span"]), "sensitivities": list(said.get("sensitivities", ()))}
+        options = options_of({**attributes, "method": old.method, "backend": old.backend})
+        arguments = {"params": attributes["params"], "initial": {name: np.asarray(v) for name, v in attributes["initial"].items()}}
+        arguments |= {
+            "sizes": attributes["sizes"],
+            "span": tuple(attributes["span"]),
+            "sensitivities": list(attributes.get("sensitivities", ())),
+        }
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
     grid = old.t if old.status in ("ok", INCOMPLETE) else old.t[:-1]  # what stopped early has one more time, the last
-    save = said["even"] if "even" in said else grid if len(grid) else None
-    new = integrate(system, **asked, save=save, progress=progress, **vars(options))
-    other = other_code(said, new.attrs["kernel"], versions())
-    found = Differences()
+    save = attributes["even"] if "even" in attributes else grid if len(grid) else None
+    new = integrate(system, **arguments, save=save, progress=progress, **vars(options))
+    other = other_code(attributes, new.attrs["kernel"], versions())
+    differences = Differences()
     with damage_errors(path, "compared"):  # arrays of other names or shapes than this run has
-        compare_rows(found, old, new, options.rtol, options.atol)
-        compare_ends(found, old, new, exact=not other)
-    return found.report(path, "saved time", other=other, bound=BOUND)
+        compare_rows(differences, old, new, options.rtol, options.atol)
+        compare_ends(differences, old, new, exact=not other)
+    return differences.report(path, "saved time", other=other, bound=BOUND)
 
 
-def compare_rows(found: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
+def compare_rows(differences: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
     """Compares states and observables at the saved times that both runs have."""
     times, *rows = np.intersect1d(old.t, new.t, return_indices=True)
-    held, made = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
-    pairs = {name: (v, made[name], tolerance(v, rtol, atol)) for name, v in held.items()}
-    found.add(pairs, np.ones(len(times), bool), lambda i: f"t = {times[i]:g}")
+    then, now = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
+    pairs = {name: (v, now[name], tolerance(v, rtol, atol)) for name, v in then.items()}
+    differences.add(pairs, np.ones(len(times), bool), lambda i: f"t = {times[i]:g}")
 
 
-def compare_ends(found: Differences, old: Solution, new: Solution, *, exact: bool) -> None:
+def compare_ends(differences: Differences, old: Solution, new: Solution, *, exact: bool) -> None:
     """Compares where and how two runs ended, and their events: all bits or, for other code, the status and the number of events.
 
     One that was interrupted has no end of its own, and of one that the disk cut short it is not known.
@@ -136,4 +140,4 @@ def compare_ends(found: Differences, old: Solution, new: Solution, *, exact: boo
         places = [b"" if e.indices is None else e.indices.tobytes() for e in events]
         pairs[name] = [(e.t.tobytes(), at) for e, at in zip(events, places, strict=True)] if exact else [len(e) for e in events]
     row = {name: (np.array([0.0]), np.array([0.0 if a == b else np.nan]), 0.0) for name, (a, b) in pairs.items()}
-    found.add(row, np.ones(1, bool), lambda _: "the run", rows=False)
+    differences.add(row, np.ones(1, bool), lambda _: "the run", rows=False)

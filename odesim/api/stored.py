@@ -23,9 +23,8 @@ from odesim.solve.auto import STIFF
 from odesim.solve.codes import UNDONE, Status
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
-from odesim.store.lock import RunLock
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
-from odesim.store.paths import check_new_run, is_taken
+from odesim.store.paths import RunLock, check_new_run, is_taken
 from odesim.symbolic.system import System
 
 AGAIN = "odesim resume continues it"
@@ -56,20 +55,20 @@ class EnsembleRun:
     @classmethod
     def of(cls, store: EnsembleStore, tally: Tally, chunks: range, **more: Any) -> "EnsembleRun":
         """The EnsembleRun of the members in these chunks."""
-        said = store.attributes
-        found = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
-        more |= {"auto": said.get("auto", ""), "backend": said.get("backend", RunOptions.backend), "methods": found}
-        more["meanings"] = dict(zip(said.get("status_names", ()), said.get("status_meanings", ()), strict=False))
-        return cls(store.path, said["model"], said["method"], bool(said["lanes"]), tally, **more)
+        attributes = store.attributes
+        methods = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
+        more |= {"auto": attributes.get("auto", ""), "backend": attributes.get("backend", RunOptions.backend), "methods": methods}
+        more["meanings"] = dict(zip(attributes.get("status_names", ()), attributes.get("status_meanings", ()), strict=False))
+        return cls(store.path, attributes["model"], attributes["method"], bool(attributes["lanes"]), tally, **more)
 
     @property
     def by_method(self) -> dict[str, int]:
         """{method: number of members that it completed}, the most frequent first."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for methods in self.methods.values():
             for name, count in methods.items():
-                found[name] = found.get(name, 0) + count
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+                counts[name] = counts.get(name, 0) + count
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
     def may_be_stiff(self, status: str) -> bool:
         """Whether some members with this status have not been tried with a stiff method, which auto tries after max_steps steps."""
@@ -181,8 +180,8 @@ def integrate_stored(
     if execution.cluster is None:
         compiled(int(attempt))  # not counted as time that members take
     began = time.perf_counter()
-    with time_limit(execution.max_seconds) as late, stop_signals() as asked:
-        how = replace(execution, stop_requested=asked)
+    with time_limit(execution.max_seconds) as late, stop_signals() as stop_requested:
+        how = replace(execution, stop_requested=stop_requested)
         if execution.cluster is not None:
             from odesim.api.cluster import run_on_cluster
 
@@ -217,9 +216,9 @@ def resume(
         store = EnsembleStore(path)
         check_unchanged(store, names_of_codes())
         chunks = shard_chunks(store.count, store.chunk)
-        found = count_members(store, chunks)
-        if found.done == found.total and not (retry_failed and found.failed):
-            return EnsembleRun.of(store, found, chunks)
+        tally = count_members(store, chunks)
+        if tally.done == tally.total and not (retry_failed and tally.failed):
+            return EnsembleRun.of(store, tally, chunks)
         store.check_writable()
         store.check_identity()
         members, request, engine = restore(store, model)
@@ -228,10 +227,10 @@ def resume(
         if retry_failed:
             changed = {}
             if method is not None:
-                asked = make_ensemble_request(
+                request_again = make_ensemble_request(
                     request.system, members, replace(options_of(store.attributes), method=method), **outputs_of(store.attributes)
                 )
-                changed = {"method": asked.options.method}
+                changed = {"method": request_again.options.method}
             retried = store.retry(changed, SUCCESSES)
         return integrate_stored(store, members, engine, execution, retried=retried, model=travels)
     except (DeviceError, ClusterError) as error:

@@ -49,9 +49,9 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
     from odesim.plot.figures import list_figures, load_figure
 
     if name is None:
-        for found in list_figures():
-            first = (load_figure(found).__doc__ or "").strip().partition("\n")[0]
-            echo(f"{found}\n{wrap_paragraph(first, '  ')}")
+        for figure in list_figures():
+            first = (load_figure(figure).__doc__ or "").strip().partition("\n")[0]
+            echo(f"{figure}\n{wrap_paragraph(first, '  ')}")
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE
@@ -158,15 +158,15 @@ def cache_command(action: str | None) -> None:
 
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
     """
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note, clear_cache
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note, clear_cache
 
-    found = cache_entries()
-    folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in found)])
+    entries = cache_entries()
+    folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in entries)])
     if action == "clear":
         echo(f"{bytes_text(clear_cache())} freed in {' and '.join(map(str, folders))}")
         return
     for folder in folders:
-        here = [entry.size for entry in found if entry.path.parent == folder]
+        here = [entry.size for entry in entries if entry.path.parent == folder]
         echo(f"{folder}: {len(here)} module{'' if len(here) == 1 else 's'}, {bytes_text(sum(here))}")
     if note := cache_note():
         echo(note)
@@ -205,11 +205,11 @@ def machine() -> Iterator[tuple[str, str]]:
 
 def cache() -> Iterator[tuple[str, str]]:
     """The folder of the cache of compiled code, and its size."""
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note
 
-    found = cache_entries()
+    entries = cache_entries()
     yield "folder", str(cache_dir())
-    yield "size", f"{counted(len(found), 'module')}, {bytes_text(sum(e.size for e in found))}"
+    yield "size", f"{counted(len(entries), 'module')}, {bytes_text(sum(e.size for e in entries))}"
     note = cache_note()
     yield "used", f"no: {note}" if note else "yes"
 
@@ -233,11 +233,13 @@ def gpu() -> Iterator[tuple[str, str]]:
         else "absent: there is no NVIDIA driver here, and the numba backend needs none",
     )
     missing = f"absent{':' if driver else '; with an NVIDIA GPU:'} {install_command()}"
-    found = {name: compiler_version for name in CUPY if (compiler_version := version_of(name))}
+    installed = {name: compiler_version for name in CUPY if (compiler_version := version_of(name))}
     late = (
-        f"; {CUPY[1]} is newer than the driver: {install_command()} in its place" if driver and driver < 13000 and CUPY[1] in found else ""
+        f"; {CUPY[1]} is newer than the driver: {install_command()} in its place"
+        if driver and driver < 13000 and CUPY[1] in installed
+        else ""
     )
-    yield "cupy", f"{', '.join(map(' '.join, found.items()))}{late}" if found else missing
+    yield "cupy", f"{', '.join(map(' '.join, installed.items()))}{late}" if installed else missing
     yield "nvrtc", compiler(driver) or missing
     yield from devices()
 
@@ -246,14 +248,16 @@ def compiler(driver: int | None) -> str:
     """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
     from odesim.base.device import install_command
     from odesim.base.errors import CodegenError
-    from odesim.codegen.build.nvrtc import compiler_version, too_new
+    from odesim.targets.nvrtc import compiler_version, too_new
 
     try:
-        found = compiler_version()
+        version = compiler_version()
     except CodegenError:
         return ""
-    said = ".".join(map(str, found))
-    return f"{said}, which is newer than the driver, so that kernels may not load: {install_command()}" if too_new(found, driver) else said
+    words = ".".join(map(str, version))
+    return (
+        f"{words}, which is newer than the driver, so that kernels may not load: {install_command()}" if too_new(version, driver) else words
+    )
 
 
 def devices() -> Iterator[tuple[str, str]]:
@@ -320,8 +324,8 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 
     from odesim.cli.app import COMPLETE
 
-    found = get_completion_class(shell)
-    assert found is not None
-    script = found(ctx.find_root().command, {}, "odesim", COMPLETE)
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    script = shell_class(ctx.find_root().command, {}, "odesim", COMPLETE)
     text = script.source_template % script.source_vars()  # source() would start bash to ask its version
     click.echo(text.replace("COMPREPLY+=($value)", f"COMPREPLY+=($value); {NO_SPACE}"))

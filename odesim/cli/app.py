@@ -20,15 +20,15 @@ COMMANDS = {
     "new": "odesim.cli.models",
     "integrate": "odesim.cli.run",
     "ensemble": "odesim.cli.run",
-    "train": "odesim.cli.commands.train",
-    "compare": "odesim.cli.commands.compare",
+    "train": "odesim.lab.commands",
+    "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",
     "resume": "odesim.cli.stored",
     "rerun": "odesim.cli.stored",
     "plot": "odesim.cli.stored",
     "export": "odesim.cli.stored",
     "figure": "odesim.cli.about",
-    "verify": "odesim.cli.commands.verify",
+    "verify": "odesim.lab.commands",
     "notebook": "odesim.cli.about",
     "cache": "odesim.cli.about",
     "doctor": "odesim.cli.about",
@@ -50,8 +50,8 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
-        return found
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), f"{cmd_name}_command")
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
@@ -72,11 +72,11 @@ class CommandGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal without Greek letters is no reason to fail
-        given = list(sys.argv[1:] if args is None else args)
+        words = list(sys.argv[1:] if args is None else args)
         warnings.showwarning = show_warning
 
         def run() -> int:
-            with self.make_context(prog_name, given) as ctx:
+            with self.make_context(prog_name, words) as ctx:
                 return int(self.invoke(ctx) or 0)
 
         sys.exit(release(exit_code(run)))

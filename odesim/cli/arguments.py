@@ -55,12 +55,12 @@ def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict
 
 def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Values by name. Raises ParamError if a name comes twice."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise ParamError(f"{option} {name} is given twice; give it once")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def read_file(file: Path) -> dict[str, Any]:
@@ -109,14 +109,14 @@ def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """Parsed values by name; a file `@x.csv` is relative to the folder of the TOML file."""
     from odesim.inputs.grammar import parse_value
 
-    found = {}
+    values = {}
     for name, value in table.items():
         where = f"{file}: {name}"
         text = as_text(value, where)
         if text.startswith("@"):
             text = f"@{file.parent / text[1:]}"
-        found[name] = parse_value(text, where)
-    return found
+        values[name] = parse_value(text, where)
+    return values
 
 
 def as_option(name: str, value: Any, file: Path) -> Any:
@@ -173,10 +173,10 @@ def named(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 def read_shard(text: str) -> tuple[int, int]:
     """(i, n) from the word I/N. Raises ParamError unless 1 <= i <= n."""
-    found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ParamError(f"--shard takes I/N with 1 <= I <= N, as in 1/4, not {show_text(text)}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":

@@ -23,15 +23,15 @@ def list_command(as_json: bool) -> None:
     """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
     import json
 
+    from odesim.cli.lab import lab_commands
     from odesim.inputs.registry import list_models
-    from odesim.reference.tasks import TASKS, load_task
 
-    found = [(name, summary(name)) for name in list_models()]
+    models = [(name, summary(name)) for name in list_models()]
     if as_json:
-        echo(json.dumps([{"name": name, "summary": text} for name, text in found]))
+        echo(json.dumps([{"name": name, "summary": text} for name, text in models]))
     else:
-        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in found))
-        tasks = "\n".join(f"  {name}\n{wrap_paragraph(load_task(name).doc, '    ')}" for name in TASKS)
+        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in models))
+        tasks = "\n".join(f"  {name}\n{wrap_paragraph(doc, '    ')}" for name, doc in lab_commands().task_docs())
         echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
 
 
@@ -137,7 +137,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
     """
     from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
-    from odesim.store.plain_data import to_plain
+    from odesim.store.write import to_plain
 
     try:
         numbers = bind(system)
@@ -205,10 +205,10 @@ def default_rows(described: dict[str, Any]) -> str:
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:
     """A title and its lines; empty if there are no lines."""
-    found = [line for line in lines if line]
-    if found:
+    shown = [line for line in lines if line]
+    if shown:
         yield title
-        yield from found
+        yield from shown
 
 
 def event_text(event: dict[str, Any]) -> str:

@@ -116,8 +116,8 @@ class ModelKind(click.ParamType):
 
         from odesim.inputs.registry import list_models
 
-        found = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="file")]
+        names = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
+        return names or [CompletionItem(incomplete, type="file")]
 
 
 class Figure(ModelKind):
@@ -135,10 +135,11 @@ class Figure(ModelKind):
 
 Complete = Callable[[click.Context, click.Parameter, str], list[Any]]
 Described = Iterator[tuple[str, str]]
+Names = Callable[[click.Context], Described]
 
 
-def completed(*kinds: str, ending: str = "=") -> Complete:
-    """A shell_complete function for names of these kinds, each with `ending`: params, states, sizes, observables, settings.
+def completed(*kinds: str | Names, ending: str = "=") -> Complete:
+    """A shell_complete function for names of these kinds, each with `ending`: a kind is a name in NAMED, or a function.
 
     It offers nothing where the model is a file, which would be executed, and where anything is wrong: a shell shows no errors.
     """
@@ -147,15 +148,15 @@ def completed(*kinds: str, ending: str = "=") -> Complete:
         from click.shell_completion import CompletionItem
 
         try:
-            found = [pair for kind in kinds for pair in NAMED[kind](ctx)]
+            pairs = [pair for kind in kinds for pair in (NAMED[kind] if isinstance(kind, str) else kind)(ctx)]
         except Exception:  # a name that is not typed to its end, a package that is broken
             return []
-        return [CompletionItem(f"{name}{ending}", help=words) for name, words in found if name.startswith(incomplete)]
+        return [CompletionItem(f"{name}{ending}", help=words) for name, words in pairs if name.startswith(incomplete)]
 
     return complete
 
 
-def given(ctx: click.Context, name: str) -> str:
+def argument_of(ctx: click.Context, name: str) -> str:
     """The argument of this name; click leaves it among the others where an option is not complete, as the last one here."""
     return str(ctx.params.get(name) or ctx.args[0])
 
@@ -164,7 +165,7 @@ def model_of(ctx: click.Context) -> "System":
     """The installed model whose name stands in the words before. Raises where there is none."""
     from odesim.inputs.registry import is_path, load_model
 
-    name = str(ctx.params.get("first") or given(ctx, "model"))
+    name = str(ctx.params.get("first") or argument_of(ctx, "model"))
     if is_path(name):
         raise ValueError(name)
     return load_model(name)
@@ -190,42 +191,10 @@ def observables(ctx: click.Context) -> Described:
     return ((name, "an observable") for name in model_of(ctx).observables)
 
 
-def settings(ctx: click.Context) -> Described:
-    """The settings of the task, with their meaning."""
-    from odesim.reference.tasks import load_task
-
-    return ((setting.name, setting.doc) for setting in load_task(given(ctx, "task")).settings)
-
-
-def groups(ctx: click.Context) -> Described:
-    """The groups of parameters of the task's model, each of which has a learning rate."""
-    return ((name, "a group of parameters") for name in sorted(set(by_default(ctx).model.groups.values())))
-
-
-def recorded(ctx: click.Context) -> Described:
-    """The observables of the task."""
-    return ((observable.name, "an observable") for observable in by_default(ctx).model.observables)
-
-
-def by_default(ctx: click.Context) -> Any:
-    """The task with its default settings and one seed."""
-    from odesim.reference.tasks import load_task
-
-    task = load_task(given(ctx, "task"))
-    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,))
-
-
-def recipes(ctx: click.Context) -> Described:
-    """The stored comparisons, with what they say."""
-    from odesim.comparison.recipes import RECIPES
-
-    return ((name, recipe.doc) for name, recipe in RECIPES.items())
-
-
 def stored(ctx: click.Context) -> Described:
     """The states and observables of a stored run."""
-    said = stored_attributes(ctx)
-    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in said.get(key, ()))
+    attributes = stored_attributes(ctx)
+    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in attributes.get(key, ()))
 
 
 def varied(ctx: click.Context) -> Described:
@@ -235,18 +204,9 @@ def varied(ctx: click.Context) -> Described:
 
 def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     """The attributes of the stored run of the command."""
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
-    return inspect_run(given(ctx, "run")).attributes
-
-
-def claims(ctx: click.Context) -> Described:
-    """Claims, and the models and families that have some."""
-    from odesim.claims.ledger import choose_claims
-
-    every = choose_claims(None, slow=True)
-    groups = dict.fromkeys(name for claim in every for name in (claim.name.partition(".")[0], *claim.models))
-    return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in every)])
+    return inspect_run(argument_of(ctx, "run")).attributes
 
 
 def one_of(*known: str) -> Complete:
@@ -254,9 +214,8 @@ def one_of(*known: str) -> Complete:
     return lambda ctx, param, incomplete: [word for word in known if word.startswith(incomplete)]
 
 
-NAMED: dict[str, Callable[[click.Context], Described]] = {
-    "params": params, "states": states, "sizes": sizes, "observables": observables, "settings": settings, "groups": groups,
-    "stored": stored, "varied": varied, "claims": claims, "recorded": recorded, "recipes": recipes,
+NAMED: dict[str, Names] = {
+    "params": params, "states": states, "sizes": sizes, "observables": observables, "stored": stored, "varied": varied,
 }  # fmt: skip
 
 

@@ -38,8 +38,8 @@ def exit_code(run: Callable[[], int]) -> int:
         return WRONG
     except OdesimError as error:
         say(str(error))
-        kept = isinstance(error, DeviceError | ClusterError) and error.stored
-        return STOPPED if kept or disk_full(error.__cause__) else WRONG
+        stored = isinstance(error, DeviceError | ClusterError) and error.stored
+        return STOPPED if stored or disk_full(error.__cause__) else WRONG
     except MemoryError as error:
         say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")
         return WRONG

@@ -14,7 +14,7 @@ from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, tabl
 from odesim.solve.occurrences import BELOW
 from odesim.solve.options import usable
 from odesim.solve.solution import Solution
-from odesim.store.plain_data import events_to_plain, to_plain
+from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:
     from odesim.api.stored import EnsembleRun
@@ -68,7 +68,11 @@ def solution_text(solution: Solution, out: Path | None = None, picture: Path | N
         f"{escaped(solution.model, '')}: {solution.status} at t = {number_text(solution.t_end)}, {counted(len(solution.t), 'saved time')}"
     )
     parts = [head, section("final", array_rows(solution.final)), section("observables", array_rows(solution.final_observables))]
-    parts.append(section("events", [(name, blow_up_text(solution, name) or event_text(found)) for name, found in solution.events.items()]))
+    parts.append(
+        section(
+            "events", [(name, blow_up_text(solution, name) or event_text(occurrences)) for name, occurrences in solution.events.items()]
+        )
+    )
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
     files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
@@ -140,8 +144,8 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
 
 def tolerance_rows(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A row for a relative tolerance that is below rounding, with the one used in its place."""
-    asked, least = attributes.get("rtol", 1.0), usable(0.0, 0.0, str(attributes.get("dtype", "float64")))[0]
-    return [("rtol", f"{least:.2g}: {asked:.2g} is below rounding")] * (attributes.get("step") is None and asked < least)
+    rtol, least = attributes.get("rtol", 1.0), usable(0.0, 0.0, str(attributes.get("dtype", "float64")))[0]
+    return [("rtol", f"{least:.2g}: {rtol:.2g} is below rounding")] * (attributes.get("step") is None and rtol < least)
 
 
 COUNTS = ("steps", "rejected", "rhs_calls")

@@ -201,18 +201,18 @@ def ensemble_command(
     from odesim.cli.results import EnsembleProgress, print_run
 
     request = read_request(words)
-    asked, how = ensemble_arguments(**request)
+    values, how = ensemble_arguments(**request)
     check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
     shown = {"var": var, "x": x, "y": y}
     check_words(plot, shown)
-    varied = {*asked.vary, *asked.grid, *asked.zipped}
+    varied = {*values.vary, *values.grid, *values.zipped}
     stored = Stored(words["observe"], words["sensitivities"])
     choice = choice_for(model, stored, varied, shown) if any(word is not None for word in shown.values()) else None
     with place_for(out) as folder:
         to = Destination(folder, overwrite=overwrite, shard=request.get("shard"))
         with connected(cluster) as workers, EnsembleProgress(model, False if quiet else None) as progress:
-            run = run_ensemble(model, asked, how, to, make_execution(pick(Work, request), progress.show, workers))
+            run = run_ensemble(model, values, how, to, make_execution(pick(Work, request), progress.show, workers))
         run = replace(run, path=out)
         code = DONE if run.status == "ok" else STOPPED
         if code == STOPPED:

@@ -32,20 +32,20 @@ def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: b
     With the same code, every bit must be the same. With another version of odesim or of a library, the message names it and gives the
     largest difference, which must be within a few tolerances. The exit code is 3 if the runs differ by more.
     """
-    found = computed(run, threads, model, False if quiet else None)
+    rerun = computed(run, threads, model, False if quiet else None)
     if as_json:
-        count = {f"{found.unit.split()[-1]}s": found.counted}
-        echo(json.dumps({"run": str(run), **count} | {name: getattr(found, name) for name in KEYS}))
-    elif found.passed:
-        echo(found.message)
-    if not found.passed:
-        say(found.message)
-    return DONE if found.passed else STOPPED
+        count = {f"{rerun.unit.split()[-1]}s": rerun.counted}
+        echo(json.dumps({"run": str(run), **count} | {name: getattr(rerun, name) for name in KEYS}))
+    elif rerun.passed:
+        echo(rerun.message)
+    if not rerun.passed:
+        say(rerun.message)
+    return DONE if rerun.passed else STOPPED
 
 
 def computed(run: Path, threads: int | None, model: Path | None, watched: bool | None) -> "Rerun":
     """Reruns the stored run and shows progress; returns the comparison."""
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
@@ -56,11 +56,10 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
         no_model(run, model)
-        from odesim.api.stored_training import rerun_training
-        from odesim.cli.commands.train import TrainingProgress
+        from odesim.cli.lab import lab_commands
 
-        with TrainingProgress(run.name, watched) as iterations:
-            return rerun_training(run, threads=threads, progress=iterations.show)
+        again: Rerun = lab_commands().rerun_stored(run, threads, watched)
+        return again
     from odesim.api.rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:
@@ -83,39 +82,39 @@ def status_command(run: Path, as_json: bool) -> int:
 
     It explains each status that occurs, and its remedy. For an ensemble it counts the members with each status.
     """
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
     inspected = inspect_run(run)
-    said, kind = inspected.attributes, inspected.kind
+    attributes, kind = inspected.attributes, inspected.kind
     if kind == "ensemble":
         from odesim.api.stored import stored_run
         from odesim.cli.results import run_object as json_object
         from odesim.cli.results import run_text
 
-        found = stored_run(run)
-        if found.lost:
-            say(found.message)
-        echo(json.dumps(json_object(found), allow_nan=False) if as_json else run_text(found))
-        return STOPPED if found.lost else DONE
-    what = said["task" if kind == "training" else "model"]
+        ensemble = stored_run(run)
+        if ensemble.lost:
+            say(ensemble.message)
+        echo(json.dumps(json_object(ensemble), allow_nan=False) if as_json else run_text(ensemble))
+        return STOPPED if ensemble.lost else DONE
+    what = attributes["task" if kind == "training" else "model"]
     names = ("status", "message", "iteration", "steps", "t_end", "method", "backend", "optimizer", "seeds", "stats")
-    rows = {"kind": kind, "of": what, **{name: said[name] for name in names if name in said}}
+    rows = {"kind": kind, "of": what, **{name: attributes[name] for name in names if name in attributes}}
     echo(json.dumps(rows) if as_json else table([(name, value) for name, value in status_rows(rows)], indent=""))
     return DONE
 
 
-def status_rows(said: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
-    from odesim.cli.output.training import optimizer_text
+    from odesim.cli.lab import lab_commands
     from odesim.cli.results import COUNTS, steps_text
 
-    for name, value in said.items():
+    for name, value in facts.items():
         if name == "method":
-            yield name, f"{value} on {said['backend']}"
+            yield name, f"{value} on {facts['backend']}"
         elif name == "stats" and None not in map(value.get, COUNTS):
             yield "steps", steps_text(value)
         elif name == "optimizer":
-            yield name, optimizer_text(value)
+            yield name, lab_commands().optimizer_line(value)
         elif name == "seeds":
             yield name, ", ".join(map(str, value))
         elif name not in ("backend", "stats"):
@@ -137,7 +136,7 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
     Ensemble: the members that are not done are integrated. Training: it continues as with `odesim train --resume`, which can also make
     it longer. An integration cannot be continued, because it stores no state of its integrator.
     """
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     kind = run_kind(run)
     if kind == "ensemble":
@@ -151,7 +150,9 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
     if kind == "integration":
         return resume_integration(run, quiet or as_json)
     with time_limit(max_seconds):
-        return resume_training(run, threads, as_json, quiet)
+        from odesim.cli.lab import lab_commands
+
+        return int(lab_commands().resume_stored(run, threads, as_json, quiet))
 
 
 def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: dict[str, Any]) -> int:
@@ -162,36 +163,26 @@ def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: 
     from odesim.cli.results import EnsembleProgress, print_run
 
     with connected(options.pop("cluster")) as cluster, EnsembleProgress(run.name, False if quiet else None) as progress:
-        found = resume(run, execution=make_execution(work, progress.show, cluster), **options)
-    finished = found.status == "failed" and not found.tally.new and not found.retried  # its failures were said when they came
-    if found.status != "ok" and not finished:
-        say(found.message)
-    print_run(found, as_json, quiet)
-    return DONE if found.status == "ok" or finished else STOPPED
-
-
-def resume_training(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
-    """Trains to the last step; returns the exit code."""
-    from odesim.api.stored_training import resume_training as go_on
-    from odesim.cli.commands.train import TrainingProgress, report
-
-    with TrainingProgress(run.name, False if quiet else None) as progress:
-        trajectory = go_on(run, threads=threads, progress=progress.show)
-    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
+        ensemble = resume(run, execution=make_execution(work, progress.show, cluster), **options)
+    finished = ensemble.status == "failed" and not ensemble.tally.new and not ensemble.retried  # its failures were said when they came
+    if ensemble.status != "ok" and not finished:
+        say(ensemble.message)
+    print_run(ensemble, as_json, quiet)
+    return DONE if ensemble.status == "ok" or finished else STOPPED
 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
     from odesim.base.errors import ParamError
-    from odesim.store.inspected import inspect_run
+    from odesim.store.schema import inspect_run
 
-    said = inspect_run(run).attributes
-    if said["status"] in ("ok", "event"):
+    attributes = inspect_run(run).attributes
+    if attributes["status"] in ("ok", "event"):
         if not quiet:
-            echo(f"{run} is complete, to t = {said['t_end']:g}: there is nothing to continue")
+            echo(f"{run} is complete, to t = {attributes['t_end']:g}: there is nothing to continue")
         return DONE
     raise ParamError(
-        f"{run} is an integration that ended as {said['status']} at t = {said['t_end']}, and cannot be continued: "
+        f"{run} is an integration that ended as {attributes['status']} at t = {attributes['t_end']}, and cannot be continued: "
         "odesim rerun computes it again and compares; odesim integrate computes it anew"
     )
 
@@ -265,8 +256,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
     from odesim.plot.files import check_picture, save
-    from odesim.store.inspected import run_kind
     from odesim.store.paths import check_new_file, damage_errors
+    from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
     picture = check_new_file(check_picture(out), overwrite=True) if out else None
@@ -279,7 +270,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
-    from odesim.plot.animation import animate, check_animation
+    from odesim.plot.film import animate, check_animation
     from odesim.store.paths import check_new_file, damage_errors
 
     check_new_file(check_animation(film), overwrite=True)
@@ -328,7 +319,7 @@ def export_command(run: Path, form: str | None, out: Path | None, overwrite: boo
          The table of csv with typed columns; needs pyarrow.
     """
     from odesim.store import export_run
-    from odesim.store.inspected import run_kind
+    from odesim.store.schema import run_kind
 
     form = chosen_format(form, out)
     run_kind(run)

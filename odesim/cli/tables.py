@@ -138,8 +138,8 @@ class Counter(Progress):
     def __enter__(self) -> Self:
         return self
 
-    def count(self, done: int, total: int, said: Callable[[], str], unit: str = "") -> None:
-        """Shows the line, ten times a second at most, with what said() says; unit: of what a rate is shown, else the time spent."""
+    def count(self, done: int, total: int, state: Callable[[], str], unit: str = "") -> None:
+        """Shows the line, ten times a second at most, with what state() says; unit: of what a rate is shown, else the time spent."""
         now = time.monotonic()
         if self.first < 0:
             self.first, self.began = done, now
@@ -147,7 +147,7 @@ class Counter(Progress):
             return
         self.next = now + AGAIN
         rate = (done - self.first) / (now - self.began) if done > self.first else 0.0
-        line = [f"{done}/{total}", said()]
+        line = [f"{done}/{total}", state()]
         if not unit:
             line.append(duration(now - self.start))
         elif rate:

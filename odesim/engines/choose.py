@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from odesim.codegen.build.cache import module_name
 from odesim.engines.gpu.engine import DeviceEngine, device_engine, source_of
 from odesim.engines.guards import with_slack
 from odesim.engines.hand_over import HandOver
@@ -19,6 +18,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
+from odesim.targets.cache import module_name
 from odesim.transforms.events import resets_key
 
 AT_ONCE = 150

@@ -11,7 +11,6 @@ from sympy import Add, Expr, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.engines.pulses import pulse_rows
 from odesim.engines.zeros import form_of, isolated_rows
 from odesim.ensembles.members import member_values, own_names_read
@@ -20,6 +19,7 @@ from odesim.ir.passes import lower_expressions
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.times import AnyTimes, Pulses, Times
+from odesim.targets.numpy_text import ArrayFunction, value_at
 from odesim.transforms.events import Watched
 from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 

@@ -18,11 +18,11 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.codegen.jacobian import costs
 from odesim.engines.lanes.engine import WIDTH
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.ir import sizes as costs
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
 from odesim.solve.codes import HANDED_OVER, UNDONE, Status
 from odesim.solve.methods import METHODS
@@ -80,7 +80,9 @@ class HandOver:
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
-        return mine / (WIDTH * costs.stiff_step_cost(bound, ROSENBROCK[STIFF].stages, right))
+        return mine / (
+            WIDTH * costs.stiff_step_cost(bound.linear.derivatives.program, bound.chain, r.sizes, ROSENBROCK[STIFF].stages, right)
+        )
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None

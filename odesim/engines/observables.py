@@ -15,17 +15,18 @@ from sympy import IndexedBase, Symbol
 from odesim.base.arrays import Array, Layout, on_host
 from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.build.native import load_native
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.imports import key_for, own_imports
 from odesim.codegen.observe import Observer
-from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
+from odesim.ir.scalars import Formulas
+from odesim.ir.sizes import extents
 from odesim.solve.codes import UNDONE
 from odesim.symbolic.system import System
+from odesim.targets.native import load_native
+from odesim.targets.numba_module import key_for, own_imports
+from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
 RUNTIME = ("maximum", "minimum", "powi")

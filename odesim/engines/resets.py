@@ -30,6 +30,8 @@ FEWEST = 4
 """A function moves by so many roundings of its states and the time at least."""
 REPEATS = 100
 """So many times one event may happen at one time, set off by resets of others."""
+SLOW = 1e-6
+"""Part of the span for which a function is held on its side of 0 at most."""
 AHEAD = 1e-9
 """Part of the span after which a function that rests at 0 is looked at again."""
 NEVER, TINY = -1e38, 1e-30
@@ -115,7 +117,8 @@ class Resetting:
     def _moment(self, t: float) -> float:
         """The length of a moment at t, also at the start."""
         c = self._conditions
-        return max(together(t, c.t0, self._switching.dtype), float(np.spacing(c.t1 - c.t0)))
+        dtype = self._switching.dtype  # in which the time is too, up to which a side is held
+        return max(together(t, c.t0, dtype), float(np.spacing(c.t1 - c.t0)), float(np.spacing(np.abs(np.asarray(t, dtype)))))
 
     def _function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
         """An event's function, and how far rounding may move it."""
@@ -163,11 +166,30 @@ class Resetting:
 
     def _shortest(self, which: Which, t: float, y: Array) -> float:
         """The time after which an event may happen again: until then its function moves by no more than rounding."""
-        (e, i), least = which, max(length_of(MOMENT, t, self._conditions.t0), 4 * self._moment(t))
+        e, i = which
+        least = max(length_of(MOMENT, t, self._conditions.t0), FEW * self._moment(t))
         if e not in self._rates or self._rates[e][i] == 0:
             return least
-        least_off = FEWEST * float(np.finfo(y.dtype).eps) / self._events.rounded(y.dtype) * self._events.function(e, t, y)[1][i]
-        return max(least, float(least_off / np.abs(self._rates[e][i])))
+        return max(least, FEW * float(self._roundings(y, self._events.function(e, t, y)[1])[i] / np.abs(self._rates[e][i])))
+
+    def _roundings(self, y: Array, off: Array) -> Array:
+        """By how much a few roundings of the last bit move functions, whose states may be off by as much as moves these by off."""
+        return FEWEST * float(np.finfo(y.dtype).eps) / self._events.rounded(y.dtype) * off
+
+    def _held(self, e: int, t: float, y: Array, off: Array, rate: Array) -> Array:
+        """How long a function that is 0 but for rounding stays so, (components,): a moment, or longer where rounding outweighs its rate.
+
+        A small difference of large states, as x + y - 1 with x at 1e-6, passes 0 wherever a step looks before it has come out of that.
+        """
+        moment, longest = self._moment(t), SLOW * (self._conditions.t1 - self._conditions.t0)
+        least = self._roundings(y, off)
+        held = np.clip(np.divide(least, np.abs(rate), out=np.zeros_like(off), where=rate != 0), moment, max(moment, longest))
+        if held.max() > moment:  # where the rate grows, as of a ball that is thrown up a little, rounding lasts less long
+            ahead = float(held.max())
+            then = t + ahead, (y + ahead * self._switching.slope(t, y)).astype(y.dtype)
+            later = np.abs(self._events.rate(e, *then, self._events.rates(*then)))
+            held = np.clip(np.divide(least, later, out=held.copy(), where=later > np.abs(rate)), moment, held)
+        return held
 
     def piles_up(self, t: float, which: Which) -> str:
         """The sentence that an event happens ever faster."""
@@ -265,7 +287,7 @@ class Resetting:
             near = np.abs(g) <= off + self._moment(t) * np.abs(rate)
             side, until, zero = (modes[name].ravel() for name in w.parameters)
             zero[...], self._zeros[e] = 0.0, np.where(near, np.abs(g), 0.0)
-            until[...] = np.where(near, just_after(t + self._moment(t), until.dtype), NEVER)
+            until[...] = NEVER
             if near.any():
                 still = np.abs(rate) <= self._events.rounded(y.dtype) * np.abs(before)
                 way = self._heading(e, t, y, np.where(still, 0.0, rate))
@@ -273,6 +295,7 @@ class Resetting:
                 acted = np.isin(np.arange(len(g)), [i for k, i in self._acts if k == e]) & bool(w.event.resets)
                 side[...] = TINY * np.where(still & acted & (way * before > 0), -way, way)
                 zero[...] = np.where(near & (g * side < 0) & (np.abs(g) > self._moment(t) * np.abs(rate)), g, 0.0)
+                until[...] = np.where(near, just_after(t + self._held(e, t, y, off, rate), until.dtype), NEVER)
         self._switching.refresh([name for w in self._watched for name in w.parameters])
 
 
@@ -282,7 +305,7 @@ def passes(a: Array, b: Array, direction: int) -> Array:
     return up if direction > 0 else down if direction < 0 else up | down
 
 
-def just_after(t: float, dtype: Any) -> Any:
-    """The least number of this type that is t or more."""
-    near = np.array(t).astype(dtype)
-    return near if near >= t else np.nextafter(near, np.array(np.inf, dtype))
+def just_after(t: Array, dtype: Any) -> Array:
+    """The least numbers of this type that are t or more."""
+    near = np.asarray(t).astype(dtype)
+    return np.where(near >= t, near, np.nextafter(near, np.array(np.inf, dtype)))

@@ -16,6 +16,7 @@ from odesim.engines.switching import Switching
 from odesim.inputs.schema import make_extent
 from odesim.solve.codes import Status
 from odesim.solve.resets import Which
+from odesim.solve.switched import together
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Event, key_indices
 from odesim.transforms.events import MOVED, SLACK, Guard, event_rate, free_of, jumps, reads_any, slope
@@ -148,15 +149,25 @@ class StateSetter:
 
     def time_slopes(self, which: Which, t: float, y: Array) -> dict[str, Array] | None:
         """{parameter: derivative of the event's time}, 0 at the start of a run; None where it has none."""
-        e, _ = which
-        w, found = self.watched[e], {}
-        for p in self.pairs:
-            expr, along = self._slope((e, p), w.event.expr, p, moved=False)
-            found[p] = -self._component(self._value(expr, {**w.axes, **along}, t, y), which) * (t > self._conditions.t0)
-        if not any(np.any(s) for s in found.values()):
-            return found
-        rate = self.rate(e, t, y, self.rates(t, y))[which[1]]
-        return {p: s / rate for p, s in found.items()} if rate != 0 else None
+        (e, i), w = which, self.watched[which[0]]
+        if not self.pairs:
+            return {}
+        # a function that has come to 0 to stay, as Max(x, 0), has no slope there: that of a moment before counts
+        back = together(t, self._conditions.t0, self._switching.dtype)
+        before = t - back, (y - back * self._switching.slope(t, y)).astype(y.dtype)
+        slopes: dict[str, Array] = {}
+        for at in ((t, y), before):
+            for p in self.pairs:
+                expr, along = self._slope((e, p), w.event.expr, p, moved=False)
+                slopes[p] = -self._component(self._value(expr, {**w.axes, **along}, *at), which)
+            if t == self._conditions.t0:
+                return {p: np.zeros_like(s) for p, s in slopes.items()}
+            rate = self.rate(e, *at, self.rates(*at))[i]
+            if rate != 0:
+                return {p: s / rate for p, s in slopes.items()}
+            if any(np.any(s) for s in slopes.values()):
+                return None
+        return slopes
 
     def moved(self, y: Array, t: float, slopes: Mapping[str, Array], sign: float) -> Array:
         """The state with sensitivities along the moving time of an event (sign 1), or back at a fixed time (-1)."""

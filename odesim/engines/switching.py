@@ -24,8 +24,6 @@ POINTS = 4
 """So many times with their states are remembered as what expressions read there."""
 NEAR = 1e-9
 """Of the largest value so far: below it a function is looked at more closely, whether it is 0 but for rounding."""
-AWAY = 1e-6
-"""Part of the span after which a function that is 0 has left 0, and one with a pole has come down from it."""
 SHAKEN = 8
 """Roundings by which a state and a time are changed to see how far from 0 rounding may bring a function."""
 _HELD: Memo[HeldSystem] = Memo()
@@ -275,26 +273,15 @@ class Switching:
         """Moves component i across its boundary (_change); returns why the run cannot continue there, or "".
 
         If the flow leads back on the new side, and away from the boundary on the old one, rounding alone met it: nothing changes then.
-        Where its expression jumps across 0, as 1/x at its pole, the flow says nothing.
         """
         old, before = float(self.modes[s.name].flat[i]), y
         y, moved = self._change(s, i, new, t, y, cause)
         if cause is not None or not way * self._drift(s, t, y)[i] < 0:
             return y, moved, ""
-        if s.kind == "sign" and self._jumps(s, i, t, y):
-            return y, moved, ""
         self._set(s, np.array([i]), old)
         if old != (AS_WRITTEN if s.kind == "sign" else FREE) and way * self._drift(s, t, before)[i] < 0:
             return before, None, ""
         return y, moved, self._sentence(s, i, t)
-
-    def _jumps(self, s: Switch, i: int, t: float, y: Array) -> bool:
-        """Whether an expression is not 0 at its boundary, but larger than a little away from there: at a pole."""
-        out, away = np.empty_like(y), AWAY * (self.conditions.t1 - self.conditions.t0)
-        self._right(t, np.ascontiguousarray(y), out)
-        with np.errstate(all="ignore"):
-            here, there = (abs(self._value(s.smooth, s, at, state).ravel()[i]) for at, state in ((t, y), (t + away, y + away * out)))
-        return not here <= there
 
     def words(self, crossed: tuple[int, int]) -> str:
         e, i = crossed

@@ -25,14 +25,14 @@ def unstack(run: "xarray.Dataset") -> "xarray.Dataset":
     """
     if MEMBER not in run.dims:
         raise ParamError("this Dataset has no members: unstack is for ensembles")
-    found = {str(name): v for name, v in run.coords.items() if v.dims[:1] == (MEMBER,) and name != MEMBER}
-    zipped = [name for name, v in found.items() if v.attrs.get("design") == "zip"]
-    axes = [name for name, v in found.items() if v.ndim == 1 and name not in zipped[1:]]
-    points = {name: len(np.unique(found[name].values)) for name in axes}
+    coords = {str(name): v for name, v in run.coords.items() if v.dims[:1] == (MEMBER,) and name != MEMBER}
+    zipped = [name for name, v in coords.items() if v.attrs.get("design") == "zip"]
+    axes = [name for name, v in coords.items() if v.ndim == 1 and name not in zipped[1:]]
+    points = {name: len(np.unique(coords[name].values)) for name in axes}
     count, cells = run.sizes[MEMBER], int(np.prod([float(n) for n in points.values()])) if axes else 0
-    random = [name for name in found if found[name].attrs.get("design") in ("random", "table") or (found[name].ndim > 1)]
+    random = [name for name in coords if coords[name].attrs.get("design") in ("random", "table") or (coords[name].ndim > 1)]
     if not axes or random:
-        what = f"{random[0]} is {found[random[0]].attrs.get('design') or 'an array'}" if random else "nothing differs"
+        what = f"{random[0]} is {coords[random[0]].attrs.get('design') or 'an array'}" if random else "nothing differs"
         raise ParamError(f"the {counted(count, 'member')} form no grid: {what}; unstack is for numbers of grid and zipped")
     if (len(axes) == 1 and points[axes[0]] < count) or cells < count:
         raise ParamError(f"{counted(count, 'member')} have only {counted(cells, 'place')} on the grid of {', '.join(axes)}: some are equal")

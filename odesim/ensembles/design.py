@@ -243,8 +243,8 @@ def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
     """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
     check_members(members)
     if members is not None and not any(isinstance(part, Random) for part in parts):
-        made = f"--grid and --zip already make {counted(points, 'member')}"
-        raise ParamError(f"{made}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
+        already = f"--grid and --zip already make {counted(points, 'member')}"
+        raise ParamError(f"{already}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
     return 1 if members is None else int(members)
 
 

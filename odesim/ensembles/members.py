@@ -15,7 +15,6 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.passes import lower_expressions
@@ -24,30 +23,31 @@ from odesim.symbolic.indices import sizes as size_symbols
 from odesim.symbolic.layered import Layer, names_read
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts
 
 
-def own_names_read(formula: Formula, own: frozenset[str]) -> frozenset[str]:
+def own_names_read(formula: Formula, varying: frozenset[str]) -> frozenset[str]:
     """The names that a formula reads among `own`, those that differ between members."""
-    return own & names_read(formula.expr)
+    return varying & names_read(formula.expr)
 
 
 def member_values(
-    formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]
+    formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], varying: Mapping[str, Array]
 ) -> Array:
     """The formula's values (N, *shape) for members with rows own {name: (N, *shape)}; it reads at least one of them.
 
     shared {name: value}: what all members have in common.
     """
-    function, loops = _batch_function(formula.expr, formula.indices, tuple(axes.items()), frozenset(own))
-    count = len(next(iter(own.values())))
+    function, loops = _batch_function(formula.expr, formula.indices, tuple(axes.items()), frozenset(varying))
+    count = len(next(iter(varying.values())))
     most = max((prod(e.value(sizes) for e in space) for space in loops), default=1)
     step = max(1, ENTRIES // max(most, 1))
     out = np.empty((count, *(e.value(sizes) for e in formula.extents)))
     for first in range(0, count, step):
-        part = {name: values[first : first + step] for name, values in own.items()}
+        part = {name: values[first : first + step] for name, values in varying.items()}
         size = len(next(iter(part.values())))
         out[first : first + size] = function({**sizes, MEMBERS.name: size}, {**shared, **part})["_value"]
     return out
@@ -55,29 +55,29 @@ def member_values(
 
 @lru_cache(maxsize=64)
 def _batch_function(
-    expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], own: frozenset[str]
+    expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], varying: frozenset[str]
 ) -> tuple[ArrayFunction, tuple[tuple[Extent, ...], ...]]:
     """An expression as a function of many members, and the extents of its loops, without the one over members.
 
     a*x[m]  ->  a[_member]*x[_member, m] where both differ between members
     """
     extents = {MEMBER: MEMBERS, **dict(axes)}
-    program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, own)}, extents)
+    program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, varying)}, extents)
     loops = {tuple(i for i in s.loops if i != MEMBER) for s in program.statements()}
     return ArrayFunction(program, products=False), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
 
 
-def _with_member_index(e: Any, own: frozenset[str]) -> Any:
+def _with_member_index(e: Any, varying: frozenset[str]) -> Any:
     if isinstance(e, Symbol):
-        return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in own else e
+        return IndexedBase(e.name, shape=(MEMBERS,))[MEMBER] if e.name in varying else e
     if isinstance(e, Indexed) and isinstance(e.base, Layer):
-        return _with_member_index(at(e.base.definition, e.base.places(e)), own)
+        return _with_member_index(at(e.base.definition, e.base.places(e)), varying)
     if isinstance(e, Indexed):
-        name, indices = base_name(e), [_with_member_index(i, own) for i in e.indices]
-        return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in own else e.base[tuple(indices)]
+        name, indices = base_name(e), [_with_member_index(i, varying) for i in e.indices]
+        return IndexedBase(name, shape=(MEMBERS, *e.base.shape))[(MEMBER, *indices)] if name in varying else e.base[tuple(indices)]
     if isinstance(e, sp.Tuple) and len(e) == 3:  # the limits of a sum are sizes
         return e
-    return e.func(*(_with_member_index(a, own) for a in e.args)) if e.args else e
+    return e.func(*(_with_member_index(a, varying) for a in e.args)) if e.args else e
 
 
 class MemberRows(Protocol):
@@ -146,20 +146,22 @@ class Members:
         self._check_rules(schema.rules, params, first)
         return params, initial
 
-    def _dependent_values(self, place: Place, own: Mapping[str, Array], first: int) -> Array:
+    def _dependent_values(self, place: Place, varying: Mapping[str, Array], first: int) -> Array:
         """The default (N, *shape) of a place for members with these values {name: (N, ...)}, NaN where one is not finite."""
-        finite = finite_members(own)
+        finite = finite_members(varying)
         if isinstance(place.start, Formula):
-            own = {name: own[name] for name in own_names_read(place.start, frozenset(own))}
+            varying = {name: varying[name] for name in own_names_read(place.start, frozenset(varying))}
             shared = {**self.shared.params, time.name: self.shared.t0}
-            values = member_values(place.start, self.system.axes, self.shared.sizes, shared, own)
+            values = member_values(place.start, self.system.axes, self.shared.sizes, shared, varying)
             values[~finite] = np.nan
             return values
         assert callable(place.start)
         values = np.full((len(finite), *np.shape({**self.shared.initial, **self.shared.params}[place.name])), np.nan)
         for i in np.flatnonzero(finite):
             try:
-                values[i] = place.start(dict(self.shared.sizes), {**self.shared.params, **{name: rows[i] for name, rows in own.items()}})
+                values[i] = place.start(
+                    dict(self.shared.sizes), {**self.shared.params, **{name: rows[i] for name, rows in varying.items()}}
+                )
             except Exception as error:  # the code of a model file can raise anything
                 what = f"{type(error).__name__}: {error}"
                 raise ModelError(f"{self.system.name}: the default of {place.name} fails for member {first + int(i)}: {what}") from error
@@ -168,9 +170,9 @@ class Members:
     def _check_rules(self, rules: tuple[Rule, ...], params: Mapping[str, Array], first: int) -> None:
         """Raises ParamError for the first member that breaks a constraint; members with values that are not finite are skipped."""
         for rule in rules:
-            own = {name: params[name] for name in own_names_read(rule.formula, frozenset(params))}
-            if own:
-                values = member_values(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, own)
+            varying = {name: params[name] for name in own_names_read(rule.formula, frozenset(params))}
+            if varying:
+                values = member_values(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, varying)
                 values[~finite_members(params)] = rule.target
                 check_rule(rule, values, first)
 
@@ -197,14 +199,14 @@ class ReadRecorder(dict[str, Any]):
         return super().get(name, default)
 
 
-def dependent_places(schema: Schema, numbers: Numbers, given: Collection[str], own: Collection[str]) -> tuple[Place, ...]:
-    """Places that are not given and whose default reads names that differ between members, directly or through others.
+def dependent_places(schema: Schema, numbers: Numbers, fixed: Collection[str], names: Collection[str]) -> tuple[Place, ...]:
+    """Places that are not fixed and whose default reads names that differ between members, directly or through others.
 
-    given: names with values from the caller; own: names that differ between members.
+    fixed: names with values from the caller; names: names that differ between members.
     """
-    varied, places = set(own), []
+    varied, places = set(names), []
     for place in (*schema.params, *schema.states):
-        if place.name in given or place.name in varied or not callable(place.start):
+        if place.name in fixed or place.name in varied or not callable(place.start):
             continue
         recorder = ReadRecorder({**numbers.params, **({time.name: numbers.t0} if isinstance(place.start, Formula) else {})})
         place.start(dict(numbers.sizes), recorder)
@@ -241,8 +243,8 @@ def make_members(
     """
     schema = make_schema(system)
     ranks = {place.name: place.rank for place in (*schema.params, *schema.states)}
-    for kind, given in (("parameter", params), ("state", initial)):
-        for name in given:
+    for kind, values in (("parameter", params), ("state", initial)):
+        for name in values:
             check_name(schema, kind, name)
     arrays = {}
     for name, value in {**params, **initial}.items():

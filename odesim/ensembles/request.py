@@ -319,8 +319,8 @@ def meanings(system: System, options: RunOptions) -> list[str]:
     """The meaning of each of STATUSES for a member of an ensemble of this System with these options, with a remedy."""
     has_clock = system.growth is not None and not options.rescaled
     more = {Status.BLOW_UP: ", or find its time in the rescaled clock (--clock rescaled)"} if has_clock else {}
-    found = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
-    return [found[status] + more.get(status, "") for status in STATUSES]
+    table = {**_MEANINGS, **(_OF_FIXED_STEPS if options.step is not None else {}), **(_OF_MAPS if system.discrete else {})}
+    return [table[status] + more.get(status, "") for status in STATUSES]
 
 
 @dataclass(frozen=True)

@@ -222,9 +222,9 @@ def _bind(
         check_name(schema, "parameter", name)
     for name in initial:
         check_name(schema, "state", name)
-    given = {place.name: _read(place, params[place.name]) for place in schema.params if place.name in params}
-    given |= {place.name: _read(place, initial[place.name]) for place in schema.states if place.name in initial}
-    _sizes_of_arrays(schema, given, known_sizes)
+    arguments = {place.name: _read(place, params[place.name]) for place in schema.params if place.name in params}
+    arguments |= {place.name: _read(place, initial[place.name]) for place in schema.states if place.name in initial}
+    _sizes_of_arrays(schema, arguments, known_sizes)
     bound: dict[str, Any] = {}
     waiting = list(schema.params)
     _sizes_by_default(schema, known_sizes, {p.indexes for p in waiting if p.indexes and p.cover})
@@ -234,7 +234,7 @@ def _bind(
             _sizes_by_default(schema, known_sizes, set())
             continue
         waiting.remove(ready)
-        bound[ready.name] = _param(schema, ready, given.get(ready.name), known_sizes, bound, seed)
+        bound[ready.name] = _param(schema, ready, arguments.get(ready.name), known_sizes, bound, seed)
     _sizes_by_default(schema, known_sizes, set())
     bound = {p.name: bound[p.name] for p in schema.params}
     for extent in schema.axes:  # one by one: no array has all axes
@@ -242,7 +242,7 @@ def _bind(
     _check_numbered_elements(schema, known_sizes)
     check_rules(schema.rules, known_sizes.values, bound)
     values = {**bound, time.name: span[0]}
-    start = {s.name: _initial(schema, s, given.get(s.name), known_sizes, values, seed) for s in schema.states}
+    start = {s.name: _initial(schema, s, arguments.get(s.name), known_sizes, values, seed) for s in schema.states}
     return Numbers({n: known_sizes.values[n] for n in schema.sizes}, bound, start, *span)
 
 
@@ -320,13 +320,13 @@ def _scalar(name: str, value: Any) -> int | float:
     return int(x) if isinstance(value, numbers.Integral) and abs(x) <= EXACT else x
 
 
-def _sizes_of_arrays(schema: Schema, given: Mapping[str, Any], known_sizes: Sizes) -> None:
+def _sizes_of_arrays(schema: Schema, arguments: Mapping[str, Any], known_sizes: Sizes) -> None:
     for place in schema.params + schema.states:
-        if isinstance(given.get(place.name), np.ndarray):
-            known_sizes.observe(place.extents, given[place.name].shape, place.name)
+        if isinstance(arguments.get(place.name), np.ndarray):
+            known_sizes.observe(place.extents, arguments[place.name].shape, place.name)
     known_sizes.solve()
     for place in schema.params:
-        values = given.get(place.name)
+        values = arguments.get(place.name)
         if place.indexes and isinstance(values, np.ndarray):
             if place.cover or place.indexes in known_sizes.values:
                 check_cover(place, values, known_sizes)
@@ -346,17 +346,17 @@ def _sizes_by_default(schema: Schema, known_sizes: Sizes, later: set[str]) -> No
             known_sizes.solve()
 
 
-def _param(schema: Schema, place: Place, given: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
+def _param(schema: Schema, place: Place, argument: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
     """The value of a parameter: a checked array, or a Python number where the shape is ()."""
     shape = known_sizes.shape(place.extents, place.name)
     _check_room(schema, place, shape, known_sizes)
-    value = given
+    value = argument
     if value is None:
         value = _default(schema, place, shape, known_sizes, bound) if callable(place.start) else place.start
     if not shape and not isinstance(value, np.ndarray | Value):
         return check_number(place, value)
     array = _to_array(place, value, shape, seed)
-    if place.indexes and (given is not array or not place.cover):
+    if place.indexes and (argument is not array or not place.cover):
         check_cover(place, array, known_sizes)
         known_sizes.solve()
     return array if shape else array.item()
@@ -378,10 +378,10 @@ def _default(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: 
     return check_numbers(place, array) if array.ndim else array.item()
 
 
-def _initial(schema: Schema, place: Place, given: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
+def _initial(schema: Schema, place: Place, argument: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
     shape = known_sizes.shape(place.extents, place.name)
     _check_room(schema, place, shape, known_sizes)
-    value = place.start if given is None else given
+    value = place.start if argument is None else argument
     if isinstance(value, Formula):
         value = check_numbers(place, value(known_sizes.values, bound))
     return _to_array(place, value, shape, seed)

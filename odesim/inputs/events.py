@@ -28,19 +28,19 @@ _MADE: Memo[System] = Memo(32)  # what is compiled is remembered by the System
 
 def with_events(system: System, texts: str | Iterable[str]) -> System:
     """The System with an event for each text after its own. Raises ParamError with the place of a mistake."""
-    asked = tuple([texts] if isinstance(texts, str) else texts)
-    for text in asked:
+    added = tuple([texts] if isinstance(texts, str) else texts)
+    for text in added:
         if not isinstance(text, str):
             raise ParamError(f"events takes texts: {FORM}, not {text!r}")
-    if len(asked) > MOST:
-        raise ParamError(f"{counted(len(asked), 'event')} are added, and {MOST} are the most")
-    return _MADE((IdentityKey(system), asked), lambda: _added(system, asked)) if asked else system
+    if len(added) > MOST:
+        raise ParamError(f"{counted(len(added), 'event')} are added, and {MOST} are the most")
+    return _MADE((IdentityKey(system), added), lambda: _added(system, added)) if added else system
 
 
 def event_attributes(system: System, texts: str | Iterable[str]) -> dict[str, Any]:
     """The attributes ADDED and DOCS of a run of this System, without those that are empty."""
-    asked, docs = [texts] if isinstance(texts, str) else list(texts), {e.name: e.doc for e in system.events if e.doc}
-    return ({ADDED: asked} if asked else {}) | ({DOCS: docs} if docs else {})
+    added, docs = [texts] if isinstance(texts, str) else list(texts), {e.name: e.doc for e in system.events if e.doc}
+    return ({ADDED: added} if added else {}) | ({DOCS: docs} if docs else {})
 
 
 def with_stored_events(path: Path, system: System, attributes: Mapping[str, Any]) -> System:
@@ -84,7 +84,7 @@ def parse_event(text: str, names: Names) -> Event:
     changing = {time.name, *(n for n, thing in names.things.items() if thing.changes)}
     if not any(str(s) in changing for s in e.free_symbols):
         fail(len(name) + 1, "nothing in this expression changes along a run: write a state or t in it")
-    given: dict[str, Any] = {}
+    flags: dict[str, Any] = {}
     at = len(head) + 1
     for option in options:
         word = " ".join(option.split())
@@ -92,8 +92,8 @@ def parse_event(text: str, names: Names) -> Event:
             fail(at, f"{show_text(word)} is a second event: give it an --event, or a text, of its own")
         if word not in WORDS:
             fail(at, f"{show_text(word)} is no option of an event; choose from {', '.join(WORDS)}{nearest(word, WORDS)}")
-        if WORDS[word].keys() & given.keys():
+        if WORDS[word].keys() & flags.keys():
             fail(at, f"{word.split()[0]} is given twice")
-        given |= WORDS[word]
+        flags |= WORDS[word]
         at += len(option) + 1
-    return Event(name.strip(), e, doc="added to the run", **given)
+    return Event(name.strip(), e, doc="added to the run", **flags)

@@ -48,13 +48,13 @@ def tokens(text: str, at: int, fail: Callable[[int, str], NoReturn]) -> Iterator
     """The tokens of text from the place `at` on, and one for its end. fail: as for parse_expression."""
     end = max(len(text.rstrip()), at)
     while at < end:
-        found = TOKEN.match(text, at)
-        if not found or found.lastgroup is None:
+        match = TOKEN.match(text, at)
+        if not match or match.lastgroup is None:
             at += len(text[at:]) - len(text[at:].lstrip())
             hint = HINTS.get(text[at])
             fail(at, hint or f"{text[at]!r} is no part of an expression")
-        yield Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup))
-        at = found.end()
+        yield Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
+        at = match.end()
     yield Token("end", "", end)
 
 
@@ -104,24 +104,24 @@ class Names:
         """The names of a System."""
         axes = dict(system.axes)
         sizes = {s for n in (*axes.values(), *(d for p in system.params for d in p.shape)) for s in sp.sympify(n).free_symbols}
-        found = [Thing(time.name, time), *(Thing(s.name, s) for s in sorted(sizes, key=str))]
+        things = [Thing(time.name, time), *(Thing(s.name, s) for s in sorted(sizes, key=str))]
         for key in system.equations:
-            own = key_indices(key)
-            name, extents = (str(key.base.label) if own else str(key)), tuple(axes[i] for i in own)
-            found.append(Thing(name, key, own, extents, changes=True))
+            indices = key_indices(key)
+            name, extents = (str(key.base.label) if indices else str(key)), tuple(axes[i] for i in indices)
+            things.append(Thing(name, key, indices, extents, changes=True))
         for p in system.params:
             over = [next((i for i, n in axes.items() if sp.expand(n - extent) == 0), None) for extent in p.shape]
-            own = tuple(i for i in over if i is not None)
-            own = own if len(set(own)) == len(p.shape) else ()
-            found.append(Thing(p.name, p.symbol, own, tuple(p.shape), indexes=p.indexes))
+            indices = tuple(i for i in over if i is not None)
+            indices = indices if len(set(indices)) == len(p.shape) else ()
+            things.append(Thing(p.name, p.symbol, indices, tuple(p.shape), indexes=p.indexes))
         for name, e in system.observables.items():
             if isinstance(e, sp.Basic):
-                own = system.observable_indices(name)
-                found.append(Thing(name, e, own, tuple(axes[i] for i in own)))
+                indices = system.observable_indices(name)
+                things.append(Thing(name, e, indices, tuple(axes[i] for i in indices)))
             else:
-                found.append(Thing(name, obstacle=f"the observable {name} is a Python function: an event needs an expression"))
-        found += [Thing(i.name, index=i) for i in axes]
-        return cls({thing.name: thing for thing in found}, axes, {i.name: kind for i, kind in system.boundary.items()})
+                things.append(Thing(name, obstacle=f"the observable {name} is a Python function: an event needs an expression"))
+        things += [Thing(i.name, index=i) for i in axes]
+        return cls({thing.name: thing for thing in things}, axes, {i.name: kind for i, kind in system.boundary.items()})
 
     def __contains__(self, name: str) -> bool:
         return name in self.things

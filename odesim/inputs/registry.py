@@ -124,7 +124,7 @@ def _load_named(ref: str) -> System:
 
 def _no_model(name: str, known: set[str]) -> str:
     """A sentence for a name of no model: that of a family, of a file without its .py, of a task, or a misspelled one."""
-    from odesim.reference.tasks import TASKS
+    TASKS = importlib.import_module("odesim.lab.tasks").TASKS  # tasks stand above models, and only this sentence names them
 
     if family := sorted(other for other in known if other.startswith(f"{name}.")):
         task = f" (a task too: odesim train {name})" if name in TASKS else ""

@@ -11,13 +11,13 @@ from sympy import Expr, Indexed, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.whole_arrays import ArrayFunction, value_at
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Constraint, Param, all_expressions, free_in_order, key_indices, required_arguments
 from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, value_at
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Array

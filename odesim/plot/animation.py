@@ -72,8 +72,8 @@ def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     from odesim.store.remote import RemotePath, as_place
 
     if isinstance(run, str | PathLike | RemotePath):
-        from odesim.store.inspected import run_kind
         from odesim.store.read import open_run
+        from odesim.store.schema import run_kind
 
         path = as_place(run)
         run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)

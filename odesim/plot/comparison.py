@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
 from odesim.plot.header import add_header
@@ -23,8 +24,25 @@ from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_log_ticks, few_
 from odesim.plot.times import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.trajectory import space_ticks
 
-if TYPE_CHECKING:
-    from odesim.comparison import Comparison
+
+class Comparison(Protocol):
+    """A comparison of a training and a theory, as much of it as is drawn: odesim.lab.compare.comparison says what the fields are."""
+
+    @property
+    def t(self) -> Array: ...
+    @property
+    def theory(self) -> Mapping[str, Array]: ...
+    @property
+    def training(self) -> Mapping[str, Array]: ...
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def said(self) -> Mapping[str, str]: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
 
 PANELS = 6
 COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory
@@ -36,7 +54,7 @@ CHANCE_LABEL = "Δ within ±2"
 FOOT_OF_PANEL = (0.0, 0.035)  # of its height
 
 
-def figure_of_comparison(comparison: "Comparison", ax: Axes | None = None) -> Figure:
+def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
     """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors.
 
     ax: Axes to draw one observable on, without its difference. Raises ParamError if there are several.
@@ -91,7 +109,7 @@ class Pair:
     total: int
 
 
-def make_pair(name: str, comparison: "Comparison", time_axis: TimeAxis) -> Pair:
+def make_pair(name: str, comparison: Comparison, time_axis: TimeAxis) -> Pair:
     """The Pair of an observable at the times of the axis, of a few of its components if there are many."""
     shape = comparison.training[name].shape[2:]
     sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
@@ -153,12 +171,12 @@ def component_indices(values: Any) -> list[int]:
     return [int(order[k]) for k in np.unique(np.linspace(0, len(order) - 1, COMPONENTS).round().astype(int))]
 
 
-def title_of(comparison: "Comparison") -> str:
+def title_of(comparison: Comparison) -> str:
     """The title: what is compared."""
     return literal(f"{short_label(comparison.said['theory'])} beside {short_label(comparison.said['training'])}")
 
 
-def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
+def notes_of(comparison: Comparison, left_out: list[str]) -> list[str]:
     """How theory follows from the System, what the lower panels show, the comparison's own notes, which observables are not drawn."""
     first, second = sides(comparison)
     notes = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
@@ -168,7 +186,7 @@ def notes_of(comparison: "Comparison", left_out: list[str]) -> list[str]:
     return [literal(note) for note in notes]
 
 
-def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
+def legend_of(comparison: Comparison, beyond: bool) -> list[Artist]:
     """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors, where theory leaves the range."""
     first, second = sides(comparison)
     count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
@@ -182,7 +200,7 @@ def legend_of(comparison: "Comparison", beyond: bool) -> list[Artist]:
     return handles + [Patch(**BEYOND)] * beyond
 
 
-def sides(comparison: "Comparison") -> tuple[str, str]:
+def sides(comparison: Comparison) -> tuple[str, str]:
     """The names of the two sides: theory and training, or the first and the second of two runs of one kind."""
     return ("theory", "training") if comparison.said["map"] else ("the first", "the second")
 

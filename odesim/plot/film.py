@@ -83,8 +83,8 @@ def film_of(run: Any, name: str = "") -> Film:
 
 def read_run(path: Path) -> Any:
     """The stored training or integration."""
-    from odesim.store.inspected import run_kind
     from odesim.store.read import load_run, read_solution
+    from odesim.store.schema import run_kind
 
     return load_run(path) if run_kind(path) == "training" else read_solution(path)
 

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from odesim.comparison.metrics import STILL
 from odesim.plot.log_ticks import PLAIN, inside, power_text
 from odesim.plot.style import FAINT, few_ticks
 
+STILL = 1e-12  # relative difference that is rounding
 RESIDUAL = 14.0  # mm: height of the panel
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE

@@ -4,7 +4,7 @@ A run that ends within them is the result. The run is inspected after 128 trials
 is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent. If that takes it further
 in time than the explicit method has come, it goes on to the end and its run is the result.
 
-Every decision rests on counts (odesim.codegen.jacobian.costs), never on a clock. So the same request chooses the same method everywhere,
+Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
 
 An explicit run that was chosen beside a trial costs at most three times what rodas5p would. For its last trial had a third of that, or the

@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError, counted
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.jacobian.sparse import Jacobian
+from odesim.ir.linear_systems import Jacobian
 from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst
 from odesim.solve.occurrences import Events

@@ -131,3 +131,36 @@ def accept():
     take(y, z, accept)
     take(k[0], k[LAST], accept)
     t = (end if EVENTS else new) if accept else t
+
+
+def unit(state):  # of each component: its size, where that is above what the tolerances take for 0
+    return above_zero(larger(abs(state), atol / rtol))
+
+
+def look():  # of one member that has come to its limit of steps: does stability hold them, and is the rest long?
+    tried = steps + rejected
+    left = (t1 - t) / h
+    held = False
+    if pilot < allowed and left >= SHORT * tried:
+        # the spectral radius of the Jacobian by power iterations, from differences of the right-hand side in a direction that no
+        # symmetry has; the geometric mean of the last two growths, for where units of components differ each one alone may be far off
+        x = y + SMALL * cos(1.0 + 2.4 * COMPONENT) * unit(y)
+        growth, radius, fine, turn, turns = 0.0, 0.0, True, 0.0, FEW
+        while turn < turns:
+            k[1] = right(t, x)
+            size = sum_of(square((x - y) / unit(y)))
+            grown = sum_of(square((k[1] - k[0]) / unit(y)))
+            fine = fine and size > 0.0 and grown > 0.0 and grown < inf
+            before = growth
+            growth = grown / size if fine else growth
+            radius = sqrt(sqrt(before) * sqrt(growth))
+            scale = SMALL * sqrt(N) / sqrt(grown) if fine else 0.0
+            x = y + (k[1] - k[0]) * scale
+            turn = turn + 1.0
+            turns = MANY if turn == FEW and h * radius > BOUND else turns  # FEW cost as much as four steps of all lanes
+        held = h * radius > BOUND
+    going = pilot < allowed and tried < allowed
+    code = HANDED_OVER if held else (RUNNING if going else MAX_STEPS)
+    steps = tried if held else steps  # one that is handed over says how many steps were tried, and how many more it would take
+    rejected = (left if left < FAR else FAR) if held else rejected
+    most = 2.0 * tried if going and 2.0 * tried < allowed else allowed

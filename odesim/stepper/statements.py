@@ -453,7 +453,7 @@ def written(statements: Iterable[Statement]) -> set[Row]:
 
 def explicit_text() -> Text:
     """The text of an explicit step."""
-    from odesim.codegen.build.cache import source_of
+    from odesim.targets.cache import source_of
 
     return Text(source_of("odesim.stepper.explicit"))
 

@@ -5,9 +5,8 @@ zarr and xarray are imported when a run is read or written, not before.
 
 from odesim.store.export import FORMATS, export_run
 from odesim.store.paths import check_new_file, check_new_run, check_writable_folder
-from odesim.store.plain_data import to_plain
 from odesim.store.read import open_run, read_solution
-from odesim.store.write import WriteResult, write_solution
+from odesim.store.write import WriteResult, to_plain, write_solution
 
 __all__ = [
     "FORMATS",

@@ -1,4 +1,7 @@
-"""A zarr store that holds each chunk against the shape of its array before anything decodes it: the file may come from a stranger."""
+"""A zarr store that holds each chunk against the shape of its array before anything decodes it: the file may come from a stranger.
+
+It is a file of its own because its class needs zarr, whose import takes half a second: others import it when they open a run.
+"""
 
 import asyncio
 import json
@@ -40,17 +43,17 @@ class CheckedStore(WrapperStore[Any]):
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         """The content of a file, checked; None where there is none."""
         try:
-            found: Buffer | None = await self._store.get(key, prototype, byte_range)
+            content: Buffer | None = await self._store.get(key, prototype, byte_range)
         except OSError as error:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
-        if found is not None and key.endswith(META):
-            self._remember(key.removesuffix(META), json.loads(found.to_bytes()))
-        elif found is not None and (chunk := CHUNK.fullmatch(key)):
+        if content is not None and key.endswith(META):
+            self._remember(key.removesuffix(META), json.loads(content.to_bytes()))
+        elif content is not None and (chunk := CHUNK.fullmatch(key)):
             if chunk[1] not in self.chunks:
                 await self.get(chunk[1] + META, prototype)
-            content: Any = found.as_numpy_array()
-            await asyncio.to_thread(self._check, chunk[1], memoryview(content))
-        return found
+            data: Any = content.as_numpy_array()
+            await asyncio.to_thread(self._check, chunk[1], memoryview(data))
+        return content
 
     def _remember(self, name: str, metadata: Any) -> None:
         if metadata.get("node_type") == "array":
@@ -74,6 +77,3 @@ def checked_store(path: Path, *, read_only: bool) -> CheckedStore:
     """The zarr store of the run, or of a group in it, at path."""
     store = path.store(read_only=read_only) if isinstance(path, RemotePath) else LocalStore(path, read_only=read_only)
     return CheckedStore(store, path)
-
-
-__all__ = ["CheckedStore", "checked_store"]

@@ -1,17 +1,77 @@
-"""Files of the chunks of a zarr array. zarr reads a chunk whose file is missing as the fill value, without an error."""
+"""Zarr arrays of a run: created, opened, and the files of their chunks.
+
+zarr reads a chunk whose file is missing as the fill value, without an error: so missing files are looked for.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
 from odesim.base.memo import ForkLock
 from odesim.store.remote import RemotePath
 
+if TYPE_CHECKING:
+    from zarr import Group
+
 # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
 _SETTINGS = ForkLock()
+
+
+def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
+    """Shape of a chunk of at most target bytes, if one entry has no more: complete in the last axes, cut along the first."""
+    chunk = [max(n, 1) for n in shape]
+    for axis, n in enumerate(chunk):
+        rest = prod(chunk[axis + 1 :]) * prod(chunk[:axis]) * itemsize
+        chunk[axis] = min(n, max(1, target // rest))
+    return tuple(chunk)
+
+
+def create_array(
+    group: Any,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    *,
+    chunks: tuple[int, ...] = (),
+    target: int = 0,
+    dims: tuple[str, ...] | None = None,
+    fill: float | None = None,
+    every_chunk: bool = False,
+    **more: Any,
+) -> Any:
+    """A new zarr array in the group, compressed by lz4 with shuffled bytes, one of the codecs that are read again.
+
+    chunks: their shape; or target: their bytes, see chunk_shape(); default zarr's. dims: names of the axes. fill: what a chunk without
+    a file holds, by default NaN, or 0 for whole numbers. every_chunk: also chunks of nothing but that get a file. more: for zarr.
+    """
+    from zarr.codecs import BloscCodec
+
+    return group.create_array(
+        name,
+        shape=shape,
+        dtype=dtype,
+        chunks=chunks or (chunk_shape(shape, np.dtype(dtype).itemsize, target) if target else ()) or "auto",
+        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+        dimension_names=dims,
+        fill_value=fill if fill is not None else np.nan if np.issubdtype(dtype, np.floating) else 0,
+        **({"config": {"write_empty_chunks": True}} if every_chunk else {}),
+        **more,
+    )
+
+
+def write_group(group: Any, name: str, arrays: Mapping[str, Array], **how: Any) -> None:
+    """Writes {name: array} as a group, which xarray does not read; writes nothing if there are no arrays. how: for create_array."""
+    if arrays:
+        inner = group.create_group(name)
+        for key, values in arrays.items():
+            create_array(inner, key, values.shape, values.dtype, **how)[...] = values
 
 
 @contextmanager
@@ -50,3 +110,12 @@ def check_array_files(path: Path, arrays: Mapping[str, Any]) -> None:
             there = has_files(chunk_files(path, name, array))
         if not there:
             raise StoreError(f"{path} is damaged: of {name}, which was given, a file is missing")
+
+
+def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> "Group":
+    """The zarr v3 group at path, opened without consolidated metadata; its chunks are checked when they are read."""
+    import zarr
+
+    from odesim.store.checked import checked_store
+
+    return zarr.open_group(checked_store(path, read_only=mode == "r"), mode=mode, zarr_format=3, use_consolidated=False)

@@ -16,12 +16,11 @@ from odesim.ensembles.design import Design, Table, design_from_plain
 from odesim.ensembles.ledger import slabs
 from odesim.ensembles.request import Chunk, outputs_from_plain
 from odesim.solve.codes import STATUSES, UNDONE
-from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files
-from odesim.store.inspected import checked_attributes
+from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files, open_group
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
-from odesim.store.paths import damage_errors, open_group
+from odesim.store.paths import damage_errors
 from odesim.store.remote import RemotePath
-from odesim.store.write import INITIAL, PARAMS, TIME
+from odesim.store.schema import INITIAL, PARAMS, TIME, checked_attributes
 
 
 class EnsembleStore:

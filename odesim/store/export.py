@@ -1,7 +1,9 @@
-"""Export of a stored run to one csv, netCDF or parquet file."""
+"""Export of a stored run to one file: csv or parquet, a line for each saved time, or each member and time; or netCDF."""
 
+import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,20 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.device import check_fits
-from odesim.base.errors import StoreError, counted, no_such
-from odesim.store.inspected import inspect_run, run_kind
-from odesim.store.paths import atomic_file, check_new_file, damage_errors, open_group
+from odesim.base.errors import StoreError, counted, escaped, no_such
+from odesim.store.chunks import open_group
+from odesim.store.paths import atomic_file, check_new_file, damage_errors
 from odesim.store.read import group_arrays, open_run
 from odesim.store.remote import as_place
-from odesim.store.schema import ENSEMBLE
-from odesim.store.tables import Load, to_csv, to_parquet
-from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS
+from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, MEMBER, PARAMS, TIME, inspect_run, run_kind
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MAX_UNSTARTED = 1 << 24  # more members that were not started: a file of all members is refused
 GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL, EVENTS)
+MAX_COLUMNS = 100_000
+ROWS_AT_ONCE = 1 << 16
+FORMULA = tuple("=+-@＝＋－＠")  # spreadsheet programs compute a cell that begins so, some also with letters of full width
+Load = Callable[[Any], Any]  # Dataset -> the same Dataset, read into memory
 
 
 def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -103,6 +107,117 @@ def check_few_unstarted(source: Path) -> None:
             raise StoreError(
                 f"{source} has {started} of its {counted(store.count, 'member')}: odesim resume continues it, and csv takes these"
             )
+
+
+@dataclass(frozen=True)
+class Table:
+    """names: of the columns. blocks: lists of arrays (n,) or (n, k), which hold the columns of n lines in order."""
+
+    names: list[str]
+    blocks: Iterator[list[Any]]
+
+
+def table_of(load: Load, run: "xr.Dataset", source: Path) -> Table:
+    """The table of a run. Raises StoreError if it has more than MAX_COLUMNS columns."""
+    names, blocks = member_blocks(load, run, source) if MEMBER in run.dims else time_blocks(load, run)
+    return Table(names, blocks)
+
+
+def time_blocks(load: Load, run: "xr.Dataset") -> tuple[list[str], Iterator[list[Any]]]:
+    """A line per saved time: t, then the entries of all states and observables (v[0], V[0][1]). Arrays without times are left out."""
+    run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
+    total = 1 + sum(prod(v.shape[1:]) for v in run.data_vars.values())
+    check_columns(total)
+    block = max(1, ROWS_AT_ONCE // total)
+
+    def blocks() -> Iterator[list[Any]]:
+        for start in range(0, run.sizes[TIME], block):
+            part = load(run.isel({TIME: slice(start, start + block)}))
+            yield [part[TIME].values, *(v.values.reshape(len(v), -1) for v in part.data_vars.values())]
+
+    return ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))], blocks()
+
+
+def member_blocks(load: Load, run: "xr.Dataset", source: Path) -> tuple[list[str], Iterator[list[Any]]]:
+    """A line per member and saved time: member, t, status, its own parameters, states and observables.
+
+    Members in chunks that were not started are left out.
+    """
+    from odesim.store.ensemble import EnsembleStore
+
+    states, status_names = [*run.attrs["states"], *run.attrs["observables"]], run.attrs["status_names"]
+    coordinates = [str(name) for name, v in run.coords.items() if MEMBER in v.dims and name != MEMBER]
+    shapes = {name: run[name].shape[1:] for name in coordinates} | {name: run[name].shape[2:] for name in states}
+    total = 3 + sum(map(prod, shapes.values()))
+    check_columns(total)
+    times = run.sizes[TIME]
+    block = max(1, ROWS_AT_ONCE // max(total * times, 1))
+
+    def blocks() -> Iterator[list[Any]]:
+        for a, b in EnsembleStore(source).started():
+            for start in range(a, b, block):
+                part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
+                n = part.sizes[MEMBER]
+                status = np.array([status_names[k] if k >= 0 else "not done" for k in part["status"].values])
+                columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
+                columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in coordinates]
+                yield [*columns, *(part[name].values.reshape(n * times, -1) for name in states)]
+
+    return [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))], blocks()
+
+
+def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+    """Writes the table as csv. Numbers have the fewest digits that give the same bits back."""
+    table = table_of(load, run, source)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(map(csv_cell, table.names))
+        for columns in table.blocks:
+            texts = [np.array([*map(csv_cell, c)]) if c.dtype.kind == "U" else c for c in columns]
+            lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in texts], axis=1).tolist())
+
+
+def to_parquet(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+    """Writes the table as parquet, with pyarrow. Raises StoreError where that is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise StoreError("parquet needs pyarrow: pip install 'odesim[parquet]'") from None
+    table = table_of(load, run, source)
+    writer: Any = None
+    try:
+        for columns in table.blocks:
+            flat = [part for c in columns for part in (c.reshape(len(c), -1).T if c.ndim > 1 else [c])]
+            block = pa.table([pa.array(np.ascontiguousarray(column)) for column in flat], names=table.names)
+            writer = writer or pq.ParquetWriter(path, block.schema)
+            writer.write_table(block)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        raise StoreError(f"{source} has no line to write: no member was started")
+
+
+def check_columns(total: int) -> None:
+    """Raises StoreError if a csv would have more than MAX_COLUMNS columns."""
+    if total > MAX_COLUMNS:
+        raise StoreError(f"a table of this run would have {counted(total, 'column')}, more than {MAX_COLUMNS}: choose nc")
+
+
+def csv_cell(text: str) -> str:
+    """text as a cell of a csv: no formula for spreadsheet programs, no control characters for terminals."""
+    text = escaped(text, "")
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text.startswith(FORMULA) else text
+    return text
+
+
+def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
+    for index in np.ndindex(*shape):
+        yield name + "".join(f"[{i}]" for i in index)
 
 
 FORMATS: dict[str, Callable[[Load, Any, Path, Path], None]] = {"csv": to_csv, "nc": to_nc, "parquet": to_parquet}

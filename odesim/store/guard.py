@@ -1,13 +1,16 @@
-"""Checks the files of a run's folder before zarr opens them, because a run may come from a stranger.
+"""What is checked of a run's files before zarr opens them, because a run may come from a stranger.
 
 Symbolic links and other formats than zarr v3 are refused, as are codecs and data types that are not listed here. So are arrays that
-would take more memory than their files account for.
+would take more memory than their files account for, and JSON that is large, deep, or holds numbers that overflow.
 """
 
+import errno
+import json
+import math
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -16,7 +19,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from odesim.base.errors import StoreError
-from odesim.store.document import read_document
 from odesim.store.remote import RemotePath
 
 META = "zarr.json"
@@ -30,10 +32,77 @@ ARRAY_KEYS = GROUP_KEYS | {
 INFINITE = ("NaN", "Infinity", "-Infinity")
 DEPTH = 40  # folders in one another: an array of 32 axes has 34
 RANK = 32
-MAX_ENTRIES = 1 << 53
+MAX_ENTRIES = 1 << 53  # numbers of an array: above it a float64 no longer counts by one
 MAX_CHUNK = 1 << 31  # bytes: the limit of blosc
 EXPANSION, SLACK = 300, 1 << 26  # lz4 expands a byte to 255 at most
-CHUNK_KEY = re.compile(r"c(/(0|[1-9]\d{0,18}))*", re.ASCII)
+CHUNK = re.compile(r"(.+)/c(?:/(?:0|[1-9]\d{0,18}))*", re.ASCII)
+MAX_BYTES = 1 << 26  # of a document
+INT_BOUND = 1 << 63
+DIGITS = 20  # of a whole number below INT_BOUND, with its sign: int() of a longer text takes quadratic time
+FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # no links, no waiting for a pipe
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """The JSON object in the file. Raises StoreError for other content, OSError if the file cannot be read."""
+    content = file.read_bytes(MAX_BYTES + 1) if isinstance(file, RemotePath) else read_plain(file)
+    if len(content) > MAX_BYTES:
+        raise StoreError(f"{file} is damaged: it has more than {MAX_BYTES} bytes")
+    try:
+        value = json.loads(content.decode(), parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_int)
+        check_text(value)
+    except RecursionError:
+        raise StoreError(f"{file} is damaged: its brackets are too deep") from None
+    except ValueError as error:
+        raise StoreError(f"{file} is damaged: {' '.join(str(error).split())[:120]}") from None
+    if not isinstance(value, dict):
+        raise StoreError(f"{file} is damaged: it holds no JSON object")
+    return value
+
+
+def read_plain(file: Path) -> bytes:
+    """The first MAX_BYTES + 1 bytes of a plain file. Raises StoreError for a link or what is no file."""
+    try:
+        handle = os.open(file, os.O_RDONLY | FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StoreError(f"{file} is a symbolic link, and no link is followed inside a run") from None
+        raise
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise StoreError(f"{file} is not a plain file")
+        return stream.read(MAX_BYTES + 1)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:20]} overflows")
+    return number
+
+
+def _parse_int(text: str) -> int:
+    if len(text) > DIGITS or not -INT_BOUND <= (number := int(text)) < INT_BOUND:
+        raise ValueError(f"the number {text[:20]} is too large")
+    return number
+
+
+def check_text(value: Any) -> None:
+    """Raises ValueError if a text inside the JSON value holds a NUL or a lone surrogate, which no file name can hold."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending += [*item, *item.values()]
+        elif isinstance(item, list):
+            pending += item
+        elif isinstance(item, str):
+            if "\0" in item:
+                raise ValueError("a text holds a NUL character")
+            item.encode()  # a UnicodeEncodeError is a ValueError
 
 
 @dataclass(frozen=True)
@@ -63,68 +132,45 @@ def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
 
     Raises StoreError for files that no run of odesim holds.
     """
-    if isinstance(path, RemotePath):
-        return inspect_remote(path)
     arrays: dict[str, Mapping[str, Any]] = {}
-    files: dict[str, list[int]] = {}
-    folders = [("", 0)]
+    chunks: dict[str, list[int]] = {}
     try:
-        while folders:
-            folder, depth = folders.pop()
-            if depth > DEPTH:
+        for name, size in (path.sizes() if isinstance(path, RemotePath) else local_sizes(path)).items():
+            folder, _, last = name.rpartition("/")
+            if last in OTHER_META:
+                raise StoreError(f"{path} is not a run of odesim: it holds {last}, and no metadata but those of zarr v3 are read")
+            if name.count("/") > DEPTH:
                 raise StoreError(f"{path} is damaged: its folders are too deep")
-            entries = list(os.scandir(path / folder))
-            names = {entry.name for entry in entries}
-            if bad := sorted(names & OTHER_META):
-                raise StoreError(f"{path} is not a run of odesim: it holds {bad[0]}, and no metadata but those of zarr v3 are read")
-            for entry in entries:
-                name = f"{folder}/{entry.name}" if folder else entry.name
-                if entry.is_symlink():
-                    raise StoreError(f"{path} holds a symbolic link, {name[:200]!r}, and no link is followed inside a run")
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append((name, depth + 1))
-                elif not entry.is_file(follow_symlinks=False):
-                    raise StoreError(f"{path} holds {name[:200]!r}, which is neither a file nor a folder")
-                elif entry.name.isdecimal() or entry.name == "c":
-                    _add_chunk_file(files, name, entry)
-            if META in names and folder and (metadata := _array_metadata(path, folder)) is not None:
+            if last == META and folder and (metadata := _array_metadata(path, folder)) is not None:
                 arrays[folder] = metadata
+            elif chunk := CHUNK.fullmatch(name):
+                chunks.setdefault(chunk[1], []).append(size)
     except FileNotFoundError:  # another process replaced the run meanwhile
         raise StoreError(f"{path} changed while it was read: try again") from None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from None
-    return {name: _facts(path, name, metadata, files.get(name, [])) for name, metadata in arrays.items()}
+    return {name: _facts(path, name, metadata, chunks.get(name, [])) for name, metadata in arrays.items()}
 
 
-def inspect_remote(path: RemotePath) -> dict[str, ArrayFacts]:
-    """inspect_arrays() of a run at a URL, from a list of its objects: there are no links."""
-    arrays: dict[str, Mapping[str, Any]] = {}
-    files: dict[str, list[int]] = {}
-    for name, size in path.sizes().items():
-        folder, _, last = name.rpartition("/")
-        if last in OTHER_META:
-            raise StoreError(f"{path} is not a run of odesim: it holds {last}, and no metadata but those of zarr v3 are read")
-        if name.count("/") > DEPTH:
+def local_sizes(path: Path) -> dict[str, int]:
+    """{path inside the folder: bytes} of all files in it. Raises StoreError for a link, or what is neither a file nor a folder."""
+    sizes: dict[str, int] = {}
+    folders = [("", 0)]
+    while folders:
+        folder, depth = folders.pop()
+        if depth > DEPTH:  # before it is entered: a stranger's folders may have no end
             raise StoreError(f"{path} is damaged: its folders are too deep")
-        array, mark, rest = name.rpartition("/c/")
-        if last == META and folder and (metadata := _array_metadata(path, folder)) is not None:  # type: ignore[arg-type]
-            arrays[folder] = metadata
-        elif mark and CHUNK_KEY.fullmatch(f"c/{rest}"):
-            files.setdefault(array, []).append(size)
-        elif name.endswith("/c"):
-            files.setdefault(name.removesuffix("/c"), []).append(size)
-    return {name: _facts(path, name, metadata, files.get(name, [])) for name, metadata in arrays.items()}  # type: ignore[arg-type]
-
-
-def _add_chunk_file(files: dict[str, list[int]], name: str, entry: "os.DirEntry[str]") -> None:
-    """Appends the size of a chunk file to files[array]; other files are ignored."""
-    array, mark, rest = name.rpartition("/c/")
-    if name.endswith("/c"):
-        array, mark, rest = name[:-2], "/c", ""
-    if mark and CHUNK_KEY.fullmatch(f"c/{rest}".rstrip("/")):
-        info = entry.stat(follow_symlinks=False)
-        if stat.S_ISREG(info.st_mode):
-            files.setdefault(array, []).append(info.st_size)
+        for entry in list(os.scandir(path / folder)):
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_symlink():
+                raise StoreError(f"{path} holds a symbolic link, {name[:200]!r}, and no link is followed inside a run")
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((name, depth + 1))
+            elif entry.is_file(follow_symlinks=False):
+                sizes[name] = entry.stat(follow_symlinks=False).st_size
+            else:
+                raise StoreError(f"{path} holds {name[:200]!r}, which is neither a file nor a folder")
+    return sizes
 
 
 def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
@@ -132,7 +178,7 @@ def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
     file = path / folder / META
     metadata = read_document(file)
 
-    def refuse(what: str, value: Any) -> NoReturn:
+    def refuse(what: str, value: object) -> NoReturn:
         raise StoreError(f"{path} is not read: {what} of {folder[:100]!r} is {str(value)[:80]!r}, which odesim does not write")
 
     if type(metadata.get("zarr_format")) is not int or metadata["zarr_format"] != 3:
@@ -152,7 +198,7 @@ def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
     return metadata
 
 
-def check_array_metadata(metadata: Mapping[str, Any], refuse: Any) -> None:
+def check_array_metadata(metadata: Mapping[str, Any], refuse: Callable[[str, object], NoReturn]) -> None:
     """Checks an array's metadata; calls refuse(part, value), which raises, for the first part that odesim does not write."""
     shape, grid = metadata.get("shape"), metadata.get("chunk_grid")
     if not _is_shape(shape, 0):

@@ -17,15 +17,13 @@ from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.solve.codes import UNDONE
+from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import META
-from odesim.store.inspected import inspect_run
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
-from odesim.store.plain_data import to_plain
 from odesim.store.remote import RemotePath, upload
-from odesim.store.schema import ENSEMBLE, TRAINING
-from odesim.store.write import INITIAL, PARAMS, TIME
+from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, TRAINING, inspect_run
+from odesim.store.write import to_plain
 
-MEMBER = "member"
 POINTS = "points"
 ATTEMPT = "attempt"
 COUNTS: dict[str, tuple[Any, Any]] = {
@@ -159,27 +157,31 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         **array_names(manifest.layout, manifest.outputs, manifest.dtype),
         "coordinates": " ".join(labels.values()),
     }
+
+    def new(name: str, shape: tuple[int, ...], dtype: Any, dims: tuple[str, ...], fill: float) -> Any:
+        """An array with a row for each member; its chunks are those of the ensemble, whole in the other axes."""
+        chunks = (manifest.chunk, *(max(n, 1) for n in shape))
+        return create_array(group, name, (count, *shape), dtype, chunks=chunks, dims=(MEMBER, *dims), fill=fill, every_chunk=True)
+
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
-        for name, values in ((PARAMS, manifest.params), (INITIAL, manifest.initial)):
-            write_group(group, name, {key: np.asarray(value) for key, value in values.items()})
-        write_group(group, POINTS, {part.name: part.points for part in design.parts if isinstance(part, Points)})
-        _create_array(group, TIME, (len(manifest.times),), np.float64, None, (TIME,), np.nan)[...] = manifest.times
+        inputs = {PARAMS: manifest.params, INITIAL: manifest.initial}
+        inputs[POINTS] = {part.name: part.points for part in design.parts if isinstance(part, Points)}
+        for name, values in inputs.items():
+            write_group(group, name, {key: np.asarray(value) for key, value in values.items()}, fill=0, every_chunk=True)
+        times = create_array(group, TIME, manifest.times.shape, np.float64, dims=(TIME,), every_chunk=True)
+        times[...] = manifest.times
         for name, shape in zip(manifest.layout.names, manifest.layout.shapes, strict=True):
-            full = (count, len(manifest.times), *shape)
-            _create_array(group, name, full, manifest.dtype, manifest.chunk, (MEMBER, TIME, *manifest.dims[name]), np.nan)
+            new(name, (len(manifest.times), *shape), manifest.dtype, (TIME, *manifest.dims[name]), np.nan)
         for name, (dtype, fill) in types.items():
-            _create_array(group, name, (count, *sample[name].shape[1:]), dtype, manifest.chunk, (MEMBER, *axes[name]), fill)
+            new(name, sample[name].shape[1:], dtype, axes[name], fill)
         for name, (dtype, fill) in {**COUNTS, "status": (np.int8, UNDONE), ATTEMPT: (np.int8, 0)}.items():
-            _create_array(group, name, (count,), dtype, manifest.chunk, (MEMBER,), fill)
+            new(name, (), dtype, (), fill)
         for part in design.parts:
             label, dims = manifest.labels[part.name]
             row = design.labels(0, 1)[part.name]
-            fill = np.nan if row.dtype.kind == "f" else 0
-            array = _create_array(group, label, (count, *row.shape[1:]), row.dtype, manifest.chunk, (MEMBER, *dims), fill)
-            if not isinstance(part, Table):
-                continue
-            for a in range(0, count, manifest.chunk):
+            array = new(label, row.shape[1:], row.dtype, dims, np.nan if row.dtype.kind == "f" else 0)
+            for a in range(0, count, manifest.chunk) if isinstance(part, Table) else ():
                 array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
         if overwrite:
             publish(work, path, overwrite=True)
@@ -191,28 +193,3 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
                     raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
-    """Writes {name: array} as a group; writes nothing if there are no arrays."""
-    if arrays:
-        inner = group.create_group(name)
-        for key, values in arrays.items():
-            _create_array(inner, key, values.shape, values.dtype, None, None, 0)[...] = values
-
-
-def _create_array(
-    group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunk: int | None, dims: tuple[str, ...] | None, fill: Any
-) -> Any:
-    from zarr.codecs import BloscCodec
-
-    return group.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=(chunk, *(max(n, 1) for n in shape[1:])) if chunk else "auto",
-        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
-        dimension_names=dims,
-        fill_value=fill,
-        config={"write_empty_chunks": True},
-    )

@@ -1,4 +1,4 @@
-"""Paths of runs and files: checks before anything is computed, and writing so that a file is complete or absent."""
+"""Paths of runs and files: checked before anything is computed, written so that a file is complete or absent, locked."""
 
 import errno
 import os
@@ -9,12 +9,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from odesim.base.errors import OdesimError, StoreError, package_failure
-from odesim.store.document import read_document
+from odesim.store.guard import read_document
 from odesim.store.remote import RemotePath, as_place
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
 
 RUN_FORMAT = 1
 LETTERS = 120  # of the error of a library, in a message
@@ -174,6 +179,42 @@ def is_taken(path: Path) -> bool:
     return os.path.lexists(path)
 
 
+class RunLock:
+    """A lock on at most one folder, so that one process writes at a time: acquire() locks a folder and frees the one before.
+
+    The system frees it when the process ends, killed or not. It is flock on the folder itself: no file stays in the run, whose bytes
+    would then depend on who wrote it, and a disk on which nothing may be written can be locked too. Libraries such as filelock lock a
+    file beside, and share a lock between readers only through a database.
+    """
+
+    def __init__(self) -> None:
+        self.handle: int | None = None
+
+    def acquire(self, path: Path, *, what: str = "training", shared: bool = False) -> None:
+        """Locks the folder path; does nothing on disks without locks. Raises StoreError if another process holds the lock.
+
+        what: the kind of run, for the message. shared: other processes may hold it too, as the shards of one ensemble do.
+        """
+        self.release()
+        if fcntl is None or isinstance(path, RemotePath):  # an object store has no locks
+            return
+        self.handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(self.handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise StoreError(f"another {what} is writing into {path}: wait for its end or give another name") from None
+        except OSError:
+            self.release()
+
+    def release(self) -> None:
+        """Frees the folder, if one is locked."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)
+
+
 @contextmanager
 def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
     """A context that turns any exception which a damaged run at path causes into one StoreError.
@@ -195,13 +236,3 @@ def damage_errors(path: str | Path, what_for: str = "read") -> Iterator[None]:
                 f"{path} is damaged and cannot be {what_for}: an array or attribute is not as odesim writes it "
                 f"({type(error).__name__}: {' '.join(str(error).split())[:LETTERS]})"
             ) from error
-
-
-def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
-    """The zarr v3 group at path, opened without consolidated metadata; its chunks are checked when they are read."""
-    import zarr
-
-    from odesim.store.checked import checked_store
-
-    store = checked_store(path, read_only=mode == "r")
-    return zarr.open_group(store, mode=mode, zarr_format=3, use_consolidated=False)

@@ -15,13 +15,10 @@ from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
 from odesim.solve.occurrences import BELOW, Events
 from odesim.solve.solution import Known, Seen, Solution
-from odesim.store.inspected import inspect_run
-from odesim.store.paths import damage_errors, open_group
+from odesim.store.chunks import open_group
+from odesim.store.paths import damage_errors
 from odesim.store.remote import as_place
-from odesim.store.schema import ENSEMBLE, INTEGRATION, TRAINING
-from odesim.store.write import EVENTS, FINAL, INITIAL, PARAMS, TIME
-
-MEMBER = "member"
+from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, MEMBER, PARAMS, TIME, TRAINING, inspect_run
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,9 +1,15 @@
-"""Writes a Solution as a zarr v3 folder: under a temporary name first, renamed when complete."""
+"""Writes a Solution as a zarr v3 folder: under a temporary name first, renamed when complete; as many saved times as fit on the disk.
 
+Also what JSON can hold of results: to_plain().
+"""
+
+import hashlib
+import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from math import prod
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +19,14 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
+from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
-from odesim.store.plain_data import MAX_ENTRIES, events_to_plain, to_plain
-from odesim.store.rows import write_rows
+from odesim.store.schema import CHUNK_FILES, EVENTS, FINAL, INCOMPLETE, INITIAL, PARAMS, TIME
 
 CHUNK_BYTES = 1 << 20
 BLOCK = 4096  # bytes that a small file takes on most disks
-TIME = "time"
-PARAMS, INITIAL, EVENTS, FINAL = "params", "initial", "events", "final values"
-INCOMPLETE = "incomplete"
-CHUNK_FILES = "chunk_files"  # attribute: {array: number of its chunk files}, without those of nothing but the fill value
-ALL_CHUNKS = "all_chunks"  # attribute: every chunk of the rows that are written has a file
+MAX_ENTRIES = 1000  # of an array, or a list of events, that is written out in JSON
 
 
 @dataclass(frozen=True)
@@ -91,15 +93,6 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
     return {**attributes, "events": events_to_plain(solution.events)}
 
 
-def chunk_shape(shape: tuple[int, ...], itemsize: int, target: int) -> tuple[int, ...]:
-    """Shape of a chunk of at most target bytes, if one entry has no more: complete in the last axes, cut along the first."""
-    chunk = [max(n, 1) for n in shape]
-    for axis, n in enumerate(chunk):
-        rest = prod(chunk[axis + 1 :]) * prod(chunk[:axis]) * itemsize
-        chunk[axis] = min(n, max(1, target // rest))
-    return tuple(chunk)
-
-
 def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
     """Writes the group at work; returns (number of saved times written, the reason if not all)."""
     import zarr
@@ -109,11 +102,11 @@ def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
     try:
         group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
         for part in (PARAMS, INITIAL):
-            _write_group(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()})
+            write_group(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()}, target=CHUNK_BYTES)
         long_events = {str(k): events for k, events in enumerate(solution.events.values()) if len(events) > MAX_ENTRIES}
-        _write_group(group, EVENTS, {key: event_rows(events) for key, events in long_events.items()})
-        _write_group(group, FINAL, final_values(solution))
-        arrays = {name: _create_array(group, name, values, *_array_axes(solution, name)) for name, values in data.items()}
+        write_group(group, EVENTS, {key: event_rows(events) for key, events in long_events.items()}, target=CHUNK_BYTES)
+        write_group(group, FINAL, final_values(solution), target=CHUNK_BYTES)
+        arrays = {name: _create_array(group, name, values, solution) for name, values in data.items()}
         try:  # reserves space for a second zarr.json, which will state the number of rows
             reserve.write_bytes(bytes((work / "zarr.json").stat().st_size + 2 * BLOCK))
         except OSError:
@@ -162,35 +155,110 @@ def event_rows(occurrences: Sequence[Mapping[str, Any]]) -> Array:
     return events.t[:, None] if events.indices is None else np.column_stack([events.t, events.indices])
 
 
-def _write_group(group: Any, name: str, arrays: Mapping[str, Array]) -> None:
-    """Writes {name: array} as a group, which xarray does not read; writes nothing if there are no arrays."""
-    if arrays:
-        inner = group.create_group(name)
-        for key, values in arrays.items():
-            _create_array(inner, key, values, None, {})[...] = values
-
-
-def _create_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | None, attributes: dict[str, Any]) -> Any:
-    from zarr.codecs import BloscCodec
-
-    floating = np.issubdtype(values.dtype, np.floating)
-    return group.create_array(
-        name,
-        shape=values.shape,
-        dtype=values.dtype,
-        chunks=chunk_shape(values.shape, values.dtype.itemsize, CHUNK_BYTES) or "auto",
-        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
-        dimension_names=dims,
-        fill_value=np.nan if floating else 0,
-        attributes=attributes,
-    )
-
-
-def _array_axes(solution: Solution, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(axis names, attributes) of one array of the run."""
+def _create_array(group: Any, name: str, values: Array, solution: Solution) -> Any:
+    """The zarr array of a state, an observable or the times, with the names of its axes."""
     if name == TIME:
         unit = solution.attrs.get("time_unit", "")
-        return (TIME,), {"units": unit} if unit else {}
-    rank = {**solution.y, **solution.observables}[name].ndim - 1
-    named = solution.dims.get(name, ())
-    return (TIME, *(named if len(named) == rank else (f"{name}_{axis}" for axis in range(rank)))), {}
+        attributes = {"units": unit} if unit else {}
+        return create_array(group, name, values.shape, values.dtype, target=CHUNK_BYTES, dims=(TIME,), attributes=attributes)
+    names = solution.dims.get(name, ())
+    axes = names if len(names) == values.ndim - 1 else tuple(f"{name}_{axis}" for axis in range(values.ndim - 1))
+    return create_array(group, name, values.shape, values.dtype, target=CHUNK_BYTES, dims=(TIME, *axes))
+
+
+def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int, OSError | None]:
+    """Writes data {name: (T, *shape)} to zarr arrays {name: array}; returns (rows that all arrays hold, the error or None).
+
+    When the disk is full, as much of the last chunk is written as fits.
+    """
+    lengths = {name: (len(values), arrays[name].chunks[0]) for name, values in data.items()}
+    done = dict.fromkeys(data, 0)
+    for name, start, stop in blocks(lengths):
+        try:
+            arrays[name][start:stop] = data[name][start:stop]
+        except OSError as error:
+            rows = min(done.values())
+            _clear(arrays, rows, max(stop, *done.values()))
+            return _write_what_fits(arrays, data, rows, stop), error
+        done[name] = stop
+    return min(done.values()), None
+
+
+def blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+    """(name, start, stop) of all blocks along time: first arrays of one chunk, then the others in the order of time.
+
+    lengths {name: (rows, rows of a chunk)}.
+    """
+    ordered = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
+    for _, stop, name, start in sorted(ordered):
+        yield name, start, stop
+
+
+def _write_what_fits(arrays: Mapping[str, Any], data: Mapping[str, Array], rows: int, stop: int) -> int:
+    """Writes as many of the rows from `rows` to stop as fit, found by bisection; returns the rows that every array holds."""
+
+    def fits(count: int) -> bool:
+        try:
+            for name, array in arrays.items():
+                array[rows : rows + count] = data[name][rows : rows + count]
+        except OSError:
+            return False
+        return True
+
+    good, bad = 0, stop - rows
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+        _clear(arrays, rows, rows + middle)  # else the next trial needs room for the old and the new chunk
+    return rows + good if fits(good) else rows
+
+
+def _clear(arrays: Mapping[str, Any], start: int, stop: int) -> None:
+    """Frees the disk space of rows start to stop by writing the fill value: such a chunk has no file."""
+    for array in arrays.values():
+        with suppress(OSError):  # rewriting the rest of a chunk may find the disk full too
+            array[start:stop] = array.fill_value
+
+
+def to_plain(value: Any) -> Any:
+    """value as JSON data: arrays as nested lists, a () array as a number, numbers that are not finite as None.
+
+    An array of more than MAX_ENTRIES entries becomes its shape, min, max and the sha256 of its bytes (C order, little-endian).
+    Raises TypeError for other types.
+    """
+    if isinstance(value, np.ndarray):
+        return _digest(value) if value.size > MAX_ENTRIES else to_plain(value.tolist())
+    if isinstance(value, np.generic):
+        return to_plain(value.item())
+    if isinstance(value, Enum):
+        return to_plain(value.value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"no plain form of {type(value).__name__}")
+
+
+def events_to_plain(events: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Events as JSON data {name: [{t, index}]}; more than MAX_ENTRIES of one name become the digest of their times (n,)."""
+
+    def convert(occurrences: Sequence[Mapping[str, Any]]) -> Any:
+        return _digest(Events.of(occurrences).t) if len(occurrences) > MAX_ENTRIES else to_plain(list(occurrences))
+
+    return {name: convert(occurrences) for name, occurrences in events.items()}
+
+
+def _digest(array: Array) -> dict[str, Any]:
+    little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return {
+        "shape": list(array.shape),
+        "min": to_plain(array.min()),  # NaN where one entry is: null says so
+        "max": to_plain(array.max()),
+        "sha256": hashlib.sha256(little_endian.tobytes()).hexdigest(),
+    }

@@ -129,7 +129,7 @@ def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", keywords(odesim.train))
 def test_train(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for place in ("odesim.api.train.train_experiment", "odesim.api.train.train_into"):
+    for place in ("odesim.lab.train.train_experiment", "odesim.lab.train.train_into"):
         monkeypatch.setattr(place, stop)
     run: dict[str, Any] = {"steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.train("scan_snap", **{**run, name: value})) == []
@@ -140,7 +140,7 @@ def test_train(name, tmp_path, monkeypatch):
 def test_compare(name, monkeypatch):
     run = odesim.integrate(SYSTEM, backend="numpy", **RUN)
     assert laid_out(lambda value: odesim.compare(run, run, **{name: value})) == []
-    monkeypatch.setattr("odesim.api.compare.compare_training", stop)
+    monkeypatch.setattr("odesim.lab.compare.runs.compare_training", stop)
     task: dict[str, Any] = {"task": "scan_snap", "steps": 2, "save": 2}
     assert laid_out(lambda value: odesim.compare("scan_snap.full", **{**task, name: value})) == []
 

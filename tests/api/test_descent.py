@@ -7,8 +7,8 @@ import pytest
 from sympy import Interval, Sum, oo, symbols
 
 import odesim
-from odesim.api.theory import side_of_descent
 from odesim.base.errors import SpecError
+from odesim.lab.compare.runs import side_of_descent
 from odesim.symbolic import IndexedBase, Param, Source, System, descent, index, over, sizes, time
 
 A = np.array([[-0.5, 0.2, 0.0], [0.1, -1.0, 0.3], [0.0, 0.0, -0.2]])

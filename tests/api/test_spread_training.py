@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.api.spread_training import PartJob, train_part
-from odesim.api.training_parts import has_parts, parts_folder, read_plan
-from odesim.api.training_request import TrainingRequest
 from odesim.base.cluster import connected
 from odesim.base.errors import ClusterError, ParamError, StoreError
 from odesim.base.options import versions
 from odesim.cli.outcome import disk_full
-from odesim.reference.training.checkpoint import read_checkpoint
-from odesim.reference.training.options import TrainingOptions
-from odesim.store.trajectory import checkpoint_file
+from odesim.lab.experiment import TrainingRequest
+from odesim.lab.spread import PartJob, has_parts, parts_folder, read_plan, train_part
+from odesim.lab.store import checkpoint_file
+from odesim.lab.training.loop import TrainingOptions
+from odesim.lab.training.record import read_checkpoint
 from tests.store.test_trajectory import same
 from tests.support.clusters import two_workers
 from tests.support.toy import TASK
@@ -47,7 +46,7 @@ def client():
 @pytest.fixture(params=[1024, 7], ids=["one block", "blocks of 7"])
 def blocks(request, monkeypatch):
     """Rows of a block on disk, on the way and at the end."""
-    monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", request.param)
+    monkeypatch.setattr("odesim.lab.store.BLOCK_ROWS", request.param)
 
 
 def all_the_same(a, b):
@@ -167,7 +166,7 @@ def test_what_cannot_go_on(client, tmp_path, monkeypatch):
         with pytest.raises(error, match=what):
             odesim.train(**{**ASKED, "out": out, **more})
     plan = read_plan(parts_folder(out))
-    monkeypatch.setattr("odesim.api.spread_training.PartJob", lambda request, folder, token, every: PartJob(request, folder, "x", every))
+    monkeypatch.setattr("odesim.lab.spread.PartJob", lambda request, folder, token, every: PartJob(request, folder, "x", every))
     with pytest.raises(StoreError, match=r"a worker of the cluster does not see .* all machines share"):
         odesim.train(**ASKED, out=out, client=client, resume=True)
     assert read_plan(parts_folder(out)) == plan
@@ -200,7 +199,7 @@ def test_a_full_disk(client, tmp_path):
 
 def test_a_worker_with_other_versions(client, tmp_path, monkeypatch):
     """Its bits could be others: it is refused, with both versions, and nothing is lost."""
-    monkeypatch.setattr("odesim.api.spread_training.PartJob", partial(PartJob, versions={**versions(), "numpy": "1.0"}))
+    monkeypatch.setattr("odesim.lab.spread.PartJob", partial(PartJob, versions={**versions(), "numpy": "1.0"}))
     with pytest.raises(ClusterError, match=r"has numpy \S+, not 1\.0: its bits could be others; .*--resume continues it"):
         odesim.train(**ASKED, out=tmp_path / "there.zarr", client=client)
 

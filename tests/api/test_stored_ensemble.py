@@ -134,7 +134,7 @@ def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
 
 def test_threads_share_compiled_code(monkeypatch, tmp_path):
     """Two threads that ask for the same code at once get the same address: a second copy would be freed while it is called."""
-    from odesim.codegen.build import native
+    from odesim.targets import native
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
     text = 'import numba as nb\n\n\n@nb.njit("int64(int64)")\ndef run(x):\n    return x + 1\n'
@@ -178,7 +178,7 @@ def test_another_request_leaves_the_run_alone(case, small_chunks, tmp_path):
 
 def test_one_writer(small_chunks, tmp_path):
     """While a process writes, another one is refused, but for shards beside shards."""
-    from odesim.store.lock import RunLock
+    from odesim.store.paths import RunLock
 
     out, lock = tmp_path / "run.zarr", RunLock()
     odesim.ensemble(MODEL, out=out, shard=(1, 2), **RUN)

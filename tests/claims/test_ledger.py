@@ -11,9 +11,19 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.claims import Claim, Measurement, Statement, Verdict, deviation
-from odesim.claims.ledger import all_claims, check_claim, check_statement, choose_claims, families
 from odesim.inputs.registry import list_models
+from odesim.lab.claims import (
+    Claim,
+    Measurement,
+    Statement,
+    Verdict,
+    all_claims,
+    check_claim,
+    check_statement,
+    choose_claims,
+    deviation,
+    families,
+)
 from tests.support.matrix import slow_but
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +121,7 @@ def test_choice(name, count):
 def test_slow_claims_are_chosen_by_name_or_by_option(monkeypatch):
     """Without --slow the others alone."""
     claims = [replace(claim, slow=claim.name == "joma.bounce") for claim in all_claims()]
-    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: claims)
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: claims)
     assert len(choose_claims("joma")) == 35 and len(choose_claims("joma", slow=True)) == 36
     assert [claim.name for claim in choose_claims("joma.bounce")] == ["joma.bounce"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odesim.claims.ledger import all_claims, check_claim
+from odesim.lab.claims import all_claims, check_claim
 from tests.claims.test_ledger import NAMES, QUICK, claims
 from tests.support.matrix import slow_but
 from tests.support.perturbed import CHANGES, perturbed

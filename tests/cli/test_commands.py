@@ -15,9 +15,9 @@ from odesim.cli.about import SHELLS, features_text
 from odesim.cli.app import COMMANDS
 from odesim.cli.models import default_text
 from odesim.cli.tables import Progress, bytes_text, table, wrap_formula
+from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
-from odesim.reference.tasks import TASKS
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
 

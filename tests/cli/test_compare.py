@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from odesim.comparison.recipe import Reading
-from odesim.comparison.recipes import RECIPES
+from odesim.lab.compare.recipes import RECIPES, Reading
 
 SMALL = ("--task", "scan_snap", "--steps", "6")
 JOMA = (

@@ -16,7 +16,7 @@ import pytest
 
 from odesim import open_run
 from odesim.store import read_solution
-from odesim.store.plain_data import to_plain
+from odesim.store.write import to_plain
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -235,7 +235,7 @@ def test_a_full_disk_is_3(what, odesim, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    where = {"run": "odesim.store.rows.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
+    where = {"run": "odesim.store.write.blocks", "picture": "matplotlib.figure.Figure.savefig"}[what]
     monkeypatch.setattr(where, full)
     done = odesim(*RUN, "--json", "--out", "run.zarr", "--plot", "run.png")
     assert done.exit_code == 3 and strict(done.stdout)["status"] == "ok"
@@ -338,7 +338,7 @@ def test_zero_has_no_sign(value):
     """A sum of negative zeros, such as the entropy of one certain thing, is printed as 0, in every table."""
     from odesim.cli.results import values_text
     from odesim.cli.tables import number_text
-    from odesim.comparison.table import short
+    from odesim.lab.compare.comparison import short
 
     assert number_text(value) == short(value) == "0" and values_text(np.full(3, value)) == "0  0  0"
     assert number_text(-1e-300) == "-1e-300" and number_text(3) == "3"

@@ -10,8 +10,7 @@ from sympy import Interval, Rational, Symbol, oo, sqrt
 
 from odesim.display.document import html_page
 from odesim.display.page import page_of
-from odesim.plot.mathtext import MathtextPrinter, large_fractions, plain_brackets
-from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, Sheets
+from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions, plain_brackets
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS

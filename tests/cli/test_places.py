@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import odesim.api.compare
 import odesim.api.ensemble
-import odesim.api.stored  # noqa: F401
+import odesim.api.stored
+import odesim.lab.compare.runs  # noqa: F401
 from tests.cli.test_wrong import closed, snapshot, somebody, workshop  # noqa: F401, they are fixtures
 
 PLACES = {
@@ -36,7 +36,7 @@ def test_no_place(place, workshop, odesim, closed, monkeypatch):  # noqa: F811
         pytest.fail("it was computed")
 
     monkeypatch.setattr("odesim.solve.explicit.run.RunState", fail)
-    monkeypatch.setattr("odesim.codegen.build.cache.write_file", fail)
+    monkeypatch.setattr("odesim.targets.cache.write_file", fail)
     (workshop / "folder").mkdir()
     inner = Path(closed, "no")
     Path(closed).chmod(0o755)

@@ -137,10 +137,10 @@ KINDS = {
 @pytest.fixture
 def with_toy(monkeypatch):
     """`toy` is a task like the others."""
-    from odesim.reference import tasks
+    from odesim.lab import tasks
 
     monkeypatch.setattr(tasks, "TASKS", (*tasks.TASKS, "toy"))
-    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -211,7 +211,7 @@ def stopped(monkeypatch, at: int) -> None:
     def stopping():
         yield lambda: next(asked) >= at
 
-    monkeypatch.setattr("odesim.api.stored_training.stop_signals", stopping)
+    monkeypatch.setattr("odesim.lab.resume.stop_signals", stopping)
 
 
 @pytest.mark.parametrize("at", [0, 7])

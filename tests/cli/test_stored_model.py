@@ -163,8 +163,8 @@ def test_resume_goes_on_with_what_was_begun(kind, run, folder, monkeypatch):
     from tests.cli.test_rerun import stopped
     from tests.support import toy
 
-    monkeypatch.setattr("odesim.reference.tasks.TASKS", ("toy", "scan_snap"))
-    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    monkeypatch.setattr("odesim.lab.tasks.TASKS", ("toy", "scan_snap"))
+    monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
     if kind == "ensemble":
         run("ensemble my.py --grid a=1,2 --zip x=1,2 --save 3 --out run.zarr --quiet")
         undone(folder / "run.zarr")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from odesim.solve.codes import UNDONE
-from odesim.store.paths import open_group
+from odesim.store.chunks import open_group
 from tests.support.strangers import MARKED, READS, check_reading, copy, edit, make_runs, read
 
 
@@ -298,7 +298,7 @@ def test_escapes_of_a_run_are_shown_as_text(kind, runs):
 
 def test_cells_of_a_csv_are_no_formulas(tmp_path):
     """A text that begins with = + - @, of any width, is text to a spreadsheet; numbers are numbers."""
-    from odesim.store.tables import csv_cell
+    from odesim.store.export import csv_cell
     from odesim.store.write import write_solution
     from tests.store.test_store import solution
 

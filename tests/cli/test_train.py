@@ -17,10 +17,10 @@ import pytest
 
 import odesim as library
 from odesim.base.errors import ParamError
-from odesim.cli.commands.train import TrainingProgress
-from odesim.comparison.pairs import PAIRS
-from odesim.reference.settings import check_settings
-from odesim.reference.tasks import TASKS, load_task
+from odesim.lab.commands import TrainingProgress
+from odesim.lab.compare.pairs import PAIRS
+from odesim.lab.tasks import TASKS, load_task
+from odesim.lab.training.protocols import check_settings
 from tests.support import toy
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +30,10 @@ KEYS = ["task", "model", "status", "message", "steps", "seeds", "time", "final",
 @pytest.fixture(autouse=True)
 def with_toy(monkeypatch):
     """`toy` is a task like the others."""
-    from odesim.reference import tasks
+    from odesim.lab import tasks
 
     monkeypatch.setattr(tasks, "TASKS", (*tasks.TASKS, "toy"))
-    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
 
 
 def strict(text: str) -> dict:
@@ -244,7 +244,7 @@ def test_settings_of_the_tasks(task, odesim):
 
 def test_help_names_the_tasks(odesim):
     """Every task is on the page of help."""
-    from odesim.reference.tasks import TASKS
+    from odesim.lab.tasks import TASKS
 
     assert all(name in odesim("train", "--help").stdout for name in TASKS)
 
@@ -252,11 +252,11 @@ def test_help_names_the_tasks(odesim):
 COMMAND = """
 import sys
 sys.path.insert(0, {root!r})
-from odesim.reference import tasks
+from odesim.lab import tasks
 from tests.support import toy
-tasks.TASKS, sys.modules["odesim.reference.tasks.toy"] = ("toy",), toy
-import pathlib, odesim.cli.commands.train
-odesim.cli.commands.train.TrainingProgress.show = lambda self, done, *_: done == 3 and pathlib.Path("running").touch()
+tasks.TASKS, sys.modules["odesim.lab.tasks.toy"] = ("toy",), toy
+import pathlib, odesim.lab.commands
+odesim.lab.commands.TrainingProgress.show = lambda self, done, *_: done == 3 and pathlib.Path("running").touch()
 from odesim.cli import main
 main()
 """

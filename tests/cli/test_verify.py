@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.claims import Claim, Measurement, Statement, Verdict
-from odesim.claims.ledger import all_claims
-from odesim.cli.output.ledger import ledger_page
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, all_claims
+from odesim.lab.output import ledger_page
 from odesim.symbolic import Source
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,7 @@ def broken():
 )
 def test_exit_codes(claim, code, pieces, odesim, monkeypatch):
     """0 where all verdicts are as recorded, else 3; an exception in a check is said, and is not the end."""
-    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: [claim])
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [claim])
     done = odesim("verify")
     assert done.exit_code == code and not done.stderr
     assert all(piece in done.stdout for piece in pieces), done.stdout
@@ -71,7 +70,7 @@ def test_options_that_exclude_each_other(options, odesim):
 
 def test_list_checks_nothing(odesim, monkeypatch):
     """Every claim's name, and no run."""
-    monkeypatch.setattr("odesim.claims.ledger.check_claim", lambda claim: pytest.fail("checked"))
+    monkeypatch.setattr("odesim.lab.claims.check_claim", lambda claim: pytest.fail("checked"))
     done = odesim("verify", "--list")
     assert done.exit_code == 0 and all(f"{claim.name}: " in done.stdout for claim in all_claims())
 
@@ -124,7 +123,7 @@ def test_no_verdict_after_an_interrupt(kind, number, odesim, monkeypatch):
             looked.append(RUNS[kind]())
         return [Measurement("whole", float(all(looked)), 1.0, 0.0)]
 
-    monkeypatch.setattr("odesim.claims.ledger.all_claims", lambda: [claim_of(Verdict.HOLDS, check)] * 2)
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [claim_of(Verdict.HOLDS, check)] * 2)
     assert odesim("verify", "--quiet").exit_code == 0
     _, calls = interrupted_at(0, number, lambda: odesim("verify", "--quiet"))
     looked.clear()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.comparison import compare_sides
-from odesim.comparison.align import best_order
+from odesim.lab.compare.comparison import compare_sides
+from odesim.lab.compare.sides import best_order
 from tests.support.curves import rising, side
 
 SAID = {"theory": "a", "training": "b", "map": "", "clock": "", "unit": ""}

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.comparison.clock import TrainingClock
-from odesim.comparison.side import common_times, interpolate, side_of_training
-from odesim.reference.training.trajectory import Trajectory
+from odesim.lab.compare.sides import TrainingClock, common_times, interpolate, side_of_training
+from odesim.lab.training.loop import Trajectory
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.99])

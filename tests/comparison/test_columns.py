@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.comparison.one_layer_links import collapse_columns
-from odesim.comparison.pair import TrainingFacts
+from odesim.lab.compare.links import TrainingFacts, collapse_columns
 
 
 @pytest.mark.parametrize("init", ["zero", "torch"])

@@ -8,8 +8,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError, StoreError
-from odesim.comparison.clock import TrainingClock
-from odesim.comparison.table import title
+from odesim.lab.compare.comparison import title
+from odesim.lab.compare.sides import TrainingClock
 from odesim.plot.comparison import figure_of_comparison
 from tests.support.comparisons import errors
 from tests.support.texts import notes

@@ -9,8 +9,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.protocols import Experiment
-from odesim.reference.tasks.scan_snap import ScanSnap, population_batch
+from odesim.lab.tasks.scan_snap import ScanSnap, population_batch
+from odesim.lab.training.protocols import Experiment
 from tests.support.comparisons import errors
 from tests.support.matrix import crossed
 

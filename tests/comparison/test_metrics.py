@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.comparison.metrics import (
+from odesim.lab.compare.metrics import (
     METRICS,
     NAMES,
     agree_until,

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.comparison.pair import TrainingFacts
-from odesim.comparison.pairs import FLOWS, PAIRS, check_described, check_flow, find_pair, misfits
-from odesim.comparison.side import training_label
 from odesim.inputs.registry import load_model
-from odesim.reference.protocols import Setting
-from odesim.reference.settings import check_settings
-from odesim.reference.tasks import TASKS, load_task
-from odesim.reference.training.optimizers import check_optimizer
+from odesim.lab.compare.links import TrainingFacts
+from odesim.lab.compare.pairs import FLOWS, PAIRS, check_described, check_flow, find_pair, misfits
+from odesim.lab.compare.sides import training_label
+from odesim.lab.tasks import TASKS, load_task
+from odesim.lab.training.optimizers import check_optimizer
+from odesim.lab.training.protocols import Setting, check_settings
 
 rng = np.random.default_rng(5)
 # three classes, two queries; tokens 0 and 1 common, two of each class's own, not in order

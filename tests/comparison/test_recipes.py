@@ -7,12 +7,11 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.comparison.compare import Number
-from odesim.comparison.pairs import INSTEAD, PAIRS, find_pair
-from odesim.comparison.recipe import SIDES, at, farthest, metric
-from odesim.comparison.recipes import RECIPES
-from odesim.reference.settings import check_settings
-from odesim.reference.tasks import TASKS, load_task
+from odesim.lab.compare.comparison import Number
+from odesim.lab.compare.pairs import INSTEAD, PAIRS, find_pair
+from odesim.lab.compare.recipes import RECIPES, SIDES, at, farthest, metric
+from odesim.lab.tasks import TASKS, load_task
+from odesim.lab.training.protocols import check_settings
 from tests.support.matrix import slow_but
 
 QUICK = ["reversal_shuffled"]

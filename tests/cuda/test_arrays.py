@@ -15,8 +15,8 @@ import xarray as xr
 import odesim
 from odesim.base.arrays import on_host
 from odesim.base.errors import DeviceError, OdesimError
-from odesim.comparison.side import side_of_solution
 from odesim.ensembles.ledger import Tally
+from odesim.lab.compare.sides import side_of_solution
 from odesim.plot.solution import figure_of_solution
 from odesim.store import write_solution
 from odesim.store.read import read_solution

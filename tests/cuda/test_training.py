@@ -12,10 +12,10 @@ import odesim
 from odesim.api.differences import HALF
 from odesim.base.arrays import array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.reference.tasks import TASKS
-from odesim.reference.training.optimizers import OPTIMIZERS
-from odesim.reference.training.trajectory import Trajectory
-from odesim.reference.transformer.layers import embedding
+from odesim.lab.networks import layers as embedding
+from odesim.lab.tasks import TASKS
+from odesim.lab.training.loop import Trajectory
+from odesim.lab.training.optimizers import OPTIMIZERS
 from tests.support import transformer_cases
 from tests.support.cupy_arrays import FUNCTIONS, LINALG, OnDevice
 from tests.support.joma_cases import ATTENTIONS, PHIS, SIGNALS, batch_of, block_of, start_of

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array, on_host
-from odesim.reference.transformer.layers import device
+from odesim.lab.networks import device
 from tests.support.cuda_host import build
 from tests.support.cupy_arrays import OnDevice, make_arrays, on_device
 from tests.support.transformer_cases import CASES, EXTRAS, batch_for, make, start

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.stats import ttest_1samp
 
-from odesim.comparison import Comparison
+from odesim.lab.compare.comparison import Comparison
 from odesim.plot.comparison import BEYOND, COMPONENTS, THEORY, component_indices, figure_of_comparison, short_label
 from odesim.plot.residuals import ALIKE, SAME
 from odesim.plot.style import INK, SMALL, WIDTH

@@ -89,7 +89,7 @@ sys.meta_path.insert(0, Absent())
 # runs an ensemble and one large system there; where the cache lies is asked too
 WITHOUT = f"""{MISSING}
 import odesim
-from odesim.codegen.build.cache import cache_dir
+from odesim.targets.cache import cache_dir
 from direct import integrate_all, make_prepared
 
 members = make_prepared("joma.nonlinear", method="tsit5", params={{"mu": [[0.5], [1.0]]}}, max_events=0)

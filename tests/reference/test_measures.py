@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from odesim.reference.measures import entropy, normalised_correlation, stable_rank
+from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
 
 RNG = np.random.default_rng(0)
 A, B = RNG.standard_normal((2, 4, 7))

@@ -15,7 +15,7 @@ import odesim
 from odesim.base.errors import StoreError
 from odesim.store import export_run, read_solution, write_solution
 from odesim.store.chunks import has_files
-from odesim.store.inspected import inspect_run
+from odesim.store.schema import inspect_run
 
 
 def integrated(path: Path) -> None:

@@ -18,8 +18,8 @@ from odesim.base.errors import StoreError
 from odesim.solve.solution import Solution
 from odesim.store import WriteResult, check_new_file, check_new_run, export_run, open_run, read_solution, write_solution
 from odesim.store import write as store_write
+from odesim.store.chunks import chunk_shape
 from odesim.store.paths import publish
-from odesim.store.write import chunk_shape
 
 T, M, K = 7, 5, 3
 

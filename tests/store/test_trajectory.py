@@ -17,8 +17,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError, StoreError
+from odesim.lab.store import checkpoint_file, read_trajectory
 from odesim.store import read_solution
-from odesim.store.trajectory import checkpoint_file, read_trajectory
 from tests.support.toy import TASK
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def whole(tmp_path_factory) -> Path:
 def test_what_is_stored_is_what_was_computed(block, tmp_path, monkeypatch):
     """Rows on disk, whatever the block, and what is read back are those of a training in memory."""
     if block:
-        monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
+        monkeypatch.setattr("odesim.lab.store.BLOCK_ROWS", block)
     path = tmp_path / "run.zarr"
     stored, plain = odesim.train(TASK, seeds=(0, 3), out=path), odesim.train(TASK, seeds=(0, 3))
     dataset, back = odesim.open_run(path), read_trajectory(path)
@@ -70,9 +70,9 @@ def test_what_is_stored_is_what_was_computed(block, tmp_path, monkeypatch):
 def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
     """Stopped before iteration `at`, read, and gone on with: the dataset of a training that was never stopped."""
     if block:
-        monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", block)
+        monkeypatch.setattr("odesim.lab.store.BLOCK_ROWS", block)
     path, count = tmp_path / "run.zarr", iter(range(10**6))
-    monkeypatch.setattr("odesim.api.stored_training.stop_signals", lambda: _Stop(lambda: next(count) == at))
+    monkeypatch.setattr("odesim.lab.resume.stop_signals", lambda: _Stop(lambda: next(count) == at))
     half = odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
     monkeypatch.undo()
     run, back = odesim.open_run(path), read_trajectory(path)
@@ -212,7 +212,7 @@ def test_a_full_disk_says_so(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.zarr"
-    monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", full)
+    monkeypatch.setattr("odesim.lab.training.loop.write_checkpoint", full)
     with pytest.raises(StoreError, match="No space left on device; --resume continues"):
         odesim.train(TASK, out=path)
     monkeypatch.undo()
@@ -278,7 +278,7 @@ def test_a_damaged_run_is_one_sentence(name, whole, tmp_path):
 
 def test_rows_that_the_checkpoint_counts_on(whole, tmp_path, monkeypatch):
     """A run with fewer rows than its checkpoint says were written is refused, not filled with what was never computed."""
-    monkeypatch.setattr("odesim.store.trajectory.BLOCK_ROWS", 5)
+    monkeypatch.setattr("odesim.lab.store.BLOCK_ROWS", 5)
     path = tmp_path / "run.zarr"
     odesim.train(TASK, seeds=(0, 3), steps=15, out=path)
     edited(rows=4)(path)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.comparison import Side
+from odesim.lab.compare.sides import Side
 
 T = np.linspace(0.0, 8.0, 81)
 

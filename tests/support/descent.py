@@ -7,10 +7,10 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from odesim.base.arrays import Array
-from odesim.reference.protocols import Experiment, Params
-from odesim.reference.tasks.scan_snap import TASK
-from odesim.reference.training.optimizers import make_optimizer
-from odesim.reference.training.train import initial_params
+from odesim.lab.tasks.scan_snap import TASK
+from odesim.lab.training.loop import initial_params
+from odesim.lab.training.optimizers import make_optimizer
+from odesim.lab.training.protocols import Experiment, Params
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 

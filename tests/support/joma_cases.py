@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.joma.model import JomaBlock
-from odesim.reference.protocols import Batch, Params
+from odesim.lab.networks.joma import JomaBlock
+from odesim.lab.training.protocols import Batch, Params
 
 ATTENTIONS, PHIS, SIGNALS = ("linear", "exp", "softmax"), ("identity", "relu", "softplus", "square"), ("fixed", "ce", "mse")
 N, MC, MQ, K, C, D = 6, 5, 2, 3, 4, 9

@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.jacobian.structured import Dense
+from odesim.ir.linear_systems import Dense
 from odesim.solve import Problem
 from tests.support.problems import problem
 

@@ -44,10 +44,10 @@ CONTROL = re.compile(r"[^\S \n]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-
 
 def make_runs(folder: Path, monkeypatch: Any) -> dict[str, Path]:
     """{kind: a good run of it} in the folder, which is the current one; my.py is the model of two of them."""
-    from odesim.reference import tasks
+    from odesim.lab import tasks
 
     monkeypatch.setattr(tasks, "TASKS", (*tasks.TASKS, "toy"))
-    monkeypatch.setitem(sys.modules, "odesim.reference.tasks.toy", toy)
+    monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
     monkeypatch.chdir(folder)
     (folder / "my.py").write_text(WITHOUT_EVENTS)
     found = {}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.errors import ParamError
-from odesim.reference.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.reference.training.randomness import BATCHES, generators
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import BATCHES, generators
 
 
 @dataclass(frozen=True)

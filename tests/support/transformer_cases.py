@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.reference.training.randomness import generators
-from odesim.reference.transformer.model import Transformer
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.training.randomness import generators
 
 R, B, T, V, D = 2, 3, 5, 7, 6
 SMALL: dict[str, Any] = {"vocabulary": V, "width": D, "layers": 2, "mlp": 9, "heads": 2}

@@ -11,9 +11,9 @@ from sympy import Interval, Max, Min, Symbol, exp, oo
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.whole_arrays import evaluate
 from odesim.ir.derive import directional_derivative
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
+from odesim.targets.numpy_text import evaluate
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE
 

@@ -19,13 +19,13 @@ from odesim.codegen.cuda.source import Driver, cuda_source
 from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.blocks import BLOCK, LATE
-from odesim.codegen.loops.kernels import ROWS, Kernel, RightSide, TableEntry
-from odesim.codegen.loops.module import ModuleText, head_text
-from odesim.codegen.loops.passes import make_loop_plan
 from odesim.ir.program import Program
+from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.loop_plan import make_loop_plan
+from odesim.targets.numba_module import ModuleText, head_text
+from odesim.targets.numba_text import ROWS, Kernel, RightSide, TableEntry
 
 STAGE_HEAD = (
     "odesim_team& team, long long table_, double t, long long y0_, long long k0_, long long rows0_, long long coef0_, "

@@ -40,7 +40,7 @@ def member(at, S, T, zeros, i):
     {save_arrays}
     {fill}
     begin(S, t0, t1, rtol, atol)
-    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+    {begun}
     {first_look}
     {first_save}
     trials = 0

@@ -12,10 +12,7 @@ import numpy as np
 from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.build.cache import module_name
-from odesim.codegen.build.native import load_native
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
-from odesim.codegen.unrolled.formulas import write_out, write_values
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
@@ -32,6 +29,9 @@ from odesim.solve.options import fixed_steps, usable
 from odesim.solve.rosenbrock import ROSENBROCK
 from odesim.solve.step.compiled import search_functions
 from odesim.solve.step.control import longest_step
+from odesim.targets.cache import module_name
+from odesim.targets.native import load_native
+from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %

@@ -5,8 +5,6 @@ The values f, J and df/dt at the start of a step stay in rows. From there a reje
 
 from collections.abc import Sequence
 
-from odesim.codegen.unrolled.elimination import SparseSystem
-from odesim.codegen.unrolled.operations import printed, renamed
 from odesim.engines.lanes.events import begin_lines
 from odesim.engines.lanes.invariants import restore_lines
 from odesim.engines.lanes.linear_systems import Factors, factor, residual
@@ -24,6 +22,8 @@ from odesim.engines.lanes.lines import (
 )
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.ir.elimination import SparseSystem
+from odesim.ir.scalars import printed, renamed
 from odesim.solve.codes import Code
 from odesim.solve.rosenbrock import Rosenbrock
 from odesim.solve.rosenbrock.stages import CHECKED

@@ -11,7 +11,6 @@ from odesim.base.device import cupy_here, multiprocessors
 from odesim.base.device import free_device_bytes as free_bytes
 from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
-from odesim.codegen.build.cache import source_of
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
 from odesim.solve.codes import Code
@@ -19,6 +18,7 @@ from odesim.solve.explicit import INLINE, LOOP, places
 from odesim.solve.explicit.state import RunState
 from odesim.solve.problem import search_facts
 from odesim.solve.step import control
+from odesim.targets.cache import source_of
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others

@@ -142,8 +142,8 @@ def next_slice(steps: int, seconds: float) -> int:
 def driver() -> tuple[tuple[Callable[[int], int], int], float]:
     """The compiled loop and the address of what a search of its steps asks, and the seconds to compile or load them."""
     begun = time.perf_counter()
-    from odesim.codegen.build.cache import sources_text
-    from odesim.codegen.build.native import load_native
+    from odesim.targets.cache import sources_text
+    from odesim.targets.native import load_native
 
     # compiled here and not where it is defined: its module can be imported, where rules of step control are not compiled
     text = f"{sources_text(SOURCES, PLAIN, '@helper')}\n\nrun, probed = exported(run), answering(probed)\n"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.jacobian.structured import Solver, UnsolvableError
+from odesim.ir.linear_systems import Solver, UnsolvableError
 from odesim.solve.methods.rosenbrock import Rosenbrock
 from odesim.solve.problem import Derivatives, Problem
 from odesim.solve.rosenbrock.invariants import ConservedInvariants

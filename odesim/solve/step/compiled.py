@@ -14,8 +14,8 @@ EXPORTED = {"search_step": "step_searched", "search_polynomial": "polynomial_sea
 @cache
 def search_functions() -> dict[str, int]:
     """The addresses of the functions of odesim.solve.step.by_address, compiled once or loaded from the cache."""
-    from odesim.codegen.build.cache import sources_text
-    from odesim.codegen.build.native import load_native
+    from odesim.targets.cache import sources_text
+    from odesim.targets.native import load_native
 
     lines = [f"{name} = {decorator}({name})" for name, decorator in EXPORTED.items()]
     return load_native("\n".join([sources_text(SOURCES), *lines, ""]), "search", list(EXPORTED))

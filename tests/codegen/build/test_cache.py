@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odesim.codegen.build import cache, native
+from odesim.targets import cache, native
 
 TEXT = """
 from numba import njit

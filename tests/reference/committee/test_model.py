@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.reference.committee.activations import ACTIVATIONS, generalisation_error
-from odesim.reference.committee.model import Committee
+from odesim.lab.tasks.committee import ACTIVATIONS, Committee, generalisation_error
 
 G = {"erf": lambda u: erf(u / sqrt(2)), "relu": lambda u: max(u, 0.0), "linear": lambda u: u}
 R, B, N, K, M = 2, 3, 7, 3, 2

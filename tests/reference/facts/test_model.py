@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from odesim.reference.data.facts import FactStream, chain_facts, pair_facts
-from odesim.reference.facts.model import Decoder
-from odesim.reference.one_layer.model import YZ
+from odesim.lab.networks.one_layer import YZ
+from odesim.lab.tasks.reversal import Decoder, FactStream, chain_facts, pair_facts
 
 TRAINED, HELD_OUT = pair_facts(3, 2)
 MODEL = Decoder(TRAINED, HELD_OUT, (6, 9))

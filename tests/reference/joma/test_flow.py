@@ -5,9 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import erfinv
 
-from odesim.reference.joma.model import equal_cosines
-from odesim.reference.joma.reduced import ReducedLogits, invariant
-from odesim.reference.measures import normalised_correlation
+from odesim.lab.networks.joma import ReducedLogits, equal_cosines, invariant
+from odesim.lab.networks.measures import normalised_correlation
 from tests.support.joma_cases import ATTENTIONS, MC, PHIS, SIGNALS, batch_of, block_of, descend, start_of
 
 RATES = {"w": 0.2, "z": 0.1}

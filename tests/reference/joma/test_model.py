@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.joma.model import JomaBlock, equal_cosines
+from odesim.lab.networks.joma import JomaBlock, equal_cosines
 from tests.support.joma_cases import ATTENTIONS, MC, MQ, PHIS, SIGNALS, D, K, N, batch_of, block_of, descend, start_of
 
 PHI = {"identity": lambda u: u, "relu": lambda u: max(u, 0.0), "softplus": lambda u: log1p(exp(u)), "square": lambda u: u**2}

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.reference.joma.heads import ACTIVATIONS
-from odesim.reference.multilayer.model import NAMES, TwoLayers
-from odesim.reference.training.randomness import INITIAL, generators
+from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.lab.tasks.hierarchy_layers import NAMES, TwoLayers
+from odesim.lab.training.randomness import INITIAL, generators
 
 R, N, K0, K1, K2, C = 2, 4, 5, 3, 2, 3
 rng = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import pytest
 
 import odesim
 from odesim.base.arrays import Array
-from odesim.reference.one_layer.model import YZ
+from odesim.lab.networks.one_layer import YZ
 from odesim.solve.solution import Solution
 from tests.support.descent import descend, flow, scan_snap, watched
 

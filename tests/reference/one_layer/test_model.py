@@ -8,8 +8,7 @@ import pytest
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.reference.one_layer.model import YZ
-from odesim.reference.one_layer.watch import distinct_attention, entropies
+from odesim.lab.networks.one_layer import YZ, distinct_attention, entropies
 
 K, S, M, R, B, T = 4, 7, 13, 3, 5, 9
 PSI, WEIGHTS, TARGETS = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 12, 5, 7])

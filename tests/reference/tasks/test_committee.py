@@ -8,8 +8,8 @@ from scipy.special import erf
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.tasks import load_task
-from odesim.reference.training.randomness import INITIAL, generators
+from odesim.lab.tasks import load_task
+from odesim.lab.training.randomness import INITIAL, generators
 
 TASK = load_task("committee")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

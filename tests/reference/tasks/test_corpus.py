@@ -10,12 +10,10 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.data.corpus_classes import windows
-from odesim.reference.data.text import END, UNK, digest, encode, pydoc_topics, tokens
-from odesim.reference.tasks import load_task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.train import train
+from odesim.lab.tasks import load_task
+from odesim.lab.tasks.corpus import END, UNK, digest, encode, pydoc_topics, tokens, windows
+from odesim.lab.training.loop import TrainingOptions, train
+from odesim.lab.training.randomness import INITIAL, generators
 
 TASK = load_task("corpus")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.reference.data.dyck import DyckSequences, draw_brackets, last_unmatched, vocabulary
-from odesim.reference.tasks.dyck import (
+from odesim.lab.tasks.dyck import (
     TASK,
+    DyckSequences,
     accuracy,
     attention_to_last,
     depths_of,
+    draw_brackets,
     imbalance,
     in_window,
     independent_balance,
+    last_unmatched,
     rights,
+    vocabulary,
     window_accuracy,
 )
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.data.dag import draw_dag
-from odesim.reference.data.latents import correlations, mean_best_correlation
-from odesim.reference.tasks.hierarchy_dag import TASK
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.train import train
+from odesim.lab.networks.measures import correlations, mean_best_correlation
+from odesim.lab.tasks.hierarchy_dag import TASK, draw_dag
+from odesim.lab.training.loop import TrainingOptions, train
+from odesim.lab.training.randomness import INITIAL, generators
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 TINY = {"width": 8, "mlp": 7, "layers": 2, "num_classes": 5, "n0": 7, "n1": 6, "vocabulary": 12, "length": 11, "batch": 16}

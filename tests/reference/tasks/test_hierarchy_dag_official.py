@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.reference.data.dag import draw_dag
-from odesim.reference.data.dag_official import OFFICIAL_SHIFT, draw_start, official_tokens, start_outputs
-from odesim.reference.protocols import Experiment
-from odesim.reference.tasks.hierarchy_dag import TASK
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.torch_generator import TorchGenerator
-from odesim.reference.training.train import initial_params, train
-from odesim.reference.transformer.architecture import Architecture
+from odesim.lab.networks.architecture import Architecture
+from odesim.lab.tasks.hierarchy_dag import OFFICIAL_SHIFT, TASK, draw_dag, draw_start, official_tokens, start_outputs
+from odesim.lab.training.loop import TrainingOptions, initial_params, train
+from odesim.lab.training.protocols import Experiment
+from odesim.lab.training.randomness import TorchGenerator
 from tests.support.matrix import slow_but
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.tasks import load_task
+from odesim.lab.tasks import load_task
 
 SMALL = {"K1": 12, "K2": 10, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 12}
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.data.tree import Tree, co_occurrence
-from odesim.reference.tasks import load_task
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.randomness import INITIAL, generators
-from odesim.reference.training.train import train
+from odesim.lab.tasks import load_task
+from odesim.lab.tasks.hierarchy_tree import Tree, co_occurrence
+from odesim.lab.training.loop import TrainingOptions, train
+from odesim.lab.training.randomness import INITIAL, generators
 
 TASK = load_task("hierarchy_tree")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -9,10 +9,9 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.data.drawn import Drawn
-from odesim.reference.data.repeats import draw_repeats
-from odesim.reference.tasks import load_task
-from odesim.reference.tasks.induction import head_scores, memories
+from odesim.lab.tasks import load_task
+from odesim.lab.tasks.batches import Drawn
+from odesim.lab.tasks.induction import draw_repeats, head_scores, memories
 
 TASK = load_task("induction")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

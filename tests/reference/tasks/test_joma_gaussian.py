@@ -7,8 +7,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.reference.tasks import load_task
-from odesim.reference.training.randomness import INITIAL, generators
+from odesim.lab.tasks import load_task
+from odesim.lab.training.randomness import INITIAL, generators
 from tests.support.joma_cases import descend
 
 TASK = load_task("joma_gaussian")

@@ -11,12 +11,21 @@ from scipy.integrate import dblquad, quad
 from scipy.special import digamma
 
 import odesim
-from odesim.reference.data.drawn import Drawn
-from odesim.reference.data.markov import draw_chains, draw_predictions, draw_sequences, stationary
-from odesim.reference.data.markov_strategies import STRATEGIES, divergences, losses, strategies
-from odesim.reference.tasks import load_task
-from odesim.reference.tasks.markov import by_distance, previous_attention
-from odesim.reference.training.randomness import INITIAL, generators
+from odesim.lab.tasks import load_task
+from odesim.lab.tasks.batches import Drawn
+from odesim.lab.tasks.markov import (
+    STRATEGIES,
+    by_distance,
+    divergences,
+    draw_chains,
+    draw_predictions,
+    draw_sequences,
+    losses,
+    previous_attention,
+    stationary,
+    strategies,
+)
+from odesim.lab.training.randomness import INITIAL, generators
 
 TASK = load_task("markov")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -7,11 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 from odesim.base.errors import ParamError
-from odesim.reference.data.scan_snap_contexts import BLOCK, BUCKETS, TokenCounts
-from odesim.reference.data.scan_snap_official import official_weights
-from odesim.reference.tasks.scan_snap import TASK
-from odesim.reference.training.randomness import generators
-from odesim.reference.training.torch_generator import TorchGenerator
+from odesim.lab.tasks.scan_snap import BLOCK, BUCKETS, TASK, TokenCounts, official_weights
+from odesim.lab.training.randomness import TorchGenerator, generators
 from tests.support.descent import DEFAULTS, descend, scan_snap, start, watched
 from tests.support.matrix import slow_but
 

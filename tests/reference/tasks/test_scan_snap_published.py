@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import load_figure
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.train import train
 from tests.support.descent import descend, scan_snap, watched
 from tests.support.matrix import slow_but
 

@@ -8,9 +8,9 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.comparison.topic_links import parts
-from odesim.reference.data.topic_documents import Laws
-from odesim.reference.tasks import load_task
+from odesim.lab.compare.links import parts
+from odesim.lab.tasks import load_task
+from odesim.lab.tasks.topics import Laws
 from tests.support.topic_moments import end_of_training, moments
 
 TASK = load_task("topics")

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.comparison.topic_links import parts
-from odesim.reference.data.topic_documents import KEYS, Laws, rows_of, stacked
-from odesim.reference.topics.model import INITS, LOSSES, WEIGHTS, TopicAttention, projectors
+from odesim.lab.compare.links import parts
+from odesim.lab.tasks.topics import INITS, KEYS, LOSSES, WEIGHTS, Laws, TopicAttention, projectors, rows_of, stacked
 from tests.support.truth.topics import topics_full
 
 LAWS = Laws(3, 2, 2, 0.4, 0.2, 0.3)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.settings import check_settings
-from odesim.reference.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from odesim.reference.training.optimizers import OPTIMIZERS
-from odesim.reference.training.options import TrainingOptions, TrainingStorage
-from odesim.reference.training.train import train
+from odesim.lab.training.loop import TrainingOptions, TrainingStorage, train
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import check_settings
+from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
 from tests.support.toy import TASK
 
 
@@ -70,7 +69,7 @@ def test_checkpoints_on_the_way(tmp_path, monkeypatch):
         write_checkpoint(path, checkpoint)
         seen.append(read_checkpoint(path))
 
-    monkeypatch.setattr("odesim.reference.training.train.write_checkpoint", keep)
+    monkeypatch.setattr("odesim.lab.training.loop.write_checkpoint", keep)
     whole = train(experiment("adam"), TrainingOptions(steps=6), TrainingStorage(checkpoint=tmp_path / "c.npz", checkpoint_every=0.0))
     monkeypatch.undo()
     assert [c.iteration for c in seen] == [1, 2, 3, 4, 5, 6, 6]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.protocols import Optimizer
-from odesim.reference.training.optimizers import OPTIMIZERS, make_optimizer, settings_in_use
+from odesim.lab.training.optimizers import OPTIMIZERS, make_optimizer, settings_in_use
+from odesim.lab.training.protocols import Optimizer
 
 GROUPS = {"a": "left", "b": "right"}
 SPEC = Optimizer("sgd", {"left": 0.1, "right": 0.25})

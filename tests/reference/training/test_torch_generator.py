@@ -9,7 +9,7 @@ from scipy.stats import chisquare, kstest
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.reference.training.torch_generator import TorchGenerator
+from odesim.lab.training.randomness import TorchGenerator
 
 Draw = Callable[[TorchGenerator], Array]
 ROUNDED = 5e-9  # of torch's numbers to eight decimals

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.protocols import Setting
-from odesim.reference.settings import check_settings
-from odesim.reference.training.options import TrainingOptions
-from odesim.reference.training.record import extend_iterations, recorded_iterations
-from odesim.reference.training.train import train
+from odesim.lab.training.loop import TrainingOptions, train
+from odesim.lab.training.protocols import Setting, check_settings
+from odesim.lab.training.record import extend_iterations, recorded_iterations
 from tests.support.toy import TASK
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.reference.transformer.layers.attention import attention, key_bias
-from odesim.reference.transformer.layers.linear import linear
+from odesim.lab.networks.layers import attention, key_bias, linear
 
 B, T, H, E = 2, 5, 3, 4
 D = H * E

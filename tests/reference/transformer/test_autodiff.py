@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.reference.transformer.model import Transformer
+from odesim.lab.networks.transformer import Transformer
 from tests.support.transformer_cases import CASES, EXTRAS, batch_for, make, start
 
 torch = pytest.importorskip("torch", reason="compares with torch's autograd; install torch to run it")

@@ -4,12 +4,21 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from odesim.reference.transformer.layers.activations import ACTIVATIONS
-from odesim.reference.transformer.layers.attention import attention, attention_back, key_bias
-from odesim.reference.transformer.layers.embedding import embed, embed_back
-from odesim.reference.transformer.layers.layer_norm import EPS, layer_norm, layer_norm_back
-from odesim.reference.transformer.layers.linear import linear, linear_back, sum_rows
-from odesim.reference.transformer.layers.slabs import SLAB
+from odesim.lab.networks.layers import (
+    ACTIVATIONS,
+    EPS,
+    SLAB,
+    attention,
+    attention_back,
+    embed,
+    embed_back,
+    key_bias,
+    layer_norm,
+    layer_norm_back,
+    linear,
+    linear_back,
+    sum_rows,
+)
 from tests.support.slopes import check_gradients
 
 R, B, T, D, K = 2, 3, 5, 6, 4

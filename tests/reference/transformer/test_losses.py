@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from odesim.reference.transformer.layers.slabs import SLAB
-from odesim.reference.transformer.losses import LOSSES, cross_entropy, shares, squared_error
+from odesim.lab.networks.layers import LOSSES, SLAB, cross_entropy, shares, squared_error
 from tests.support.slopes import check_gradients
 
 R, B, P, C = 2, 4, 3, 5

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
-from odesim.reference.training.randomness import generators
-from odesim.reference.transformer.model import Transformer, params_of_layer
+from odesim.lab.networks.transformer import Transformer, params_of_layer
+from odesim.lab.training.randomness import generators
 from tests.support.slopes import check_gradients
 from tests.support.transformer_cases import CASES, EXTRAS, SMALL, B, D, R, T, V, batch_for, make, start
 

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from odesim.reference.protocols import Observable
-from odesim.reference.transformer.watch import embedding_cosines
+from odesim.lab.networks.transformer import embedding_cosines
+from odesim.lab.training.protocols import Observable
 from tests.support.transformer_cases import B, D, R, T, V, batch_for, make, start
 
 

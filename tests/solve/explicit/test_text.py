@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from odesim.codegen.build.cache import source_of
 from odesim.solve.explicit import INLINE, LOOP
 from odesim.solve.explicit.run import SOURCES
 from odesim.solve.step import compiled
+from odesim.targets.cache import source_of
 
 TEXTS = {"loop": SOURCES, "loop on a GPU": (*LOOP, INLINE), "search": compiled.SOURCES}
 

@@ -1,5 +1,0 @@
-"""The ledger: statements of the papers, each checked by a run, with the verdict that is recorded for it."""
-
-from odesim.claims.claim import Claim, Measurement, Statement, Verdict, deviation
-
-__all__ = ["Claim", "Measurement", "Statement", "Verdict", "deviation"]

@@ -1,1 +1,0 @@
-"""Formats the output of commands: JSON for programs, text in 80 columns for people."""

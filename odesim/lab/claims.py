@@ -1,0 +1,239 @@
+"""The ledger: statements of the papers, each checked by a run, with the verdict that is recorded for it."""
+
+from __future__ import annotations
+
+import pkgutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from odesim.base.errors import ParamError, no_such, value_text
+from odesim.base.parsing import readable
+from odesim.base.signals import all_or_nothing
+from odesim.symbolic.parts import Source
+
+# A claim: a statement of a paper as printed, the corrected one if there is one, and the checks of both.
+
+
+class Verdict(StrEnum):
+    """The result of checking a statement."""
+
+    HOLDS = "holds"
+    HOLDS_WHEN = "holds only when"
+    FAILS = "fails"
+    ERROR = "error"  # the check raised an exception
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number that a statement predicts, and what a run gives.
+
+    relation: "=" (within tolerance), "<=" or ">=" (tolerance on the safe side). NaN satisfies none of them.
+    """
+
+    name: str
+    measured: float
+    expected: float
+    tolerance: float = 0.0
+    relation: str = "="
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured number satisfies the relation."""
+        return self.excess <= self.tolerance
+
+    @property
+    def excess(self) -> float:
+        """By how much the relation is missed, before the tolerance: <= 0 if it is satisfied exactly; NaN for NaN."""
+        difference = float(self.measured) - float(self.expected)
+        return {"=": abs(difference), "<=": difference, ">=": -difference}[self.relation]
+
+
+Check = Callable[[], Iterable[Measurement]]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement in one line, its check, and the verdict recorded for it.
+
+    tolerance: how the tolerances of the check follow. when: the condition under which it holds.
+    otherwise: the same check in a case without this condition, which must fail.
+    """
+
+    text: str
+    check: Check
+    verdict: Verdict
+    tolerance: str
+    when: str = ""
+    otherwise: Check | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A numbered statement of a paper. printed: as the paper has it. corrected: None if it holds as printed.
+
+    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses.
+    """
+
+    name: str
+    source: Source
+    run: str
+    models: tuple[str, ...]
+    printed: Statement
+    corrected: Statement | None = None
+    slow: bool = False
+
+    @property
+    def statements(self) -> dict[str, Statement]:
+        """{"printed" or "corrected": statement}."""
+        return {"printed": self.printed} | ({"corrected": self.corrected} if self.corrected else {})
+
+
+def deviation(name: str, measured: Any, expected: Any, tolerance: float, *, relative: bool = False) -> Measurement:
+    """The largest deviation of an array from what is expected of it, which is 0; NaN if an entry is NaN. relative: to expected."""
+    measured, expected = np.broadcast_arrays(np.asarray(measured, float), np.asarray(expected, float))
+    off = np.abs(measured - expected)
+    return Measurement(name, float(np.max(off / np.abs(expected) if relative else off)), 0.0, tolerance)
+
+
+# The claims of all families, and what their checks find.
+
+GROUP = "odesim.models"
+MODULE = "claims"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Result of checking one statement. outside: measurements without the condition of the statement. error: of a check that raised."""
+
+    statement: Statement
+    verdict: Verdict
+    measurements: tuple[Measurement, ...] = ()
+    outside: tuple[Measurement, ...] = ()
+    error: str = ""
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether the verdict is the recorded one."""
+        return self.verdict == self.statement.verdict
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim with the findings of its statements {"printed" or "corrected": Finding} and the time they took."""
+
+    claim: Claim
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether all verdicts are the recorded ones."""
+        return all(finding.as_recorded for finding in self.findings.values())
+
+    def __str__(self) -> str:
+        """The claim's name and place, and each statement with its verdict."""
+        lines = [f"{kind}: {finding.statement.text}: {finding.verdict}" for kind, finding in self.findings.items()]
+        return "\n  ".join([f"{self.claim.name} ({self.claim.source.key}, {self.claim.source.where})", *lines])
+
+
+def families() -> list[str]:
+    """The families of models that have claims, sorted."""
+    found = [info.name for info in pkgutil.iter_modules(import_module(GROUP).__path__) if info.ispkg]
+    return sorted(name for name in found if find_spec(f"{GROUP}.{name}.{MODULE}") is not None)
+
+
+def all_claims() -> list[Claim]:
+    """All claims, sorted by paper, in the order of their family's file."""
+    claims: list[Claim] = [claim for family in families() for claim in import_module(f"{GROUP}.{family}.{MODULE}").CLAIMS]
+    return sorted(claims, key=lambda claim: claim.source.key)
+
+
+def choose_claims(name: str | None = None, *, slow: bool = False) -> list[Claim]:
+    """The claims of a family, of a model, or the one with this name; all of them for None. slow: also those that take minutes.
+
+    A claim that is named is chosen even if it is slow. Raises ParamError for an unknown name.
+    """
+    claims = all_claims()
+    if name is not None and any(claim.name == name for claim in claims):
+        return [claim for claim in claims if claim.name == name]
+    chosen = [claim for claim in claims if name is None or name == claim.name.partition(".")[0] or name in claim.models]
+    if not chosen:
+        known = {claim.name for claim in claims} | {model for claim in claims for model in claim.models} | set(families())
+        raise ParamError(no_such("claim, model or family", str(name), known, "the ledger"))
+    return [claim for claim in chosen if slow or not claim.slow]
+
+
+def check_claim(claim: Claim) -> ClaimResult:
+    """Runs the checks of a claim. An exception in a check is its finding, so that other claims are still checked."""
+    start = time.perf_counter()
+    findings = {kind: check_statement(statement) for kind, statement in claim.statements.items()}
+    return ClaimResult(claim, findings, time.perf_counter() - start)
+
+
+def check_statement(statement: Statement) -> Finding:
+    """Runs the checks of one statement."""
+    try:
+        inside = tuple(statement.check())
+        outside = tuple(statement.otherwise()) if statement.otherwise else ()
+    except Exception as error:
+        return Finding(statement, Verdict.ERROR, error=" ".join(f"{type(error).__name__}: {error}".split()))
+    return Finding(statement, verdict_of(inside, outside), inside, outside)
+
+
+def verdict_of(inside: Iterable[Measurement], outside: Iterable[Measurement]) -> Verdict:
+    """The verdict from measurements under the condition of a statement, and without it (empty: there is no condition)."""
+    if not all(measurement.holds for measurement in inside):
+        return Verdict.FAILS
+    return Verdict.HOLDS if all(measurement.holds for measurement in outside) else Verdict.HOLDS_WHEN
+
+
+# `odesim.verify`: checks statements of the papers.
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The claims that were checked, in the order of the ledger."""
+
+    results: tuple[ClaimResult, ...]
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether all verdicts are the recorded ones."""
+        return all(result.as_recorded for result in self.results)
+
+    def __iter__(self) -> Iterator[ClaimResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __str__(self) -> str:
+        """Each claim with its statements and their verdicts."""
+        return "\n".join(map(str, self.results))
+
+
+@readable
+def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[int, int, str], object] | None = None) -> Verification:
+    """Checks the claims of a family (`joma`), of a model (`joma.linear`), or one claim; all claims for None.
+
+    slow: also those that take minutes. progress: called as progress(done, total, name) before each claim.
+    Raises ParamError for an unknown name, KeyboardInterrupt at Ctrl-C.
+    """
+    if name is not None and not isinstance(name, str):
+        raise ParamError(f"name is the text of a claim, model or family, or None, not {value_text(name)}")
+    if not isinstance(slow, bool):
+        raise ParamError(f"slow is True or False, not {value_text(slow)}")
+    results, claims = [], choose_claims(name, slow=slow)
+    for done, claim in enumerate(claims):
+        if progress is not None:
+            progress(done, len(claims), claim.name)
+        with all_or_nothing():  # of a run that was interrupted there is no verdict
+            results.append(check_claim(claim))
+    return Verification(tuple(results))

@@ -1,0 +1,413 @@
+"""`odesim train`, `odesim compare` and `odesim verify`, and what the commands on stored runs do with a training.
+
+The command line stands below the lab and imports this module by name, so numpy and the networks are imported inside functions.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.base.backends import TRAINING, backends_for
+from odesim.base.errors import ParamError
+from odesim.base.options import backend_help
+from odesim.cli.options import CLUSTER, Count, ModelKind, completed
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import Counter, echo
+from odesim.lab.options import (
+    claims_names,
+    groups_names,
+    read_rates,
+    read_seeds,
+    read_settings,
+    recipes_names,
+    recorded_names,
+    settings_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from odesim.api.differences import Rerun
+    from odesim.base.arrays import Array
+    from odesim.lab.compare.comparison import Comparison
+    from odesim.lab.training.loop import Trajectory
+    from odesim.lab.training.protocols import Task
+
+
+# `odesim train`: a small transformer trained on a task, many seeds at once.
+
+AGAIN = "the same command with --resume continues it"
+PATH = click.Path(path_type=Path)
+
+
+class TaskName(ModelKind):
+    """A task's name; the shell completes it."""
+
+    name = "task"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from odesim.lab.tasks import TASKS
+
+        return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
+
+
+class TrainCommand(click.Command):
+    """The command, whose help names the tasks."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from odesim.lab.tasks import TASKS
+
+        with formatter.section("Tasks"):
+            formatter.write_text(", ".join(TASKS))
+            formatter.write_text("`odesim list` describes them.")
+
+
+@click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
+@click.argument("task", metavar="TASK", type=TaskName())
+@click.option("--model", metavar="M", help="One of the task's models.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed(settings_names), help="Set a setting of the task."
+)
+@click.option("--settings", "show", is_flag=True, help="Print the task's settings, models, observables and theory; train nothing.")
+@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
+@click.option("--seeds", metavar="A:B", default="0:1", help="Train the seeds A to B - 1 at once; default 0:1.")
+@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default: that of the task.")
+@click.option(
+    "--lr",
+    "rates",
+    metavar="GROUP=RATE",
+    multiple=True,
+    shell_complete=completed(groups_names),
+    help="Set the learning rate of a group of parameters.",
+)
+@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
+@click.option(
+    "--observe",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed(recorded_names, ending=""),
+    help="Record this costly or large observable at all of them, not only at the end.",
+)
+@click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
+@click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
+@click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads of matrix products; default 1.")
+@CLUSTER
+@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing run.")
+@click.option("--resume", is_flag=True, help="Continue the run in --out; with more --steps it becomes longer.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and other small observables; an existing picture is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
+def train_command(
+    task: str,
+    settings: tuple[str, ...],
+    show: bool,
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Train a small transformer on TASK, one run per seed, and record the quantities of the theory.
+
+    \b
+    VALUE depends on the setting; it is one of
+      0.3                          a number
+      true, false, a word          see `odesim train TASK --settings`
+      1,2,3   [[1, 2], [3, 4]]     an array
+      @file.csv   @file.npy        a table
+      @FILE                        a text: the content of a UTF-8 file
+
+    Ctrl-C keeps what was computed (exit code 3). The same command with --resume
+    continues the training; the result has the same bits.
+    """
+    from odesim.lab.tasks import load_task
+
+    found = load_task(task)
+    if show:
+        from odesim.lab.output import settings_text
+
+        echo(settings_text(found))
+        return DONE
+    return run_training(found, settings, seeds, rates, out, plot, as_json, quiet, options)
+
+
+def run_training(
+    task: "Task",
+    settings: tuple[str, ...],
+    seeds: str,
+    rates: tuple[str, ...],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    options: dict[str, Any],
+) -> int:
+    """Reads the request, trains, prints, draws; returns the exit code."""
+    from odesim.base.cluster import connected
+    from odesim.lab.train import train
+
+    values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
+    check_picture_place(out, plot)
+    with connected(options.pop("cluster")) as cluster, TrainingProgress(task.name, False if quiet else None) as progress:
+        more = {**options, "client": cluster.client} if cluster else options
+        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **more)
+    return report(trajectory, out, plot, as_json, quiet)
+
+
+def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_json: bool, quiet: bool, again: str = AGAIN) -> int:
+    """Prints how a training ended, draws it and prints it; returns the exit code. again: the command that continues it."""
+    from odesim.lab.output import training_json, training_text
+
+    code = DONE if trajectory.ok else STOPPED
+    if code == STOPPED:
+        say(stop_sentence(trajectory, out, again))
+    drawn, lost = draw(lambda: training_figure(trajectory), plot)
+    if lost:
+        code = STOPPED
+        say(lost)
+    if as_json:
+        echo(training_json(trajectory, out))
+    elif not quiet:
+        echo(training_text(trajectory, out, drawn))
+    return code
+
+
+def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
+    """Why the training stopped, and how to continue it: with the command `again` if it is stored."""
+    if trajectory.status != "interrupted":
+        return trajectory.message
+    kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
+    return f"{trajectory.message}; {kept}"
+
+
+def training_figure(trajectory: "Trajectory") -> "Figure":
+    """The picture of a training."""
+    from odesim.plot.trajectory import figure_of_trajectory
+
+    return figure_of_trajectory(trajectory.to_xarray(), trajectory.attrs.get("labels"))
+
+
+# What `odesim list`, `status`, `resume` and `rerun` need of the lab.
+
+
+def task_docs() -> list[tuple[str, str]]:
+    """(name, description) of every task."""
+    from odesim.lab.tasks import TASKS, load_task
+
+    return [(name, load_task(name).doc) for name in TASKS]
+
+
+def optimizer_line(spec: Mapping[str, Any]) -> str:
+    """The optimizer in the attributes of a stored training, as text."""
+    from odesim.lab.output import optimizer_text
+
+    return optimizer_text(spec)
+
+
+def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
+    """Trains the stored training to its last step; returns the exit code."""
+    from odesim.lab.resume import resume_training
+
+    with TrainingProgress(run.name, False if quiet else None) as progress:
+        trajectory = resume_training(run, threads=threads, progress=progress.show)
+    return report(trajectory, run, None, as_json, quiet, again="odesim resume continues it")
+
+
+def rerun_stored(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
+    """The stored training, trained again and compared."""
+    from odesim.lab.resume import rerun_training
+
+    with TrainingProgress(run.name, watched) as iterations:
+        return rerun_training(run, threads=threads, progress=iterations.show)
+
+
+class TrainingProgress(Counter):
+    """A line of progress: iterations done, the loss, and about how long the rest takes."""
+
+    def show(self, done: int, steps: int, loss: "Array") -> None:
+        """Prints the line, ten times a second at most; loss (R,) by its mean, of the seeds that have one."""
+        self.count(done, steps, lambda: f"loss {float(loss.mean()):.4g}" if len(loss) else "no loss yet")
+
+
+# `odesim compare`: a training and its theory, or two stored runs, compared.
+
+
+@click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
+@click.argument("first", metavar="[MODEL|RUN]", type=ModelKind(), required=False)
+@click.argument("second", metavar="[RUN]", type=PATH, required=False)
+@click.option(
+    "--recipe",
+    metavar="NAME",
+    shell_complete=completed(recipes_names, ending=""),
+    help="Run a stored comparison, and print its numbers beside those recorded.",
+)
+@click.option("--task", metavar="TASK", type=TaskName(), help="The task to train. Its settings determine the parameters of the model.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed(settings_names), help="Set a setting of the task."
+)
+@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
+@click.option("--seeds", metavar="A:B", help="Train the seeds A to B - 1 at once; default 0:1.")
+@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
+@click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "Backend of the training; "))
+@click.option(
+    "--map",
+    "map_",
+    metavar="NAME",
+    help="flow (default): the ODE; discrete: gradient descent with its right-hand side and the momentum of the training.",
+)
+@click.option(
+    "--clock",
+    metavar="NAME",
+    help="Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit.",
+)
+@click.option(
+    "--observable",
+    "observables",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completed("states", "observables", ending=""),
+    help="Compare only this observable; it is recorded even if it is large.",
+)
+@click.option("--align", metavar="AXIS", multiple=True, help="Reorder this axis of the training so that it fits best, for each seed.")
+@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both as png, pdf or svg; an existing picture is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--quiet", is_flag=True, help="Print no table and no progress.")
+def compare_command(
+    first: str | None,
+    second: Path | None,
+    recipe: str | None,
+    task: str | None,
+    settings: tuple[str, ...],
+    seeds: str | None,
+    map_: str | None,
+    clock: str | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Train a task and compare its curves with those of MODEL, whose parameters follow from the task; or compare two stored RUNs.
+
+    \b
+    odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
+    odesim compare training.zarr flow.zarr
+    odesim compare --recipe reversal_shuffled
+
+    `odesim train TASK --settings` lists the models that describe a task, and
+    the settings that they need.
+
+    If one run is an integration and the other a training, the integration is
+    the theory, and iterations become its times. Columns of the table:
+
+    \b
+    corr    correlation over times and components
+    rel L2  |training - theory| / |theory|; sup: the largest difference
+    scale   factor by which the theory fits the training best
+    shift   how much later than the theory the training is half way from its
+            first to its last value; worst: the largest of all components
+    spread  the difference in standard errors; only with several seeds
+
+    A second table gives the time until which both agree to a tenth. For
+    positive observables that span a decade, it also gives the root mean square
+    of ln(training / theory) and the ratio at the end.
+
+    A recipe fixes everything but the output. If one of its numbers is not what
+    is recorded, the exit code is 3.
+
+    `loss` is the loss in infinite contexts, which the theory describes;
+    `loss_batch` is that of the batches.
+    """
+    from odesim.inputs.registry import list_models
+    from odesim.lab.compare.runs import compare
+    from odesim.lab.output import comparison_json
+    from odesim.lab.tasks import TASKS, load_task
+
+    if first is None and recipe is None:
+        raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
+    if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
+        name = second if str(second) in TASKS else "NAME"
+        raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
+    found = load_task(task) if task else None
+    chosen = read_seeds(seeds) if seeds is not None else None
+    values = read_settings(found.name, found.settings, settings) if found else dict.fromkeys(settings)
+    check_picture_place(None, plot)
+    with TrainingProgress(task or recipe or "", False if quiet or not (task or recipe) else None) as progress:
+        comparison = compare(
+            first,
+            second,
+            recipe=recipe,
+            task=found,
+            settings=values,
+            seeds=chosen,
+            map=map_,
+            clock="effective" if clock is None else clock,
+            progress=progress.show,
+            **options,
+        )
+    code = DONE
+    for doubt in comparison.doubts:
+        say(doubt)
+    for note in comparison.notes:
+        code = STOPPED
+        say(note)
+    if not comparison.as_recorded:
+        code = STOPPED
+        say(f"{recipe}: other than recorded: {', '.join(number.name for number in comparison.numbers if not number.agrees)}")
+    drawn, lost = draw(lambda: comparison_figure(comparison), plot)
+    if lost:
+        code = STOPPED
+        say(lost)
+    if as_json:
+        echo(comparison_json(comparison))
+    elif not quiet:
+        echo(f"{comparison}\n\ndrawn in {drawn}" if drawn else str(comparison))
+    return code
+
+
+def comparison_figure(comparison: "Comparison") -> "Figure":
+    """The picture of a comparison."""
+    from odesim.plot.comparison import figure_of_comparison
+
+    return figure_of_comparison(comparison)
+
+
+# `odesim verify`: checks statements of the papers.
+
+
+@click.command("verify", short_help="Check statements of the papers.")
+@click.argument("name", metavar="[CLAIM|MODEL|FAMILY]", required=False, shell_complete=completed(claims_names, ending=""))
+@click.option("--slow", is_flag=True, help="Check the slow claims (minutes) too.")
+@click.option("--list", "listed", is_flag=True, help="List the claims; check none.")
+@click.option("--page", is_flag=True, help="Print the claims as a page of Markdown; check none.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_json: bool, quiet: bool) -> int:
+    """Check a claim, the claims of a model or of a family, or all: each is a statement of a paper and a run that shows whether it holds.
+
+    A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
+    if a check gives another one, the exit code is 3.
+    """
+    from odesim.lab.claims import choose_claims, verify
+    from odesim.lab.output import ledger_json, ledger_page, ledger_text, list_text
+
+    if sum((listed, page, as_json)) > 1:
+        raise ParamError("--list, --page and --json exclude each other")
+    if page:
+        echo(ledger_page(choose_claims(name, slow=True)))
+        return DONE
+    if listed:
+        echo(list_text(choose_claims(name, slow=True)))
+        return DONE
+    with Counter("verify", None if not quiet else False) as progress:
+        checked = verify(name, slow=slow, progress=lambda done, total, claim: progress.count(done, total, lambda: claim, "claims"))
+    echo(ledger_json(checked) if as_json else ledger_text(checked))
+    return DONE if checked.as_recorded else STOPPED

@@ -1,0 +1,339 @@
+"""The Comparison of two sides, such as a theory and a training, and its table."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, counted, escaped, no_such
+from odesim.base.parsing import readable
+from odesim.base.pictures import draw
+from odesim.inputs.arguments import to_mapping, to_number
+from odesim.lab.compare.links import Pair, TrainingFacts
+from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
+from odesim.lab.compare.sides import Side, align_axis, common_times
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+
+# Formats a Comparison as text in 80 columns or as HTML.
+
+WIDTH = 79
+HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
+SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
+NAME = 18  # width of the first column; a longer name has its own line
+
+
+def comparison_text(
+    phrases: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]
+) -> str:
+    """The table as text: what is compared, then a line for each observable and one for its standard deviation over seeds.
+
+    phrases: the field `said` of a Comparison. rows: of Comparison.table().
+    """
+    if phrases["map"]:
+        parts = [("theory", f"{phrases['theory']}, {phrases['map']}"), ("training", phrases["training"])]
+    else:
+        parts = [("first", phrases["theory"]), ("second", phrases["training"])]
+    unit = f" {phrases['unit']}" if phrases["unit"] else ""
+    parts += [("clock", phrases["clock"])] if phrases["clock"] else []
+    parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
+    parts += [("note", note) for note in notes]
+    parts += [(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
+    column = max(10, *(len(word) + 2 for word, _ in parts))
+    lines = [entry(word, text, column) for word, text in parts]
+    names = [m.name for m in METRICS if m.name not in SECOND_TABLE and (m.name != "spread" or len(seeds) > 1)]
+    lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]
+    for row in rows:
+        label = title(row)
+        lines += [label] if len(label) >= NAME else []
+        start = "" if len(label) >= NAME else label
+        lines.append(start.ljust(NAME) + "".join(cell(name, row[name]) for name in names))
+        if row["each"]:
+            spreads = {name: deviation(values) for name, values in row["each"].items()}
+            lines.append("  +- over seeds".ljust(NAME) + "".join(cell(name, spreads.get(name, np.nan), blank=True) for name in names))
+    return "\n".join(line.rstrip() for line in [*lines, "", *agreement(t, rows)])
+
+
+def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines of the second table: the time until which both sides agree, the error of logarithms, the ratio at the end."""
+    lines = ["observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
+    for row in rows:
+        label, until = title(row), row["agree_until"]
+        lines += [label] if len(label) >= NAME else []
+        words = "never" if np.isnan(until) else "the end" if until == t[-1] else f"{until:.4g}"
+        start = "" if len(label) >= NAME else label
+        lines.append(start.ljust(NAME) + words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in SECOND_TABLE))
+    return lines
+
+
+def numbers_text(numbers: Sequence[Any]) -> str:
+    """Lines of the Numbers of a recipe: agreement, measured, recorded and tolerance, name; why each tolerance is what it is."""
+    lines = ["", "", f"{'':4}{'measured':>12}{'recorded':>12}{'tolerance':>11}  number"]
+    for n in numbers:
+        start = f"{'ok' if n.agrees else 'OFF':4}{n.measured:>12.6g}{n.recorded:>12.6g}{n.tolerance:>11.2g}  "
+        name, *more = textwrap.wrap(escaped(n.name), WIDTH - len(start)) or [""]
+        lines += [start + name, *(" " * len(start) + part for part in more)]
+    return "\n".join([*lines, *(entry("tolerance", reason) for reason in dict.fromkeys(n.reason for n in numbers))])
+
+
+def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+    """The table as HTML for notebooks, without deviations over seeds."""
+    from html import escape
+
+    names = [m.name for m in METRICS if any(not np.isnan(row[m.name]) for row in rows)]
+    heads = "".join(f"<th>{HEADS.get(name, name).replace('_', ' ')}</th>" for name in ("observable", *names))
+    lines = "".join(
+        f"<tr><td><b>{escape(title(row))}</b></td>" + "".join(f"<td>{cell(name, row[name]).strip()}</td>" for name in names) + "</tr>"
+        for row in rows
+    )
+    theory = f"{phrases['theory']}, {phrases['map']}" if phrases["map"] else phrases["theory"]
+    under = "".join(f"<br/>{escape(note)}" for note in notes)
+    return f"<div><b>{escape(phrases['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
+
+
+def deviation(values: Array) -> float:
+    """Standard deviation of the finite entries of values (R,); nan if there are fewer than two."""
+    finite = values[np.isfinite(values)]
+    return float(finite.std(ddof=1)) if len(finite) > 1 else np.nan
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """The name of a row's observable with its shape: `c (2, 30)`, or `c` for a number."""
+    return escaped(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
+
+
+def cell(name: str, value: float, *, blank: bool = False) -> str:
+    """A value as a cell: correlation with 5 decimals, others with three digits; `-` for nan, or nothing if blank."""
+    width = 9 if name == "correlation" else 8
+    if not isfinite(value):
+        return ("" if blank else "-" if np.isnan(value) else "inf").rjust(width)
+    if name == "correlation" and not blank:
+        return f"{value:.5f}".rjust(width)
+    return f" {short(value)}".rjust(width)
+
+
+def short(value: float) -> str:
+    """A number in at most seven characters: three digits, fewer with a long exponent."""
+    for digits in (3, 2, 1):
+        text = f"{value + 0.0:.{digits}g}".replace("e-0", "e-").replace("e+0", "e+").replace("e+", "e")
+        if len(text) <= 7:
+            return text
+    return text
+
+
+def entry(word: str, text: str, column: int = 10) -> str:
+    """A line with a word, and text from this column on; further lines of the text are indented."""
+    first = f"{word} ".ljust(column)
+    return textwrap.fill(escaped(text), WIDTH, initial_indent=first, subsequent_indent=" " * column, break_on_hyphens=False)
+
+
+# The Comparison of two sides, such as a theory and a training.
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The outcome of Comparison.passed(), true if all bounds hold. failed: a sentence for each bound that does not."""
+
+    failed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.failed
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a comparison beside the recorded one. reason: why the tolerance is what it is."""
+
+    name: str
+    measured: float
+    recorded: float
+    tolerance: float
+    reason: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is within the tolerance; false for nan."""
+        return bool(abs(self.measured - self.recorded) <= self.tolerance)
+
+
+@readable
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison:
+    """A training and a theory at common times t (T,). Of two runs of one kind, the first counts as theory.
+
+    print() shows the table in 80 columns.
+
+    theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
+    said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
+    meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
+    the training. numbers: of a recipe, each beside what is recorded.
+    """
+
+    t: Array
+    theory: Mapping[str, Array]
+    training: Mapping[str, Array]
+    dims: Mapping[str, tuple[str, ...]]
+    said: Mapping[str, str]
+    seeds: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether all numbers of a recipe agree with what is recorded; true without a recipe."""
+        return all(number.agrees for number in self.numbers)
+
+    @cached_property
+    def _rows(self) -> tuple[dict[str, Any], ...]:
+        rows = []
+        for name, theory in self.theory.items():
+            training = self.training[name]
+            each = measure_seeds(self.t, training, theory) if len(training) > 1 else {}
+            values = measure(self.t, training, theory)
+            row = {"observable": name, "meaning": self.meanings.get(name, ""), "shape": training.shape[2:]}
+            rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
+        return tuple(rows)
+
+    def plot(self, var: str | Iterable[str] = (), ax: Axes | None = None) -> Axes | Array:
+        """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
+
+        var: names, default all. ax: Axes of matplotlib, for one observable without its residuals; it is returned.
+        `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        """
+        drawn: Axes | Array = draw("comparison", self, ax, var=var)
+        return drawn
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each observable: name, meaning, shape, all metrics of the means over seeds, and `each` {metric: (R,)} by seed.
+
+        agree_until: the last time up to which both sides agree within 10 %.
+        """
+        return [dict(row) for row in self._rows]
+
+    def worst(self) -> dict[str, Any]:
+        """The row of the table with the largest relative L2 error."""
+        return max(self.table(), key=lambda row: -1.0 if np.isnan(row["relative_l2"]) else row["relative_l2"])
+
+    def passed(self, tolerances: Mapping[str, Mapping[str, float]]) -> Passed:
+        """Whether all bounds {observable: {metric: bound}} hold: on 1 - correlation, |scale - 1|, the size of other metrics.
+
+        NaN does not pass. Raises ParamError for unknown observables or metrics, and if there is no bound.
+        """
+        rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
+        failed, asked = [], 0
+        for observable, bounds in to_mapping("tolerances", tolerances).items():
+            if observable not in rows:
+                raise ParamError(no_such("observable", observable, rows, "the comparison"))
+            for metric, bound in to_mapping(f"tolerances of {observable}", bounds).items():
+                if metric not in metrics:
+                    raise ParamError(no_such("metric", metric, NAMES))
+                bound = to_number(f"the bound of {metric} of {observable}", bound)
+                value, asked = rows[observable][metric], asked + 1
+                miss = metrics[metric].miss(value)
+                if not miss <= bound:
+                    failed.append(f"{observable}: {metric} is {value:.4g}, farther than {bound:g} from {metrics[metric].ideal}")
+        if not asked:
+            raise ParamError("tolerances are {observable: {metric: bound}} with one bound at least")
+        return Passed(tuple(failed))
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A Dataset of NAME_training and NAME_theory (seed, time, ...); one theory for all seeds has no seed axis."""
+        import xarray
+
+        variables: dict[str, Any] = {}
+        for name, theory in self.theory.items():
+            own = tuple(f"{name}_{dim}" for dim in self.dims[name])  # axes of one name may have different sizes
+            variables[f"{name}_training"] = ("seed", "time", *own), self.training[name]
+            alone = len(theory) != len(self.seeds)
+            variables[f"{name}_theory"] = (("time", *own), theory[0]) if alone else (("seed", "time", *own), theory)
+        coordinates = {"seed": np.array(self.seeds), "time": self.t}
+        return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
+
+    def __str__(self) -> str:
+        text = comparison_text(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
+        return text + numbers_text(self.numbers) if self.numbers else text
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self.said, self._rows, (*self.doubts, *self.notes))
+
+
+def compare_sides(
+    theory: Side,
+    training: Side,
+    *,
+    phrases: Mapping[str, str],
+    observables: Sequence[str] = (),
+    align: Sequence[str] = (),
+    pair: Pair | None = None,
+    facts: TrainingFacts | None = None,
+) -> Comparison:
+    """The Comparison of two sides at the saved times of the coarser one, within the span of both; the finer one is interpolated.
+
+    phrases: the field `said` of Comparison. observables: those to compare, default all common ones. align: axes to reorder for the
+    best match of each seed. pair, facts: how quantities of the System follow from recorded ones; without them names and shapes decide.
+    Raises ParamError: different units of time, no overlap in time, no common observable, an unknown observable or axis, shapes that
+    do not match.
+    """
+    links = {link.name: link for link in pair.links} if pair and facts else {}
+    possible = [
+        name for name, link in links.items() if link.quantity in theory.loaders and all(s in training.loaders for s in link.sources)
+    ]
+    possible = possible if links else [name for name in theory.loaders if name in training.loaders]
+    lacking = [name for name in observables if name not in possible]
+    if lacking:
+        raise ParamError(no_such("observable", lacking[0], possible, "both runs"))
+    if not possible:
+        raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
+    if theory.unit and training.unit and theory.unit != training.unit:
+        raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
+    notes = (*theory.notes, *training.notes)
+    if theory.unit != training.unit:
+        given, of = (theory.unit, "first") if theory.unit else (training.unit, "second")
+        notes = (f"only the {of} run has a unit of time, {given!r}: both are on one axis as they are", *notes)
+    times = common_times(theory.t, training.t)
+    a: dict[str, Array] = {}
+    b: dict[str, Array] = {}
+    dims: dict[str, tuple[str, ...]] = {}
+    for name in observables or possible:
+        quantity = links[name].quantity if name in links else name
+        own = tuple(theory.dims.get(quantity, ()))
+        here, there = theory.at_times(quantity, times), None
+        if name in links and facts:
+            link = links[name]
+            here = link.theory(here, facts)
+            own = own if link.dims is None else link.dims
+            there = link.make({source: training.at_times(source, times) for source in link.sources}, facts)
+        else:
+            there = training.at_times(name, times)
+        if here.shape[2:] != there.shape[2:] or len(here) not in (1, len(there)):
+            if observables or links:
+                raise ParamError(f"{name} has shape {here.shape[2:]} on one side and {there.shape[2:]} on the other")
+            continue
+        a[name], b[name] = there, here
+        dims[name] = own if len(own) == here.ndim - 2 else tuple(f"axis_{k}" for k in range(here.ndim - 2))
+    if not a:
+        raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
+    for axis in align:
+        a = align_axis(a, b, dims, axis)
+    meanings = {name: links[name].doc for name in a if name in links and links[name].doc}
+    return Comparison(times, b, a, dims, dict(phrases), training.seeds, notes, meanings)
+
+
+def names_text(side: Side) -> str:
+    """The names of a side's quantities, separated by commas."""
+    return ", ".join(sorted(side.loaders)) or "none"

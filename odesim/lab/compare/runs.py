@@ -1,0 +1,348 @@
+"""`odesim.compare`: a training against the theory that describes it, or two runs against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odesim.api.integrate import integrate
+from odesim.base.arrays import Array
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.options import RunOptions
+from odesim.base.signals import stop_signals
+from odesim.engines.problem import compiled_for, compiled_parts, right_side
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
+from odesim.lab.compare.comparison import Comparison, compare_sides
+from odesim.lab.compare.links import Pair, TrainingFacts
+from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
+from odesim.lab.compare.recipes import Recipe, find_recipe
+from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
+from odesim.lab.experiment import as_task, check_seeds, make_experiment
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import TrainingOptions, Trajectory
+from odesim.lab.training.loop import train as train_experiment
+from odesim.lab.training.protocols import Experiment, Task
+from odesim.lab.training.record import LOSS
+from odesim.solve.solution import Solution
+from odesim.symbolic.system import System, descent
+
+# The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side.
+
+RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
+
+
+def theory_of(
+    system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
+) -> Side:
+    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters or start."""
+    params, each = experiment.theory[system.name], pair is not None and pair.per_seed
+    links = pair.starts(facts) if pair else {}
+    start = {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in links.items()}
+    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start else [0]
+    sides = []
+    for k, row in enumerate(rows):
+        own = {name: np.asarray(value)[row] if each else value for name, value in params.items()}
+        initial = {name: values[k] for name, values in start.items()}
+        if map == "flow":
+            times = clock.times(trained.t)
+            run = integrate(system, params=own, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
+            sides.append(side_of_solution(run))
+        else:
+            sides.append(side_of_descent(system, own, initial, trained.t, clock.step, facts.momentum))
+    return merge_sides(sides)
+
+
+def side_of_descent(
+    system: System, params: Mapping[str, Any], initial: Mapping[str, Array], iterations: Array, step: float, momentum: float
+) -> Side:
+    """States and observables of a System under gradient descent with its right-hand side, at these iterations (T,)."""
+    run = integrate(
+        descent(system, step=step, momentum=momentum), params=params, initial=initial, steps=int(iterations[-1]), save=iterations
+    )
+    reached = run.t[np.isin(run.t, iterations)]
+    states = {name: run.y[name][: len(reached)] for name in system.states}
+    numbers = bind(system, params=params, initial=initial)
+    _, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
+    compiled = compiled_for(system, numbers.sizes, RunOptions.backend, RunOptions.dtype, False)
+    right = right_side(compiled, numbers)
+
+    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+        out = np.empty(right.layout.size)
+        right(t, right.layout.join(now), out)
+        return right.layout.split(out)
+
+    with np.errstate(all="ignore"):
+        seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
+    values = {**states, **seen}
+    notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
+
+    def maker(name: str) -> Callable[[], Array]:
+        return lambda: np.asarray(values[name], float)[None]
+
+    return Side(system.name, reached, "iterations", {name: maker(name) for name in values}, dims, notes=notes)
+
+
+# Checks that a stored integration is the theory of a stored training: its settings and its parameters.
+
+
+def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: TrainingFacts) -> tuple[str, ...]:
+    """Sentences on settings of the training that the System does not describe, and on parameters that differ from the training's."""
+    wrong = misfits(pair, facts)
+    if wrong:
+        return (does_not_describe(solution.model, facts.task, wrong),)
+    from odesim.store.write import to_plain
+
+    made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
+    if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored
+        return ()
+    other = []
+    for name, values in made.theory[solution.model].items():
+        right, own = np.asarray(values)[0] if pair.per_seed else np.asarray(values), np.asarray(solution.attrs["params"][name])
+        if pair.per_seed and len(trajectory.seeds) > 1:
+            continue
+        if right.shape != own.shape or not np.allclose(own, right, rtol=1e-6, atol=1e-12):
+            other.append(f"{name} is {own:g}, not {right:g}" if right.shape == own.shape == () else name)
+    return (f"the integration has other parameters than the training: {', '.join(other)}",) if other else ()
+
+
+def known_settings(trajectory: Trajectory) -> dict[str, Any]:
+    """The stored settings that the task has today; the others follow from these."""
+    known = {setting.name for setting in load_task(trajectory.task).settings}
+    return {name: value for name, value in trajectory.config.items() if name in known}
+
+
+def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
+    """The exact population arrays of a task: those stored with the training, or computed again from its settings."""
+    if isinstance(place, str | PathLike):
+        from odesim.lab.store import read_exact
+
+        return read_exact(Path(place))
+    return make_experiment(load_task(trajectory.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64").exact
+
+
+MAPS = ("flow", "discrete")
+COUNTED = ("SGD steps", ITERATIONS)  # units of which an iteration of plain descent takes one
+Run = str | PathLike[str] | Solution | Trajectory
+
+
+@check_arguments
+def compare(
+    model: Run | System | None = None,
+    other: Run | None = None,
+    *,
+    recipe: str | None = None,
+    task: str | Task | None = None,
+    settings: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    seeds: int | Iterable[int] | None = None,
+    map: str | None = None,
+    clock: str = "effective",
+    observables: Sequence[str] = (),
+    align: Sequence[str] = (),
+    save: int | None = None,
+    backend: str | None = None,
+    progress: Callable[[int, int, Array], None] | None = None,
+) -> Comparison:
+    """Compares a System with a training of the task that it describes, or two runs (Solutions, Trajectories, or their folders).
+
+    model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
+    settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
+    map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
+    System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
+    observables: those to compare, without it all in common that are recorded anyway.
+    align: axes of the training to be put in the order that fits best, seed by seed.
+    recipe: the name of a stored comparison, which has all of these; its `numbers` stand beside recorded ones.
+
+    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
+    not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
+    describe the task under these settings.
+    """
+    names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}
+    names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))
+    if clock not in KINDS:
+        raise ParamError(no_such("clock", clock, KINDS))
+    if recipe is not None:
+        if not isinstance(recipe, str):
+            raise ParamError(f"recipe must be a name, not a {type(recipe).__name__}")
+        stored = find_recipe(recipe)
+        own: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
+        own |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
+        own |= {name: value or None for name, value in names.items()}
+        given = [name for name, value in own.items() if value is not None] + ["clock"] * (clock != "effective")
+        if given:
+            raise ParamError(f"{given[0]}: the recipe {recipe!r} fixes it already")
+        return compare_recipe(stored, backend, progress)
+    if model is None:
+        raise ParamError("compare needs a model and its task, two runs, or a recipe")
+    if task is None:
+        of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
+        given = [name for name, value in of_training.items() if value is not None]
+        if given:
+            raise ParamError(f"{given[0]} belongs to a training, and no task is given; two stored runs are compared as they are")
+        if other is None:
+            raise ParamError("a comparison needs a model and a task (--task), or two stored runs")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return compare_runs(model, other, clock, **names)
+    if other is not None:
+        raise ParamError("give a task for one model, or two runs without a task")
+    if isinstance(model, Solution | Trajectory):
+        raise ParamError("with a task, the first argument is a model by name, System or file, not a run")
+    if map is not None and map not in MAPS:
+        raise ParamError(no_such("map", map, MAPS))
+    found = as_task(task)
+    options = TrainingOptions(steps, save, backend=TrainingOptions.backend if backend is None else backend)
+    array_module(options.backend)  # before anything is made
+    experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
+    return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
+
+
+def compare_recipe(recipe: Recipe, backend: str | None, progress: Callable[[int, int, Array], None] | None) -> Comparison:
+    """The comparison of a recipe, with its numbers beside those recorded."""
+    options: dict[str, Any] = {"task": recipe.task, "settings": recipe.settings, "seeds": recipe.seeds, "steps": recipe.steps}
+    options |= {"save": recipe.save, "map": recipe.map, "observables": recipe.observables, "backend": backend, "progress": progress}
+    found = compare(recipe.model, **options)
+    return replace(found, numbers=recipe.numbers(found))
+
+
+def compare_training(
+    system: System,
+    experiment: Experiment,
+    options: TrainingOptions,
+    map: str,
+    kind: str,
+    progress: Callable[[int, int, Array], None] | None,
+    **names: tuple[str, ...],
+) -> Comparison:
+    """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
+    facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
+    check_described(system.name, facts, experiment.theory)
+    check_axes(names["align"], system)
+    pair = find_pair(system.name, experiment.task)
+    if map == "discrete" and pair and not pair.linear:
+        raise ParamError(
+            f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
+        )
+    timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
+    options = replace(options, observe=to_observe(experiment, system, pair, facts, names["observables"]))
+    with stop_signals() as stop:
+        training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
+    trained = side_of_training(training)
+    theory = theory_of(system, experiment, pair, trained, timed, map, facts)
+    said = {
+        "theory": system.name,
+        "training": f"{trained.label}, {counted(training.iteration, 'iteration')}",
+        "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
+        "clock": f"{timed}, i the iteration" if map == "flow" else "",
+        "unit": "iterations" if map == "discrete" else system.time,
+    }
+    notes = (*(unit_notes(system.name, system.time) if map == "flow" else ()), *trained.notes)
+    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"], notes=notes)
+    return compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **names)
+
+
+def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts: TrainingFacts, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Observables that the training must record to be compared, even costly ones. Raises ParamError for one that cannot be compared."""
+    links = {link.name: link.sources for link in pair.links} if pair else {}
+    if not pair:
+        known = {*map_names(system)}
+        links = {name: (name,) for name in [LOSS, *(o.name for o in experiment.model.observables)] if name in known}
+    for name in wanted:
+        if name not in links:
+            raise ParamError(no_such("observable", name, links, f"both {system.name} and {experiment.task}"))
+    needed = [source for name in wanted for source in links[name]]
+    needed += [source for link in (pair.starts(facts).values() if pair else ()) for source in link.sources]
+    return tuple(sorted(set(needed)))
+
+
+def check_axes(names: Sequence[str], system: System) -> None:
+    """Raises ParamError, before anything is trained, for a name that is no axis of a System; axes of functions are `axis_0`, ..."""
+    known = [str(index) for index in system.axes]
+    for name in names:
+        if name not in known and not name.startswith("axis_"):
+            raise ParamError(no_such("axis", name, known, system.name))
+
+
+def map_names(system: System) -> tuple[str, ...]:
+    """The quantity of a training that each state and observable of a System stands for."""
+    return (*(str(name) for name in system.states), *system.observables)
+
+
+def compare_runs(
+    first: Run | System, second: Run | System, kind: str, *, observables: tuple[str, ...], align: tuple[str, ...]
+) -> Comparison:
+    """Compares two runs: of one kind as they are; of an integration and a training, the integration is the theory, on its own clock."""
+    runs = [(read_run(run), run) for run in (first, second)]
+    said = {"map": "", "clock": "", "unit": ""}
+    options: dict[str, Any] = {"observables": observables, "align": align}
+    kinds = [isinstance(run, Trajectory) for run, _ in runs]
+    if kinds[0] == kinds[1]:
+        sides = [side_of(run) for run, _ in runs]
+        said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
+        said["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
+        return compare_sides(*sides, phrases=said, **options)
+    (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
+    assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
+    facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
+    check_flow(solution.model, facts)
+    pair = find_pair(solution.model, trajectory.task)
+    theory, trained = side_of_solution(solution), side_of_training(trajectory)
+    if not pair and theory.unit not in ("", *COUNTED):
+        raise ParamError(
+            f"the time of {solution.model} is in {theory.unit!r}, and nothing says how much of it an iteration of {trajectory.task} takes"
+        )
+    clock = training_clock(theory.unit, pair, facts, kind)
+    trained = replace(trained, t=clock.times(trained.t), unit=theory.unit, notes=(*unit_notes(solution.model, theory.unit), *trained.notes))
+    said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
+    said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
+    doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
+    return replace(compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **options), doubts=doubts)
+
+
+def unit_notes(model: str, unit: str) -> tuple[str, ...]:
+    """A sentence on the clock of a training beside a System whose time has no unit; empty where it has one."""
+    return () if unit else (f"the time of {model} has no unit: an iteration of plain descent is taken for 1 of it",)
+
+
+def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str | None) -> TrainingClock:
+    """The times of a System, with this unit, at the iterations of a training. kind: None for steps of plain descent, whatever the momentum.
+
+    A System whose time is in iterations has them as they are.
+    """
+    if unit == ITERATIONS:
+        return TrainingClock()
+    step = pair.step(facts) if pair else 1.0
+    return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind)
+
+
+def side_of(run: Solution | Trajectory) -> Side:
+    """One side of a comparison: a run on its own clock."""
+    return side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run)
+
+
+def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
+    """The kind and name of a run, and the folder where it is stored."""
+    where = f" ({place})" if isinstance(place, str | PathLike) else ""
+    iterations = f", {counted(run.iteration, 'iteration')}" if isinstance(run, Trajectory) else ""
+    return f"{side.label}{iterations}{where}"
+
+
+def read_run(run: Run | System) -> Solution | Trajectory:
+    """The run stored in a folder, or the run given. Raises StoreError if there is none, ParamError for anything else."""
+    if isinstance(run, Solution | Trajectory):
+        return run
+    if not isinstance(run, str | PathLike):
+        raise ParamError(f"a run is a Solution, a Trajectory or a folder, not {type(run).__name__}")
+    from odesim.lab.store import read_trajectory
+    from odesim.store.read import read_solution
+    from odesim.store.schema import run_kind
+
+    path = Path(run)
+    return read_trajectory(path) if run_kind(path) == "training" else read_solution(path)

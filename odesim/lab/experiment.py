@@ -1,0 +1,134 @@
+"""The request of a training, checked, and the experiment that it makes: task, settings, seeds, optimizer and learning rates."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from odesim.base.backends import find_backend
+from odesim.base.device import array_module, check_fits, device_name
+from odesim.base.errors import ParamError, counted, no_such, value_text
+from odesim.base.options import __version__
+from odesim.lab.tasks import load_task
+from odesim.lab.training.loop import TrainingOptions
+from odesim.lab.training.optimizers import check_optimizer, settings_in_use
+from odesim.lab.training.protocols import Experiment, Optimizer, Task, check_settings
+
+MOST_SEEDS = 100_000
+
+
+MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
+
+
+def make_experiment(
+    task: Task,
+    given: Mapping[str, Any],
+    model: str | None,
+    seeds: tuple[int, ...],
+    optimizer: str | None,
+    rates: Mapping[str, float],
+    dtype: str,
+) -> Experiment:
+    """The experiment of a task, with checked settings, and the optimizer and rates requested; its config stores them. Raises ParamError."""
+    if model is not None and model not in task.models:
+        raise ParamError(no_such("model", model, task.models, task.name))
+    chosen = any(setting.name == "optimizer" for setting in task.settings)
+    if chosen and optimizer is not None:
+        if given.get("optimizer", optimizer) != optimizer:
+            raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
+        given = {**given, "optimizer": optimizer}
+    given = with_rates(task, given, rates)
+    values = check_settings(task.name, task.settings, given)
+    named = f"{counted(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
+    check_fits(f"a training of {named} with these settings", task.memory(values, len(seeds), model), 8)
+    experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
+    spec = experiment.optimizer
+    if optimizer is not None and not chosen:
+        momentum = spec.momentum or MOMENTUM if optimizer == "momentum" else spec.momentum
+        spec = replace(spec, name=optimizer, momentum=momentum)
+    config = dict(experiment.config)
+    for group, rate in rates.items():
+        if group not in spec.rates:
+            raise ParamError(no_such("group of parameters", str(group), spec.rates, f"{task.name} ({experiment.model.name})"))
+        own = rate_setting(group)
+        if own in values and spec.rates[group] != rate:
+            stands = f"{own}={rate:g} stands for {spec.rates[group]:g}"
+            raise ParamError(f"the learning rate of {group} cannot be {rate:g} in {task.name}, where {stands}")
+    spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
+    if "momentum" not in settings_in_use(vars(spec)):
+        default = next((setting.default for setting in task.settings if setting.name == "momentum"), None)
+        if default is not None and values["momentum"] != default:
+            raise ParamError(f"momentum={values['momentum']:g} has no meaning with the optimizer {spec.name}, which has betas instead")
+        spec = replace(spec, momentum=0.0)
+        config.pop("momentum", None)
+    check_optimizer(spec)
+    return replace(experiment, optimizer=spec, config=config)
+
+
+def rate_setting(group: str) -> str:
+    """The setting of a task that holds the learning rate of a group of parameters, if it has one."""
+    return f"eta_{group}"
+
+
+def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, Any]:
+    """The settings, with learning rates of groups as settings where the task has them. Raises ParamError if one is given twice."""
+    if not isinstance(rates, Mapping):
+        raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
+    names = {group: rate_setting(group) for group in rates if any(s.name == rate_setting(group) for s in task.settings)}
+    for group, name in names.items():
+        if given.get(name, rates[group]) != rates[group]:
+            raise ParamError(f"the learning rate of {group} is given twice: {rates[group]} and --set {name}={given[name]}")
+    return {**given, **{name: rates[group] for group, name in names.items()}}
+
+
+def as_task(task: Any) -> Task:
+    """The task with this name, or the Task given. Raises ParamError."""
+    if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
+        raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
+    found: Task = load_task(task) if isinstance(task, str) else task
+    return found
+
+
+def check_seeds(seeds: Any) -> tuple[int, ...]:
+    """Seeds (R,) as distinct integers >= 0. Raises ParamError."""
+    if isinstance(seeds, str | bytes | Mapping | set | frozenset):
+        raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {value_text(seeds)}")
+    try:
+        found = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
+    except TypeError:
+        raise ParamError(f"seeds must be whole numbers, not {value_text(seeds)}") from None
+    if not 1 <= len(found) <= MOST_SEEDS:
+        raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if found else 'none'}")
+    for seed in found:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+            raise ParamError(f"a seed is a whole number from 0 up, not {value_text(seed)}")
+    if len(set(found)) < len(found):
+        raise ParamError("a seed is given twice")
+    return tuple(map(int, found))
+
+
+def versions(backend: str) -> dict[str, str]:
+    """Versions of the packages that compute, and the name of the GPU if one does."""
+    more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if find_backend(backend).gpu else {}
+    return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__, **more}
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """A training of seeds (R,), as `odesim.train` takes it. It can be sent to another process, and made there for one seed alone."""
+
+    task: str | Task
+    settings: Mapping[str, Any]
+    model: str | None
+    seeds: tuple[int, ...]
+    optimizer: str | None
+    rates: Mapping[str, float]
+    options: TrainingOptions
+
+    def experiment(self, seeds: tuple[int, ...] = ()) -> Experiment:
+        """The experiment of these seeds; of all without them. Raises ParamError."""
+        chosen = seeds or self.seeds
+        return make_experiment(as_task(self.task), self.settings, self.model, chosen, self.optimizer, self.rates, self.options.dtype)

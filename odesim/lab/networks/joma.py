@@ -1,0 +1,340 @@
+"""Observables of the JoMA block: V, z, stable rank, entropy, and the correlation of z with the logits of the theorem."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
+from odesim.lab.training.protocols import Batch, Observable, Params
+
+# The attentions of the JoMA block, forward and backward: linear, exp, softmax (tian2023joma, section 3).
+#
+# x (R, N, Mc) counts the contextual tokens of a sample, s (R, N, Mc) are the logits of its query over the temperature.
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An attention: forward(x, s) -> b (R, N, Mc), and back(p, x, b) -> dJ/ds (R, N, Mc) for p = dJ/db (R, N, Mc)."""
+
+    forward: Callable[[Array, Array], Array]
+    back: Callable[[Array, Array, Array], Array]
+
+
+def linear(x: Array, s: Array) -> Array:
+    """Linear attention b = x s."""
+    return x * s
+
+
+def linear_back(p: Array, x: Array, b: Array) -> Array:
+    """Gradient of linear attention: dJ/ds = x p."""
+    return x * p
+
+
+def exponential(x: Array, s: Array) -> Array:
+    """Exponential attention b = x exp(s)."""
+    return x * array_namespace(s).exp(s)
+
+
+def exponential_back(p: Array, x: Array, b: Array) -> Array:
+    """Gradient of exponential attention: dJ/ds = b p."""
+    return b * p
+
+
+def softmax(x: Array, s: Array) -> Array:
+    """Softmax attention b = x exp(s) / sum x exp(s)."""
+    xp = array_namespace(s)
+    present = xp.where(x > 0, s, xp.full_like(s, -xp.inf))  # absent tokens must not make the others underflow
+    weights = x * xp.exp(present - present.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def softmax_back(p: Array, x: Array, b: Array) -> Array:
+    """Gradient of softmax attention: dJ/ds = b (p - b.p)."""
+    return b * (p - (b * p).sum(axis=-1, keepdims=True))
+
+
+ATTENTIONS = {
+    "linear": Attention(linear, linear_back),
+    "exp": Attention(exponential, exponential_back),
+    "softmax": Attention(softmax, softmax_back),
+}
+
+
+# Activations phi of the JoMA block, and losses above it with their gradients.
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation: value(u) = phi(u) and slope(u) = phi'(u), for arrays of any shape."""
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+
+
+ACTIVATIONS = {
+    "identity": Activation(lambda u: u, lambda u: array_namespace(u).ones_like(u)),
+    "relu": Activation(lambda u: u * (u > 0), lambda u: (u > 0).astype(u.dtype)),
+    "softplus": Activation(lambda u: array_namespace(u).logaddexp(u, u * 0), lambda u: 0.5 + 0.5 * array_namespace(u).tanh(0.5 * u)),
+    "square": Activation(lambda u: u * u, lambda u: 2 * u),
+}
+
+
+def fixed(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
+    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -sum_k G h with G = batch["signal"] (R, N, K); top is not used.
+
+    The back-propagated signal is G, independent of h.
+    """
+    G = batch["signal"]
+    return -(G * h).sum(axis=-1), -G
+
+
+def ce(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
+    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -ln softmax(A h)[label], with batch["label"] (R, N)."""
+    xp = array_namespace(h)
+    scores = h if top is None else h @ top.T  # (R, N, C)
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    p = xp.exp(scores)
+    total = p.sum(axis=-1, keepdims=True)
+    onehot = (batch["label"][..., None] == xp.arange(p.shape[-1])).astype(h.dtype)
+    loss = xp.log(total[..., 0]) - (onehot * scores).sum(axis=-1)
+    back = p / total - onehot  # (R, N, C)
+    return loss, back if top is None else back @ top
+
+
+def mse(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
+    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): |A h - y|^2 / 2 with y = batch["target"] (R, N, C)."""
+    back = (h if top is None else h @ top.T) - batch["target"]  # (R, N, C)
+    return 0.5 * (back * back).sum(axis=-1), back if top is None else back @ top
+
+
+SIGNALS = {"fixed": fixed, "ce": ce, "mse": mse}
+
+
+# Attention logits of the JoMA block as functions of its MLP weights (tian2023joma, Theorem 1).
+#
+# With r = eta_z / eta_w and temperature T, gradient flow keeps, token by token,
+#     linear   sum_m z_m^2 - r sum_k v_k^2,      exp   sum_m z_m - r / (2 T) sum_k v_k^2,
+# exactly, for every phi, loss and data, if the embeddings are orthonormal; with several queries only the sums over m. The theorem
+# is stated for T = 1, r = 1 and one query. For softmax it is an approximation: z moves by r / (2 T) (sum_k v_k^2 - |V|_F^2 b) with
+# b the mean attention at the start. Its direction stays good, but its size is wrong by far once the attention has moved.
+
+
+def invariant(attention: str, V: Array, Z: Array, ratio: float, temperature: float) -> Array:
+    """The invariant (R, Mc) of the gradient flow, from V (R, Mc, K) and Z (R, Mc, Mq), for linear or exp attention."""
+    squares = ratio * (V * V).sum(axis=-1)
+    return (Z * Z).sum(axis=-1) - squares if attention == "linear" else Z.sum(axis=-1) - squares / (2 * temperature)
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedLogits:
+    """The logits of one query as a function of V. V (R, Mc, K), z and mean attention (R, Mc): values at the start."""
+
+    attention: str
+    ratio: float
+    temperature: float
+    V: Array
+    z: Array
+    mean: Array
+
+    def main_term(self, V: Array) -> Array:
+        """The main term r / (2 T) sum_k v_k^2 (R, Mc)."""
+        return self.ratio / (2 * self.temperature) * (V * V).sum(axis=-1)
+
+    def softmax_term(self, V: Array) -> Array:
+        """The term -r / (2 T) |V|_F^2 b (R, Mc) of softmax."""
+        return -self.main_term(V).sum(axis=-1, keepdims=True) * array_namespace(V).asarray(self.mean)
+
+    def logits(self, V: Array) -> Array:
+        """The logits z (R, Mc) at V (R, Mc, K); for linear attention valid while z keeps its sign."""
+        xp = array_namespace(V)
+        V0, z0 = xp.asarray(self.V), xp.asarray(self.z)
+        if self.attention == "linear":
+            square = z0 * z0 + self.ratio * ((V * V).sum(axis=-1) - (V0 * V0).sum(axis=-1))
+            return xp.sign(z0) * xp.sqrt(xp.maximum(square, 0))
+        moved = self.main_term(V) - self.main_term(V0)
+        return z0 + moved + (self.softmax_term(V) - self.softmax_term(V0) if self.attention == "softmax" else 0)
+
+
+# The JoMA block with hand-written gradients: attention over contextual tokens, a residual query, one MLP layer.
+#
+# A sample n has counts x (Mc,) of its contextual tokens and a query m. With orthonormal embeddings U = [U_C, u_1 .. u_Mq],
+#     b = attention(x, z_m / T),  f = U_C b + u_m,  h_k = phi(w_k . f) = phi(b . V[:, k] + Xi[m, k]),
+# and a loss of h that sends the signal g = -dloss/dh back. The logits Z are free parameters: there are no keys and queries.
+#
+# Coordinates: V = U_C^T W, Xi = U_q^T W and Z; or, given the embeddings, W (d, K) and Z. With orthonormal embeddings both are
+# one flow; others only W can have. Source: tian2023joma, sections 2 and 3. z_m carries the weight of the samples with query m.
+
+GROUPS = {"V": "w", "Xi": "w", "W": "w", "Z": "z"}
+
+
+@dataclass(frozen=True, eq=False)
+class JomaBlock:
+    """The JoMA block as a Model. Its batch: x (R, N, Mc), query (R, N), weights pi (R, N), and the data of its signal (heads.py).
+
+    shape: (Mc, Mq, K). top: the fixed matrix A (C, K) above h, None for the identity. embeddings (d, Mc + Mq): None for the
+    coordinates (V, Xi, Z). scale: standard deviation of initial values. Raises ParamError.
+    """
+
+    shape: tuple[int, int, int]
+    attention: str = "softmax"
+    temperature: float = 1.0
+    phi: str = "identity"
+    signal: str = "ce"
+    top: Array | None = None
+    embeddings: Array | None = None
+    scale: float = 0.01
+    observables: tuple[Observable, ...] = ()
+    name: str = "joma"
+
+    def __post_init__(self) -> None:
+        for what, word, table in (
+            ("attention", self.attention, ATTENTIONS),
+            ("phi", self.phi, ACTIVATIONS),
+            ("signal", self.signal, SIGNALS),
+        ):
+            if word not in table:
+                raise ParamError(no_such(what, word, table))
+        if not self.temperature > 0:
+            raise ParamError(f"temperature must be above 0, not {self.temperature}")
+        columns = self.shape[0] + self.shape[1]
+        if self.embeddings is not None and self.embeddings.shape[1:] != (columns,):
+            raise ParamError(f"embeddings must have {counted(columns, 'column')}, one a token, not the shape {self.embeddings.shape}")
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """{parameter: group}: V and Xi, or W, in group w; Z in group z."""
+        return {name: GROUPS[name] for name in (("V", "Xi", "Z") if self.embeddings is None else ("W", "Z"))}
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """Initial parameters, normal with deviation scale: Z (R, Mc, Mq), then W (R, d, K), or V (R, Mc, K) and Xi (R, Mq, K) as its rows.
+
+        Both coordinates thus start at the same point if embeddings are unit vectors.
+        """
+        Mc, Mq, K = self.shape
+        rows = Mc + Mq if self.embeddings is None else len(self.embeddings)
+        Z = np.stack([rng.standard_normal((Mc, Mq)) for rng in rngs])
+        W = np.stack([rng.standard_normal((rows, K)) for rng in rngs])
+        Z, W = (self.scale * Z).astype(dtype), (self.scale * W).astype(dtype)
+        return {"W": W, "Z": Z} if self.embeddings is not None else {"V": W[:, :Mc].copy(), "Xi": W[:, Mc:].copy(), "Z": Z}
+
+    def nodes(self, params: Params) -> tuple[Array, Array]:
+        """V (R, Mc, K) and Xi (R, Mq, K), from the parameters in either coordinates."""
+        if self.embeddings is None:
+            return params["V"], params["Xi"]
+        W = params["W"]
+        both = array_namespace(W).asarray(self.embeddings.T, W.dtype) @ W  # (R, Mc + Mq, K)
+        return both[:, : self.shape[0]], both[:, self.shape[0] :]
+
+    def nodes_back(self, dV: Array, dXi: Array) -> Params:
+        """Gradients of the parameters in group w, from those of V (R, Mc, K) and Xi (R, Mq, K)."""
+        if self.embeddings is None:
+            return {"V": dV, "Xi": dXi}
+        xp = array_namespace(dV)
+        return {"W": xp.asarray(self.embeddings, dV.dtype) @ xp.concatenate([dV, dXi], axis=1)}  # (R, d, K)
+
+    def attend(self, Z: Array, batch: Batch) -> Array:
+        """The attention b (R, N, Mc) of all samples."""
+        s = query_indicators(batch["query"], Z) @ Z.swapaxes(1, 2) / self.temperature  # (R, N, Mc)
+        return ATTENTIONS[self.attention].forward(batch["x"], s)
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,), weighted by pi, and its gradient by parameter (R, ...)."""
+        xp, batch = array_namespace(params["Z"]), on_same_device(params["Z"], batch)
+        phi = ACTIVATIONS[self.phi]
+        V, Xi = self.nodes(params)  # (R, Mc, K), (R, Mq, K)
+        x, pi, Z = batch["x"], batch["pi"], params["Z"]  # (R, N, Mc), (R, N), (R, Mc, Mq)
+        queries = query_indicators(batch["query"], Z)  # (R, N, Mq)
+
+        b = self.attend(Z, batch)  # (R, N, Mc)
+        u = b @ V + queries @ Xi  # (R, N, K)
+        top = None if self.top is None else xp.asarray(self.top, V.dtype)
+        losses, dh = SIGNALS[self.signal](phi.value(u), top, batch)  # (R, N), (R, N, K)
+
+        du = pi[..., None] * dh * phi.slope(u)  # (R, N, K)
+        dV = b.swapaxes(1, 2) @ du  # (R, Mc, K)
+        dXi = queries.swapaxes(1, 2) @ du  # (R, Mq, K)
+        db = du @ V.swapaxes(1, 2)  # (R, N, Mc)
+        ds = ATTENTIONS[self.attention].back(db, x, b)  # (R, N, Mc)
+        dZ = ds.swapaxes(1, 2) @ queries / self.temperature  # (R, Mc, Mq)
+        return (pi * losses).sum(axis=-1), {**self.nodes_back(dV, dXi), "Z": dZ}
+
+
+def query_indicators(query: Array, Z: Array) -> Array:
+    """Indicators (R, N, Mq), 1 where sample n has query m, from query (R, N), in the dtype of Z (R, Mc, Mq)."""
+    return (query[..., None] == array_namespace(query).arange(Z.shape[2])).astype(Z.dtype)
+
+
+def equal_cosines(d: int, columns: int, cosine: float) -> Array:
+    """Embeddings (d, columns) of length 1 with the same cosine between any two; unit vectors for cosine 0.
+
+    Raises ParamError if no such vectors exist: d < columns, or a cosine outside (-1 / (columns - 1), 1).
+    """
+    if d < columns:
+        raise ParamError(f"d must be at least {columns}, the number of tokens, not {d}")
+    lowest = -1 / max(columns - 1, 1)
+    if not lowest < cosine < 1:
+        raise ParamError(f"cosine must lie between {lowest:.4g} and 1 for {columns} embeddings, not {cosine:g}")
+    apart, along = np.sqrt(1 - cosine), np.sqrt(1 + (columns - 1) * cosine)  # roots of the Gram matrix's eigenvalues
+    return np.eye(d, columns) * apart + (np.arange(d)[:, None] < columns) * (along - apart) / columns
+
+
+def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float) -> tuple[Observable, ...]:
+    """The observables of a block trained on one batch with one query, from the parameters `start`. ratio: eta_z / eta_w.
+
+    Softmax has NC_first and NC_second, the other attentions the invariant.
+    """
+    V0, z0 = block.nodes(start)[0], start["Z"][..., 0]
+    reduced = ReducedLogits(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
+
+    def V(params: Params) -> Array:
+        return block.nodes(params)[0]
+
+    def NC(params: Params) -> Array:
+        return normalised_correlation(reduced.logits(V(params)), params["Z"][..., 0])
+
+    def NC_first(params: Params) -> Array:
+        return normalised_correlation(reduced.main_term(V(params)), params["Z"][..., 0])
+
+    def NC_second(params: Params) -> Array:
+        return normalised_correlation(reduced.softmax_term(V(params)), params["Z"][..., 0])
+
+    def mean_entropy(params: Params) -> Array:
+        moved = on_same_device(params["Z"], data)
+        b = block.attend(params["Z"], moved)  # (R, N, Mc)
+        total = abs(b).sum(axis=-1, keepdims=True)
+        return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)
+
+    def invariant_of(params: Params) -> Array:
+        return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
+
+    def attention(params: Params) -> Array:
+        return block.attend(params["Z"], on_same_device(params["Z"], data))
+
+    shared = (
+        Observable("V", V, ("token", "node"), "weights of the nodes over the contextual tokens"),
+        Observable(
+            "Xi", lambda params: block.nodes(params)[1], ("query", "node"), "weights of the nodes over the query tokens", costly=True
+        ),
+        Observable("z", lambda params: params["Z"], ("token", "query"), "attention logits"),
+        Observable("NC", NC, (), "normalised correlation of z with the logits that the theorem makes of V"),
+        Observable("stable_rank_V", lambda params: stable_rank(V(params)), (), "|V|_F^2 / |V|_2^2"),
+        Observable("attention", attention, ("n", "l"), "attention of each sample", costly=True),
+        Observable("entropy", mean_entropy, (), "entropy of a sample's attention, its shares of |b|; mean over the samples"),
+    )
+    if block.attention != "softmax":
+        law = "z^2 - r |v|^2" if block.attention == "linear" else "z - r |v|^2 / (2 T)"
+        return (*shared, Observable("invariant", invariant_of, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
+    return (
+        *shared,
+        Observable("NC_first", NC_first, (), "the same with |v|^2 / (2 T) of each token alone"),
+        Observable("NC_second", NC_second, (), "the same with -|V|^2 b / (2 T) alone"),
+    )
+
+
+def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
+    """The mean attention sum_n pi_n b_n (R, Mc)."""
+    return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)

@@ -1,0 +1,299 @@
+"""Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON, and the ledger as a page of Markdown."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.errors import counted
+from odesim.cli.tables import GLUE, number_text, shape_text, table, wrap_paragraph
+from odesim.lab.compare.comparison import Comparison
+from odesim.lab.compare.pairs import PAIRS
+from odesim.lab.training.loop import Trajectory
+from odesim.lab.training.optimizers import settings_in_use
+from odesim.lab.training.protocols import Experiment, Observable, Setting, Task, check_settings
+from odesim.lab.training.record import MAX_RECORDED_ENTRIES
+from odesim.store.write import to_plain
+
+if TYPE_CHECKING:
+    from odesim.lab.claims import Claim, ClaimResult, Finding, Measurement, Verification
+
+
+# Output of `odesim train TASK --settings`: a task's settings, models and observables, in 80 columns.
+
+
+def settings_text(task: Task) -> str:
+    """The description of a task: settings with defaults and ranges, models with observables, Systems that describe it."""
+    rows = [(s.name, default_text(s), f"{s.doc}{limits_text(s)}") for s in task.settings]
+    parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
+    defaults = check_settings(task.name, task.settings, {})
+    parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
+    systems = [(system, example_options(pair.example)) for (system, task_name), pair in PAIRS.items() if task_name == task.name]
+    parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
+    return "\n".join(parts)
+
+
+def model_text(experiment: Experiment, name: str, first: bool) -> str:
+    """The description of a model: default steps, optimizer, groups of learning rates, observables. first: it is the default."""
+    spec = experiment.optimizer
+    rates = ", ".join(f"{group}{GLUE}{number_text(rate)}" for group, rate in spec.rates.items())
+    run = [("steps", str(experiment.steps)), ("optimizer", spec.name), ("rates", f"{rates} (--lr GROUP=RATE)")]
+    seen = [observable_row(o) for o in experiment.model.observables]
+    more = (
+        f"  (at the end: kept at the end only, as is what has more than {MAX_RECORDED_ENTRIES}\n  entries; all along with --observe NAME)"
+    )
+    head = f"model {name}{', the default' if first else f' (--model {name})'}"
+    return f"{head}\n{table(run)}\nobservables of {name}\n{table([('loss', 'of the batch of the iteration'), *seen])}\n{more}"
+
+
+def observable_row(observable: Observable) -> tuple[str, str]:
+    """A table row of an observable: name with axes, and description."""
+    axes = f" ({', '.join(observable.dims)})" if observable.dims else ""
+    return f"{observable.name}{axes}", observable.doc + ("; at the end" if observable.costly else "")
+
+
+def example_options(example: Mapping[str, Any]) -> str:
+    """The settings of an example as command-line options."""
+    return " ".join(f"--set{GLUE}{name}={value}" for name, value in example.items()) or "with the default settings"
+
+
+def default_text(setting: Setting) -> str:
+    """The default of a setting as text; `-` if there is none."""
+    value = setting.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else value or "-"
+
+
+def limits_text(setting: Setting) -> str:
+    """The allowed words or range of a setting as text in brackets; empty if there are no limits."""
+    if setting.choices:
+        return f" ({', '.join(setting.choices)})"
+    low = "" if setting.low is None else f"above {setting.low:g}" if setting.open_low else f"at least {setting.low:g}"
+    high = "" if setting.high is None else f"at most {setting.high:g}"
+    limits = ", ".join(filter(None, (low, high)))
+    return f" ({limits})" if limits else ""
+
+
+# Output of `odesim train`: JSON, or a short table.
+
+
+def training_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
+    """The object that --json prints. `final` {name: [value of each seed]}, a digest for more than 1000 entries of one seed."""
+    fields = {
+        "task": trajectory.task,
+        "model": trajectory.model,
+        "status": trajectory.status,
+        "message": trajectory.message,
+        "steps": trajectory.steps,
+        "seeds": trajectory.seeds,
+        "time": trajectory.iteration,
+        "final": {name: [to_plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
+        "stats": trajectory.stats,
+        "optimizer": settings_in_use(trajectory.attrs["optimizer"]),
+        "backend": trajectory.attrs["backend"],
+        "out": out,
+    }
+    return dict(to_plain(fields))
+
+
+def training_json(trajectory: Trajectory, out: Path | None) -> str:
+    """training_object on one line of ASCII."""
+    return json.dumps(training_object(trajectory, out), allow_nan=False)
+
+
+def training_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
+    """The result as text in 80 columns: final observables over seeds, optimizer, speed, files."""
+    count = len(trajectory.seeds)
+    seeds = counted(count, "seed") if count > 1 else f"seed {trajectory.seeds[0]}"
+    head = f"{trajectory.task} ({trajectory.model}): {trajectory.status} at iteration {trajectory.iteration}, {seeds}"
+    rows = [(name, shape_text(v.shape[1:]), range_text(v)) for name, v in trajectory.final.items()]
+    stats = trajectory.stats
+    run = [("optimizer", optimizer_text(trajectory.attrs["optimizer"])), ("backend", trajectory.attrs["backend"])]
+    run += [("seconds", f"{stats['seconds']:.3g}, {stats['steps_per_second']:.4g} iterations a second")] if stats else []
+    run += [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
+    return f"{head}\nfinal\n{table(rows)}\nrun\n{table(run)}"
+
+
+def range_text(values: Array) -> str:
+    """Values (R, *shape) as text: the number of one seed, mean and range over seeds, or the range of an array."""
+    low, high = number_text(values.min()), number_text(values.max())
+    if values.ndim > 1:
+        return f"in [{low}, {high}]"
+    return low if values.size == 1 else f"mean {number_text(values.mean())}, in [{low}, {high}] over the seeds"
+
+
+def optimizer_text(spec: Any) -> str:
+    """An optimizer as text: name, learning rates, momentum and weight decay if used."""
+    rates = [f"{group} {number_text(rate)}" for group, rate in spec["rates"].items()]
+    values = settings_in_use(spec)
+    more = [f"{name.replace('_', ' ')} {number_text(values[name])}" for name in ("momentum", "weight_decay") if values.get(name)]
+    more += [f"falling to 0 in {counted(values['cosine'], 'update')}"] if values.get("cosine") else []
+    return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"
+
+
+# Output of `odesim compare` as JSON.
+
+
+def comparison_object(comparison: Comparison) -> dict[str, Any]:
+    """The object that --json prints: what is compared, the times, a row for each observable; NaN is null.
+
+    `each` of a row is {metric: [value of each seed]}, empty for one seed. numbers: of a recipe.
+    """
+    times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
+    fields = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
+    rows = [{**asdict(number), "agrees": number.agrees} for number in comparison.numbers]
+    result = {**fields, "observables": comparison.table(), "worst": comparison.worst()["observable"]}
+    return dict(to_plain({**result, "numbers": rows} if rows else result))
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """comparison_object on one line of ASCII."""
+    return json.dumps(comparison_object(comparison), allow_nan=False)
+
+
+# Output of `odesim verify`: the ledger as text in 80 columns, as JSON, and as a page of Markdown.
+
+
+def ledger_text(checked: "Verification") -> str:
+    """All claims by paper, each statement with its verdict and measurements, and a last line that counts them."""
+    parts = []
+    for paper, results in groupby(checked.results, key=lambda result: result.claim.source.key):
+        parts += [paper, *(claim_text(result) for result in results)]
+    return "\n\n".join([*parts, ledger_summary(checked.results)])
+
+
+def claim_text(result: "ClaimResult") -> str:
+    """A claim: its place in the paper, what is run, and its statements."""
+    claim = result.claim
+    lines = [f"{claim.name}: {claim.source.where}", wrap_paragraph(f"run: {claim.run}", "  ")]
+    for kind, finding in result.findings.items():
+        lines += [wrap_paragraph(f"{kind}: {finding.statement.text}", "  "), finding_text(finding)]
+    return "\n".join(lines)
+
+
+def list_text(claims: Iterable["Claim"]) -> str:
+    """The claims with their places and statements, none checked."""
+    return "\n".join(f"{c.name}: {c.source.where}{' (slow)' * c.slow}\n{wrap_paragraph(c.printed.text, '  ')}" for c in claims)
+
+
+def finding_text(finding: "Finding") -> str:
+    """The verdict of a statement and its measurements."""
+    verdict = str(finding.verdict)
+    if finding.verdict == "holds only when":
+        verdict += f" {finding.statement.when}"
+    if not finding.as_recorded:
+        verdict += f" (recorded: {finding.statement.verdict})"
+    lines = [wrap_paragraph(verdict.upper() if not finding.as_recorded else verdict, "    ")]
+    if finding.error:
+        return "\n".join([*lines, wrap_paragraph(finding.error, "      ")])
+    lines.append(table(map(measurement_row, finding.measurements), indent="      ", right=(1,)))
+    if finding.outside:
+        lines += ["    without this condition", table(map(measurement_row, finding.outside), indent="      ", right=(1,))]
+    return "\n".join(lines)
+
+
+def measurement_row(m: "Measurement") -> tuple[str, ...]:
+    """Whether a measurement holds, the number, what is expected, and its name."""
+    bound = f" +- {m.tolerance:.2g}" if m.tolerance else ""
+    return ("yes" if m.holds else "no", f"{m.measured:.6g}", f"{m.relation} {m.expected:.6g}{bound}", m.name)
+
+
+OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
+
+
+def ledger_summary(results: Sequence["ClaimResult"]) -> str:
+    """One sentence: claims by outcome, and whether all verdicts are as recorded."""
+    counts = Counter(outcome(result) for result in results)
+    parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    off = [result.claim.name for result in results if not result.as_recorded]
+    end = f"not as recorded: {', '.join(off)}" if off else "all verdicts are as recorded"
+    return wrap_paragraph(f"{counted(len(results), 'claim')}: {parts}; {end}")
+
+
+def outcome(result: "ClaimResult") -> str:
+    """One of OUTCOMES."""
+    verdicts = [str(finding.verdict) for finding in result.findings.values()]
+    if "error" in verdicts:
+        return OUTCOMES[4]
+    if verdicts[0] == "fails":
+        return OUTCOMES[2] if verdicts[1:] == ["holds"] else OUTCOMES[3]
+    return OUTCOMES[0] if verdicts[0] == "holds" else OUTCOMES[1]
+
+
+def ledger_json(checked: "Verification") -> str:
+    """The object that --json prints, on one line of ASCII; numbers that are not finite are null."""
+    rows = [claim_object(result) for result in checked.results]
+    return json.dumps({"as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
+
+
+def claim_object(result: "ClaimResult") -> dict[str, Any]:
+    """A claim with its findings as data."""
+    claim = result.claim
+    return {
+        "name": claim.name,
+        "paper": claim.source.key,
+        "place": claim.source.where,
+        "run": claim.run,
+        "models": list(claim.models),
+        "slow": claim.slow,
+        "seconds": result.seconds,
+        "as_recorded": result.as_recorded,
+        "statements": {kind: finding_object(finding) for kind, finding in result.findings.items()},
+    }
+
+
+def finding_object(finding: "Finding") -> dict[str, Any]:
+    """The verdict of a statement and its measurements as data."""
+    statement = finding.statement
+    return {
+        "text": statement.text,
+        "when": statement.when,
+        "verdict": str(finding.verdict),
+        "recorded": str(statement.verdict),
+        "tolerance": statement.tolerance,
+        "error": finding.error,
+        "measurements": [measurement_object(m) for m in finding.measurements],
+        "outside": [measurement_object(m) for m in finding.outside],
+    }
+
+
+def measurement_object(m: "Measurement") -> dict[str, Any]:
+    """A measurement as data."""
+    from odesim.plot.figures import as_json
+
+    numbers = {"measured": float(m.measured), "expected": float(m.expected), "tolerance": float(m.tolerance)}
+    return {"name": m.name, "relation": m.relation, "holds": bool(m.holds)} | {key: as_json(value) for key, value in numbers.items()}
+
+
+def ledger_page(claims: Iterable["Claim"]) -> str:
+    """docs/ledger.md: all claims with their recorded verdicts, a table for each paper."""
+    about = "Statements of the papers, each checked by `odesim verify NAME`. This page is written by `odesim verify --page`."
+    lines = ["# The ledger", "", about]
+    for paper, group in groupby(claims, key=lambda claim: claim.source.key):
+        lines += ["", f"## {paper_title(paper)}", "", f"`{paper}`", "", *claim_table(group)]
+    return "\n".join(lines)
+
+
+def claim_table(claims: Iterable["Claim"]) -> list[str]:
+    """The lines of a table of Markdown: each claim with its place in the paper, its statement and verdict, then the corrected statement."""
+    lines = ["| claim | statement | verdict |", "|---|---|---|"]
+    for claim in claims:
+        for kind, statement in claim.statements.items():
+            first = f"`{claim.name}`<br>{claim.source.where}" if kind == "printed" else kind
+            verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (first, statement.text, verdict)) + " |")
+    return lines
+
+
+def paper_title(key: str) -> str:
+    """The key of a paper as a title: tian2023joma -> Tian 2023, joma."""
+    found = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
+    return f"{found[1].capitalize()} {found[2]}, {found[3]}" if found else key

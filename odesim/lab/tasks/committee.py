@@ -1,0 +1,307 @@
+"""The task committee: a two-layer student learns a two-layer teacher from a stream of examples.
+
+Source: Saad and Solla 1995; Goldt et al. 2019, arXiv 1906.08632, whose program is `sgoldt/nn2pp`. The teacher is
+sum_m A_m g(w*_m . x / sqrt N) with orthogonal w*_m of length sqrt N, the student sum_k v_k g(w_k . x / sqrt N) with g(u) = erf(u / sqrt 2).
+Each step takes a new x of independent normal numbers, whose label has noise of deviation sigma, at rate eta_W / sqrt N for the first layer
+and eta_v / N for the second. Time is steps / N: as N grows, e_g, Q, R and v follow classics.committee, with deviations of order N^(-1/2).
+
+init=overlaps: every seed starts at the same Q, R and v exactly. init=normal: normal weights of deviation init_scale.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import erf
+
+from odesim.base.arrays import Array, array_namespace, check_dtype, on_host, on_same_device
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import BATCHES, DATA, generators
+
+# Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
+#
+# Sources of the means: Saad and Solla 1995 (erf), Cho and Saul 2009 (relu, the arc-cosine kernel of order 1).
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation: value(u) = g(u), slope(u) = g'(u), numpy or cupy, any shape.
+
+    mean(ab, aa, bb) = E g(a) g(b), numpy, for fields with the covariance ab and the variances aa, bb.
+    """
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    mean: Callable[[Array, Array, Array], Array]
+
+
+def erf_value(u: Array) -> Array:
+    """erf(u / sqrt 2), computed on the host: a step has few fields, and cupy's own is in another module."""
+    value: Array = array_namespace(u).asarray(erf(on_host(u) * np.asarray(0.5**0.5, u.dtype)))
+    return value
+
+
+def erf_slope(u: Array) -> Array:
+    """sqrt(2 / pi) exp(-u^2 / 2)."""
+    slope: Array = (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u)
+    return slope
+
+
+def erf_mean(ab: Array, aa: Array, bb: Array) -> Array:
+    """(2 / pi) arcsin(ab / sqrt((1 + aa)(1 + bb)))."""
+    mean: Array = 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb)))
+    return mean
+
+
+def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
+    """sqrt(aa bb) (sin t + (pi - t) cos t) / (2 pi), t the angle between the fields."""
+    lengths = np.sqrt(aa * bb)
+    cosine = np.clip(ab / np.where(lengths == 0, 1, lengths), -1, 1)
+    angle = np.arccos(cosine)
+    mean: Array = lengths * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi)
+    return mean
+
+
+ACTIVATIONS = {
+    "erf": Activation(erf_value, erf_slope, erf_mean),
+    "relu": Activation(lambda u: u * (u > 0), lambda u: (u > 0).astype(u.dtype), relu_mean),
+    "linear": Activation(lambda u: u, lambda u: array_namespace(u).ones_like(u), lambda ab, aa, bb: ab),
+}
+
+
+def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Array:
+    """Half the mean square (...,) of sum_a weights_a g(field_a), of fields with these overlaps (..., n, n) and weights (..., n).
+
+    With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2.
+    """
+    own = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
+    means = ACTIVATIONS[activation].mean(overlaps, own[..., :, None], own[..., None, :])  # (..., n, n)
+    error: Array = 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
+    return error
+
+
+# The committee, a two-layer student sum_k v_k g(w_k . x / sqrt N), with hand-written gradients of its squared error.
+#
+# Source: Saad and Solla 1995; Goldt et al. 2019, arXiv 1906.08632. One step of plain descent at rate eta moves w_k by
+# eta / sqrt N (y - student) v_k g'(u_k) x, with u_k = w_k . x / sqrt N. At rate eta_v / N it moves v_k by eta_v / N (y - student) g(u_k).
+
+ROUNDING = 1e-12  # below which an eigenvalue of Q - R R^T is 0
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """The student as a Model. Its batch: x (R, B, N) and y (R, B), what the teacher says of x.
+
+    teacher (R, M, N): orthogonal rows of length sqrt N; A (M,): its second layer. v (K,): the student's at the start. Q (K, K), R (K, M):
+    overlaps at the start, exact in every seed; None for normal weights of deviation `scale`.
+    """
+
+    teacher: Array
+    A: Array
+    v: Array
+    Q: Array | None = None
+    R: Array | None = None
+    scale: float = 0.5
+    activation: str = "erf"
+
+    name = "committee"
+    groups = MappingProxyType({"W": "W", "v": "v"})
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """e_g, the overlaps Q and R, and v, under the names and axes of classics.committee."""
+        return (
+            Observable("e_g", self.error, (), "generalisation error E (student - teacher)^2 / 2, from the overlaps"),
+            Observable("Q", lambda params: self.overlaps(params)[0], ("i", "k"), "overlaps w_i . w_k / N of students"),
+            Observable("R", lambda params: self.overlaps(params)[1], ("i", "m"), "overlaps of students with teachers"),
+            Observable("v", lambda params: params["v"], ("i",), "second layer of the student"),
+        )
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """W (R, K, N) and v (R, K): W of the given overlaps with the seed's teacher and free directions, or normal."""
+        K, N = len(self.v), self.teacher.shape[2]
+        W = np.stack([rng.standard_normal((K, N)) for rng in rngs])
+        if self.Q is None or self.R is None:
+            W *= self.scale
+        else:
+            root = free_root(self.Q, self.R)  # (K, K)
+            W = np.stack([self.R @ teacher + root @ free_directions(teacher, w) for teacher, w in zip(self.teacher, W, strict=True)])
+        return {"W": W.astype(dtype), "v": np.tile(self.v, (len(rngs), 1)).astype(dtype)}
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """The loss (R,), the mean of (student - y)^2 / 2 over the batch, and its gradient {W: (R, K, N), v: (R, K)}."""
+        W, v, batch = params["W"], params["v"], on_same_device(params["W"], batch)
+        x, g = batch["x"], ACTIVATIONS[self.activation]
+        B, N = x.shape[1:]
+        u = x @ W.swapaxes(1, 2) * N**-0.5  # (R, B, K)
+        h = g.value(u)  # (R, B, K)
+        miss = (h * v[:, None]).sum(axis=2) - batch["y"]  # (R, B)
+        back = miss[..., None] * (1 / B)  # (R, B, 1)
+        du = back * v[:, None] * g.slope(u)  # (R, B, K)
+        dW = du.swapaxes(1, 2) * N**-0.5 @ x  # (R, K, N)
+        return 0.5 * (miss * miss).mean(axis=1), {"W": dW, "v": (back * h).sum(axis=1)}
+
+    def overlaps(self, params: Params) -> tuple[Array, Array]:
+        """Q (R, K, K), to the last bit symmetric, and R (R, K, M), in numpy."""
+        W = params["W"]
+        N, teacher = W.shape[2], array_namespace(W).asarray(self.teacher, dtype=W.dtype)
+        Q, R = (on_host(W @ other.swapaxes(1, 2)) / np.asarray(N, W.dtype) for other in (W, teacher))
+        return (Q + Q.swapaxes(1, 2)) / 2, R
+
+    def error(self, params: Params) -> Array:
+        """e_g (R,) of the student, in numpy."""
+        (Q, R), v = self.overlaps(params), on_host(params["v"])
+        T = self.teacher @ self.teacher.swapaxes(1, 2) / self.teacher.shape[2]  # (R, M, M)
+        overlaps = np.block([[Q, R], [R.swapaxes(1, 2), T]])
+        return generalisation_error(overlaps, np.hstack([v, np.tile(-self.A, (len(v), 1))]), self.activation).astype(v.dtype)
+
+
+def free_root(Q: Array, R: Array) -> Array:
+    """A root (K, K) of Q - R R^T, what the student has outside the teacher's space. Raises ParamError where there is none."""
+    values, vectors = np.linalg.eigh(Q - R @ R.T)
+    if values[0] < -ROUNDING * max(1.0, values[-1]):
+        raise ParamError(f"no student has these overlaps: Q - R R^T has the eigenvalue {values[0]:.3g}, below 0")
+    root: Array = vectors * np.sqrt(np.maximum(values, 0))
+    return root
+
+
+def free_directions(teacher: Array, normal: Array) -> Array:
+    """Rows (K, N) of length sqrt N at right angles to each other and to those of the teacher (M, N), from normal numbers (K, N)."""
+    M, N = teacher.shape
+    basis = np.linalg.qr(np.concatenate([teacher, normal]).T)[0].T  # (M + K, N)
+    return basis[M:] * N**0.5
+
+
+# Gaussian inputs and what a two-layer teacher sum_m A_m g(w_m . x / sqrt N) says of them, with noise; fresh in every iteration.
+
+BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
+
+
+def orthogonal_teachers(seeds: Sequence[int], M: int, N: int) -> Array:
+    """Weights (R, M, N) of a teacher for each seed: rows of length sqrt N at right angles, in random directions."""
+    drawn = [rng.standard_normal((N, M)) for rng in generators(seeds, DATA)]
+    return np.stack([np.linalg.qr(normal)[0].T * N**0.5 for normal in drawn])
+
+
+class TeacherBatches:
+    """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
+
+    def __init__(self, seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> None:
+        self.seeds, self.teacher, self.A, self.activation = tuple(seeds), teacher, A, activation
+        self.batch, self.sigma, self.dtype = batch, sigma, dtype
+        self.rows = max(1, BLOCK // (batch * teacher.shape[2]))  # iterations drawn at once
+        self.block = -1
+        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+
+    def __call__(self, iteration: int) -> Batch:
+        block, row = divmod(iteration, self.rows)
+        if block != self.block:
+            pairs = zip(generators(self.seeds, BATCHES, block), self.teacher, strict=True)
+            drawn = [self.one_seed(rng, teacher) for rng, teacher in pairs]
+            self.drawn = np.stack([x for x, _ in drawn], axis=1), np.stack([y for _, y in drawn], axis=1)
+            self.block = block
+        x, y = self.drawn
+        return {"x": x[row], "y": y[row]}
+
+    def one_seed(self, rng: Generator, teacher: Array) -> tuple[Array, Array]:
+        """x (rows, batch, N) and y (rows, batch) for one seed and its teacher (M, N)."""
+        N = teacher.shape[1]
+        x = rng.standard_normal((self.rows, self.batch, N))
+        fields = x.reshape(-1, N) @ teacher.T * N**-0.5  # (rows * batch, M)
+        y = ACTIVATIONS[self.activation].value(fields) @ self.A + self.sigma * rng.standard_normal(len(fields))
+        return x.astype(self.dtype), y.reshape(self.rows, self.batch).astype(self.dtype)
+
+
+INITS = ("overlaps", "normal")
+TIME = 20  # of a training by default, in steps / N
+ARRAYS = ("Q", "R", "v", "A")
+
+
+def starts(values: Mapping[str, Any]) -> dict[str, Array]:
+    """Q (K, K), R (K, M), v (K,) and A (M,): given, or as in classics.committee. Raises ParamError for a wrong shape or an asymmetric Q."""
+    K, M = values["K"], values["M"]
+    i = np.arange(K)
+    default = {"Q": np.diag(0.25 - 0.09 * i / K), "R": 1e-3 * np.eye(K, M) / (1 + i)[:, None], "v": np.ones(K), "A": np.ones(M)}
+    found = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
+    for name, right in default.items():
+        if found[name].shape != right.shape:
+            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {found[name].shape}")
+    if not np.allclose(found["Q"], found["Q"].T, rtol=1e-12):
+        raise ParamError("Q is symmetric: the overlap of two students is that of the two the other way round")
+    return found
+
+
+@dataclass(frozen=True)
+class CommitteeTask:
+    """The task committee: online learning of a teacher."""
+
+    name: str = "committee"
+    doc: str = "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)"
+    models: tuple[str, ...] = ("committee",)
+    settings: tuple[Setting, ...] = (
+        Setting("N", 500, "dimension of the inputs", low=1, high=10**6),
+        Setting("K", 2, "students, units of the first layer", low=1),
+        Setting("M", 2, "teachers", low=1),
+        Setting("eta_W", 1.5, "learning rate of the first layer, over sqrt N; eta of classics.committee", low=0.0),
+        Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
+        Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
+        Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
+        Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
+        Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
+        Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
+        Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
+        Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
+        Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
+        Setting("batch", 1, "examples of a step", low=1),
+        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    )
+
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training: teachers, weights with gradients, the inputs drawn at once."""
+        N, K, M = values["N"], values["K"], values["M"]
+        return {
+            "the teachers": seeds * N * 3 * M,
+            "the weights and their gradients": seeds * K * 5 * N,
+            "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
+        }
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
+        if N < K + M:
+            raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
+        for name in ("Q", "R"):
+            if values["init"] == "normal" and values[name] is not None:
+                raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
+        given = starts(values)
+        free_root(given["Q"], given["R"])  # raises
+        teacher = orthogonal_teachers(seeds, M, N)
+        start: dict[str, Any] = {name: given[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
+        network = Committee(teacher, given["A"], given["v"], scale=values["init_scale"], activation=activation, **start)
+        stream = TeacherBatches(seeds, teacher, given["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+        described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
+        theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": given["A"], "T": np.eye(M)}
+        return Experiment(
+            task=self.name,
+            config={name: np.asarray(a).tolist() if name in ARRAYS and a is not None else a for name, a in values.items()},
+            seeds=tuple(seeds),
+            model=network,
+            stream=stream,
+            optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
+            steps=TIME * N,
+            vocabulary=N,
+            exact={"A": given["A"], "T": np.eye(M)},
+            theory={"classics.committee": theory} if described else {},
+        )
+
+
+TASK = CommitteeTask()

@@ -1,0 +1,487 @@
+"""The task corpus: predict the next token of a real text from its context.
+
+The text is `pydoc_data.topics` of this CPython, or one's own. Tokens are words in lower case, that is letters, digits and underscores,
+and punctuation marks, a run of one mark once; the vocabulary is `<unk>`, then the most frequent tokens. Documents end at a NUL, and
+no window crosses their ends. The last part of the text, `validation` of it, is kept out of the training.
+
+Model yz (tian2023scan): a class is a pair of a query and its next word, the num_next most frequent pairs with different next words
+and at most num_query queries; its contexts are the length - 1 tokens before the query, and the training draws from its real ones.
+P, psi and p are counted over all of them: with M they are parameters of scan_snap.full, whose contexts are infinite. Model
+transformer: the next token after each of `length` places.
+
+Real contexts of some tens of tokens are far from infinite: attention leaves all but the few tokens that nearly every context has, and
+the System is right about which way the attention of a class to a token moves no more often than a coin. contexts=drawn, with more and
+more tokens, and contexts=infinite lead from the one to the other.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, check_dtype
+from odesim.base.errors import ParamError, counted, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.one_layer import DECODERS, YZ
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.training.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
+from odesim.lab.training.randomness import BATCHES, generators
+
+# Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
+
+UNK = "<unk>"
+END = "\0"  # of a document
+# a word is letters, digits and underscores; any other visible character is a mark, and a run of one mark is a single one
+TOKEN = re.compile(r"(\w+)|([^\w\s\x00-\x1f\x7f])\2*")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A text as numbers. words (M,): `<unk>`, then the most frequent first. ids (n,): its tokens; document (n,): their documents."""
+
+    words: tuple[str, ...]
+    ids: Array
+    document: Array
+
+
+def pydoc_topics() -> str:
+    """The text of Python's help, `pydoc_data.topics`: names and texts of topics as documents, in alphabetical order."""
+    from pydoc_data.topics import topics
+
+    return END.join(f"{name}{END}{topics[name]}" for name in sorted(topics))
+
+
+def digest(text: str) -> str:
+    """The sha256 of the text in hex digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Yields the tokens of the text in lower case: words and punctuation marks; a repeated mark is one token."""
+    for match in TOKEN.finditer(text.lower()):
+        yield match[1] or match[2]
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word; false for marks and `<unk>`."""
+    return token[0] == "_" or token[0].isalnum()
+
+
+def encode(text: str, vocabulary: int) -> Corpus:
+    """The Corpus of a text with the vocabulary - 1 most frequent tokens, or all of a text that has fewer; ties are in alphabetical order.
+
+    Raises ParamError if the text has no tokens.
+    """
+    documents = [list(tokens(part)) for part in text.split(END)]
+    counts = Counter(word for document in documents for word in document)
+    if not counts:
+        raise ParamError(f"the text has no tokens: it must hold words or punctuation marks, not {len(text)} characters of white space")
+    words = (UNK, *sorted(counts, key=lambda word: (-counts[word], word))[: vocabulary - 1])
+    number = {word: i for i, word in enumerate(words)}
+    ids = np.array([number.get(word, 0) for document in documents for word in document])
+    return Corpus(words, ids, np.repeat(np.arange(len(documents)), [len(document) for document in documents]))
+
+
+# Classes of a text: pairs of a query and its next token, with the contexts before them.
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows of a text: `length` tokens, the last of them the query, and the next token.
+
+    ids (n,): the tokens of the text. positions (N,): of the queries. Each window lies in one document and one part of the split.
+    """
+
+    ids: Array
+    positions: Array
+    length: int
+
+    def contexts(self, which: Array) -> Array:
+        """The contexts (..., length - 1) before the queries of windows number `which` (...)."""
+        back = np.arange(self.length - 1, 0, -1)
+        return self.ids.take(self.positions.take(which)[..., None] - back)
+
+
+@dataclass(frozen=True, eq=False)
+class PairClasses:
+    """K classes of a text: class n has the next token next[n] (K,) after the query queries[psi[n]] (Q,).
+
+    P (K, M): distribution of tokens in the contexts of a class. p (K,): frequency of classes. windows, classes (N,): training windows and
+    their classes; validation, validation_classes: the same for validation.
+    """
+
+    queries: Array
+    next: Array
+    psi: Array
+    P: Array
+    p: Array
+    windows: Windows
+    classes: Array
+    validation: Windows
+    validation_classes: Array
+
+
+def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Windows]:
+    """The windows for training and for validation. Each window lies in one document and in one of the two parts of the text.
+
+    fraction: the share of the text, at its end, for validation. Raises ParamError if a part has no window.
+    """
+    n = len(corpus.ids)
+    edge = n - round(fraction * n)
+    result = []
+    for start, stop, part in ((0, edge, "training"), (edge, n, "validation")):
+        positions = np.arange(start + length - 1, stop - 1)
+        positions = positions[corpus.document[positions - length + 1] == corpus.document[positions + 1]]
+        if not len(positions) and (part == "training" or fraction > 0):
+            raise ParamError(
+                f"the text is too short: for {part} it has {stop - start} of its {counted(n, 'token')}, "
+                f"and no document of {counted(length + 1, 'token')}, which length={length} needs"
+            )
+        result.append(Windows(corpus.ids, positions, length))
+    return result[0], result[1]
+
+
+def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, fraction: float) -> PairClasses:
+    """The classes of the most frequent pairs of words: num_next next tokens, each after one query, at most num_query queries.
+
+    Punctuation and `<unk>` occur in contexts only. Raises ParamError if the text has fewer pairs, or no windows.
+    """
+    M = len(corpus.words)
+    training, validation = windows(corpus, length, fraction)
+    pairs = _pairs(training, M)
+    word = np.array([is_word(token) for token in corpus.words])
+    frequent, counts = np.unique(pairs[word[pairs // M] & word[pairs % M]], return_counts=True)
+    queries: list[int] = []
+    chosen: dict[int, int] = {}  # next token: pair
+    for pair in frequent[np.argsort(-counts, kind="stable")].tolist():
+        query, follower = divmod(pair, M)
+        if follower in chosen or len(chosen) == num_next or (query not in queries and len(queries) == num_query):
+            continue
+        chosen[follower] = pair
+        if query not in queries:
+            queries.append(query)
+    if len(chosen) < num_next:
+        raise ParamError(f"num_next must be at most {len(chosen)}, the next words that num_query={num_query} leaves, not {num_next}")
+    chosen_pairs = np.array(list(chosen.values()))
+    classes = _classes(pairs, chosen_pairs)
+    training, classes = Windows(training.ids, training.positions[classes >= 0], length), classes[classes >= 0]
+    validation_classes = _classes(_pairs(validation, M), chosen_pairs)
+    validation, validation_classes = (
+        Windows(validation.ids, validation.positions[validation_classes >= 0], length),
+        validation_classes[validation_classes >= 0],
+    )
+    if fraction > 0 and not len(validation_classes):
+        raise ParamError(f"validation={fraction:g} leaves none of the {num_next} pairs to the validation")
+    P = token_counts(training, classes, num_next, M).astype(float)
+    return PairClasses(
+        queries=np.array(queries),
+        next=chosen_pairs % M,
+        psi=np.array([queries.index(query) for query in (chosen_pairs // M).tolist()]),
+        P=P / P.sum(axis=1, keepdims=True),
+        p=np.bincount(classes, minlength=num_next) / len(classes),
+        windows=training,
+        classes=classes,
+        validation=validation,
+        validation_classes=validation_classes,
+    )
+
+
+def token_counts(windows: Windows, classes: Array, K: int, M: int) -> Array:
+    """Counts (K, M) of tokens in the contexts of each class, from windows with classes of (N,)."""
+    counts = np.zeros(K * M, int)
+    for part in np.array_split(np.arange(len(classes)), 1 + len(classes) // 10000):
+        counts += np.bincount((classes[part, None] * M + windows.contexts(part)).ravel(), minlength=K * M)
+    return counts.reshape(K, M)
+
+
+def _pairs(windows: Windows, M: int) -> Array:
+    """Query * M + next token (N,) of each window."""
+    return windows.ids[windows.positions] * M + windows.ids[windows.positions + 1]
+
+
+def _classes(pairs: Array, classes: Array) -> Array:
+    """The index (N,) of each pair in the distinct pairs `kept`, or -1."""
+    order = np.argsort(classes)
+    index = order[np.minimum(np.searchsorted(classes, pairs, sorter=order), len(classes) - 1)]
+    return np.where(classes[index] == pairs, index, -1)
+
+
+# Streams of batches from a text: contexts of classes as token counts, and stretches of tokens with their next tokens.
+
+BLOCK = 64  # iterations drawn at once
+MAX_VALIDATION = 1000  # largest number of validation windows in a batch
+
+
+class WindowNumbers:
+    """Random whole numbers (R, batch) below `end` for each iteration, independent of earlier calls."""
+
+    def __init__(self, seeds: Sequence[int], end: int, batch: int) -> None:
+        self.seeds, self.end, self.batch = tuple(seeds), end, batch
+        self.block = -1
+        self.drawn: Array = np.empty(0)
+
+    def __call__(self, iteration: int) -> Array:
+        block, row = divmod(iteration, BLOCK)
+        if block != self.block:
+            drawn = [rng.integers(0, self.end, (BLOCK, self.batch)) for rng in generators(self.seeds, BATCHES, block)]
+            self.drawn, self.block = np.stack(drawn, axis=1), block
+        numbers: Array = self.drawn[row]
+        return numbers
+
+
+class CorpusContexts:
+    """A Stream of random training windows: {"classes": (R, B), "counts": (R, B, W)}, counts of the tokens support[n] (W,)."""
+
+    def __init__(self, pairs: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
+        self.pairs, self.seeds, self.dtype = pairs, tuple(seeds), dtype
+        self.draws = WindowNumbers(seeds, len(pairs.classes), batch)
+        validation_counts = token_counts(pairs.validation, pairs.validation_classes, *pairs.P.shape)
+        self.support, self.place = _support((pairs.P > 0) | (validation_counts > 0))
+
+    def __call__(self, iteration: int) -> Batch:
+        which = self.draws(iteration)
+        return self.batch(self.pairs.windows, self.pairs.classes.take(which), which)
+
+    def validation(self) -> Batch:
+        """A batch of up to MAX_VALIDATION validation windows, spread evenly, the same for each seed."""
+        count = len(self.pairs.validation_classes)
+        which = np.tile(_spread_indices(count), (len(self.seeds), 1))
+        return self.batch(self.pairs.validation, self.pairs.validation_classes.take(which), which)
+
+    def batch(self, windows: Windows, classes: Array, which: Array) -> Batch:
+        """The batch of windows number `which` (R, B) with these classes (R, B)."""
+        (R, B), W = which.shape, self.support.shape[1]
+        index = self.place[classes[..., None], windows.contexts(which)]  # (R, B, T - 1)
+        index += W * np.arange(R * B).reshape(R, B, 1)
+        counts = np.bincount(index.ravel(), minlength=R * B * W).reshape(R, B, W)
+        return {"classes": classes, "counts": counts.astype(self.dtype)}
+
+
+class DrawnContexts:
+    """A Stream like CorpusContexts, with classes drawn from p (K,) and `tokens` independent tokens each, drawn from P (K, M)."""
+
+    def __init__(self, pairs: PairClasses, support: Array, seeds: Sequence[int], batch: int, tokens: int, dtype: str) -> None:
+        self.seeds, self.size, self.tokens, self.dtype = tuple(seeds), batch, tokens, dtype
+        self.p = pairs.p
+        P = np.take_along_axis(pairs.P, support, axis=1)
+        self.P = P / P.sum(axis=1, keepdims=True)
+
+    def __call__(self, iteration: int) -> Batch:
+        classes, counts = zip(*(self.one_seed(rng) for rng in generators(self.seeds, BATCHES, iteration)), strict=True)
+        return {"classes": np.stack(classes), "counts": np.stack(counts).astype(self.dtype)}
+
+    def one_seed(self, rng: Generator) -> tuple[Array, Array]:
+        """Classes (B,) and counts (B, W) for one seed."""
+        classes = rng.choice(len(self.p), self.size, p=self.p)
+        return classes, rng.multinomial(self.tokens, self.P[classes])
+
+
+def population_batch(iteration: int) -> Batch:
+    """The empty batch: infinite contexts, so that the gradient is that of the population."""
+    return {}
+
+
+class Stretches:
+    """A Stream of random training windows: {"tokens": (R, B, T), "targets": (R, B, T)}, the next token of each."""
+
+    def __init__(self, windows: Windows, validation_windows: Windows, seeds: Sequence[int], batch: int) -> None:
+        self.windows, self.validation_windows, self.seeds = windows, validation_windows, tuple(seeds)
+        self.draws = WindowNumbers(seeds, len(windows.positions), batch)
+
+    def __call__(self, iteration: int) -> Batch:
+        return self.batch(self.windows, self.draws(iteration))
+
+    def validation(self) -> Batch:
+        """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
+        count = len(self.validation_windows.positions)
+        return self.batch(self.validation_windows, np.tile(_spread_indices(count, MAX_VALIDATION // 10), (len(self.seeds), 1)))
+
+    def batch(self, windows: Windows, which: Array) -> Batch:
+        """The batch of windows number `which` (R, B)."""
+        positions = windows.positions.take(which)[..., None] - np.arange(windows.length - 1, -1, -1)  # (R, B, T)
+        return {"tokens": windows.ids.take(positions), "targets": windows.ids.take(positions + 1)}
+
+
+def _spread_indices(count: int, most: int = MAX_VALIDATION) -> Array:
+    """Up to `most` whole numbers below count, spread evenly."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def _support(occurs: Array) -> tuple[Array, Array]:
+    """(tokens (K, W), positions (K, M)): tokens of each class, those that occur (K, M) first, and the position of each token there."""
+    order = np.argsort(~occurs, axis=1, kind="stable")
+    positions = np.empty_like(order)
+    np.put_along_axis(positions, order, np.broadcast_to(np.arange(occurs.shape[1]), occurs.shape), axis=1)
+    return np.ascontiguousarray(order[:, : int(occurs.sum(axis=1).max())]), positions
+
+
+CONTEXTS = ("windows", "drawn", "infinite")
+MOST_LABELS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusYZ(YZ):
+    """The one-layer model YZ with extra observables."""
+
+    extra: tuple[Observable, ...] = ()
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        return (*super().observables, *self.extra)
+
+
+def validation_loss(model: Model, batch: Batch) -> Observable:
+    """The observable loss_validation: the loss (R,) of a batch that is not trained on."""
+
+    def loss(params: Params) -> Any:
+        return model.loss_and_gradients(params, batch)[0]
+
+    return Observable("loss_validation", loss, (), "loss of text that is not trained on", costly=True)
+
+
+@dataclass(frozen=True)
+class CorpusTask:
+    """The task corpus: the next token of a real text."""
+
+    name: str = "corpus"
+    doc: str = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer"
+    models: tuple[str, ...] = ("yz", "transformer")
+    settings: tuple[Setting, ...] = (
+        Setting("text", "", "the text itself; none: the help of this Python, pydoc_data.topics"),
+        Setting("vocabulary", 1000, "tokens, <unk> for all others among them; all of a text that has fewer", low=2),
+        Setting("length", 32, "tokens of a window, the query included", low=2),
+        Setting("validation", 0.1, "fraction at the end of the text that is not trained on", low=0.0, high=0.9),
+        Setting("num_next", 20, "yz: next words, one for each class", low=1),
+        Setting("num_query", 5, "yz: queries at most", low=1),
+        Setting("contexts", "windows", "yz: those of the text, or tokens drawn from P, or infinite ones", choices=CONTEXTS),
+        Setting("drawn", 0, "yz: tokens of a drawn context; 0: length - 1", low=0),
+        Setting("batch", 128, "windows of a batch", low=1),
+        Setting("eta_Y", 1.0, "yz: learning rate of the decoder", low=0.0),
+        Setting("eta_Z", 0.1, "yz: learning rate of the attention", low=0.0),
+        Setting("decoder", "vanilla", "yz: gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
+        Setting("normalize", True, "yz: what is attended is divided by its length"),
+        Setting("residual", False, "yz: the query is added to what it attends"),
+        Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
+        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+        Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
+        Setting("width", 64, "transformer: of the embeddings", low=1),
+        Setting("layers", 2, "transformer: blocks", low=0),
+        Setting("heads", 2, "transformer: heads, which divide the width", low=1),
+        Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
+    )
+
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
+        batch, length, M = values["batch"], values["length"], values["vocabulary"]
+        if model == "transformer":
+            sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+            transformer_numbers = transformer_memory(
+                Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length
+            )
+            return {**transformer_numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
+        K = values["num_next"]
+        return {
+            "the classes": 6 * K * M,
+            "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
+            "the batches": seeds * max(batch, MAX_VALIDATION) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
+        }
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError if the text is too short or has too few words or pairs."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        text = values["text"] or pydoc_topics()
+        corpus = encode(text, values["vocabulary"])
+        settings = {name: value for name, value in values.items() if name != "text"}
+        clipped = {"vocabulary": len(corpus.words)}  # a text may have fewer words than asked for
+        config = settings | clipped | {"text_sha256": digest(text), "text_length": len(text)}
+        return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
+
+
+def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+    """The experiment with the one-layer model on classes of the text; tokens of P and columns of Z are those of the vocabulary."""
+    if values["contexts"] == "infinite" and len(seeds) != 1:
+        raise ParamError(f"contexts=infinite train without chance, so that one seed is all there is, not {len(seeds)}")
+    if values["drawn"] and values["contexts"] != "drawn":
+        raise ParamError(f"drawn={values['drawn']} needs contexts=drawn, not {values['contexts']}")
+    sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
+    pairs = pair_classes(corpus, **sizes, fraction=values["validation"])
+    stream = CorpusContexts(pairs, seeds, values["batch"], dtype)
+    model = CorpusYZ(
+        pairs.P,
+        pairs.psi,
+        pairs.p,
+        float(len(corpus.words)),
+        support=stream.support,
+        query_rows=pairs.queries if values["residual"] else None,
+        **{name: values[name] for name in ("decoder", "normalize", "residual")},
+    )
+    rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
+    classes: dict[str, Any] = {"P": pairs.P, "psi": pairs.psi, "p": pairs.p, "M": model.M}
+    descent = optimizer(values, "sgd", rates)
+    as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
+    return Experiment(
+        task=TASK.name,
+        config=config,
+        seeds=tuple(seeds),
+        model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
+        stream=contexts(pairs, stream, values, dtype),
+        optimizer=descent,
+        steps=1000,
+        vocabulary=len(corpus.words),
+        exact=classes | {"queries": pairs.queries, "next": pairs.next},
+        theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
+        labels=labels_of(corpus.words, pairs),
+    )
+
+
+def labels_of(words: Sequence[str], pairs: PairClasses) -> dict[str, tuple[str, ...]]:
+    """The words of tokens, queries and classes (query and next word); none where the vocabulary is too large to be stored by name."""
+    if len(words) > MOST_LABELS:
+        return {}
+    queries, after = ([words[i] for i in ids] for ids in (pairs.queries, pairs.next))
+    return {"l": tuple(words), "m": tuple(queries), "n": tuple(f"{queries[q]} {word}" for q, word in zip(pairs.psi, after, strict=True))}
+
+
+def contexts(pairs: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
+    """The Stream for the setting `contexts`."""
+    if values["contexts"] == "infinite":
+        return population_batch
+    if values["contexts"] == "drawn":
+        return DrawnContexts(pairs, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
+    return windows
+
+
+def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+    """The experiment with a transformer that predicts every next token in stretches of the text."""
+    stream = Stretches(*windows(corpus, values["length"], values["validation"]), seeds, values["batch"])
+    options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+    model = Transformer(len(corpus.words), positions=values["length"], at="all", **options)
+    if values["validation"] > 0:
+        validation = stream.validation()
+        model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
+    return Experiment(
+        task=TASK.name,
+        config=config,
+        seeds=tuple(seeds),
+        model=model,
+        stream=stream,
+        optimizer=optimizer(values, "adam", dict.fromkeys(sorted(set(model.groups.values())), values["lr"])),
+        steps=1000,
+        vocabulary=len(corpus.words),
+    )
+
+
+def optimizer(values: Mapping[str, Any], auto: str, rates: Mapping[str, float]) -> Optimizer:
+    """The Optimizer of the settings; `auto` names the one for optimizer=auto."""
+    name = auto if values["optimizer"] == "auto" else values["optimizer"]
+    return Optimizer(name, rates, momentum=values["momentum"] if name == "sgd" else 0.0)
+
+
+TASK = CorpusTask()

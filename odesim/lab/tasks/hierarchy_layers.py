@@ -1,0 +1,183 @@
+"""The task hierarchy_layers: two layers of nodes with exp attention learn the classes of a hierarchy of shared latents.
+
+Source: tian2023joma, Section 5, on the hierarchy of its Table 1 (the task hierarchy_dag has its transformer): class k is the set of tokens
+below it, and all classes are in every step. Each node is a query with logits of its own, from Z = V^2 / 2, as gradient flow keeps them:
+descent then follows hierarchy.multilayer to first order in eta. NCorr is that of hierarchy_dag, of the latents of layer s with the nodes
+of layer s. Time of gradient flow is eta times the iteration.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.tasks.hierarchy_dag import draw_dag
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+
+# Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
+#
+# A node k of layer s weighs its inputs h by V_s[k] exp(Z_s[k]) and adds xi_s[k]. It is a query of its own: its logits Z_s are free
+# parameters and do not depend on activations. So the gradient goes down through values alone. Source: tian2023joma, Section 5. From
+# Z = V^2 / 2, which gradient flow keeps (Theorem 1), weights follow hierarchy.multilayer; V, xi, U and Z follow its variant JOINT.
+
+NAMES = ("V1", "V2", "U", "xi1", "xi2", "Z1", "Z2")
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayers:
+    """The network as a Model. Its batch: x (R, N, K0), weights pi (R, N), label (R, N).
+
+    shape: (K0, K1, K2, C). scale: deviation of a start, of order 1 / sqrt(inputs); present: how many inputs of a sample are 1, if fewer.
+    """
+
+    shape: tuple[int, int, int, int]
+    phi: str = "identity"
+    scale: float = 1.0
+    present: float = 0.0
+    observables: tuple[Observable, ...] = ()
+
+    name = "two_layers"
+    groups = MappingProxyType(dict.fromkeys(NAMES, "all"))
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """V1 (R, K1, K0), V2 (R, K2, K1), U (R, C, K2) normal, xi1, xi2 0, and Z1, Z2 half the squared weights."""
+        K0, K1, K2, C = self.shape
+        drawn = [[rng.standard_normal(shape) for shape in ((K1, K0), (K2, K1), (C, K2))] for rng in rngs]
+        V1, V2, U = (np.stack(parts) for parts in zip(*drawn, strict=True))
+        V1 *= self.scale / np.sqrt(self.present or K0)
+        V2 *= self.scale / np.sqrt(K1)
+        U *= self.scale / np.sqrt(K2)
+        R = len(rngs)
+        start = {"V1": V1, "V2": V2, "U": U, "xi1": np.zeros((R, K1)), "xi2": np.zeros((R, K2)), "Z1": V1**2 / 2, "Z2": V2**2 / 2}
+        return {name: a.astype(dtype) for name, a in start.items()}
+
+    def hidden(self, params: Params, x: Array) -> tuple[Array, Array, Array, Array]:
+        """u1, h1 (R, N, K1), u2 and h2 (R, N, K2): fields of the nodes, and what they say."""
+        xp, phi = array_namespace(params["V1"]), ACTIVATIONS[self.phi]
+        u1 = x @ (params["V1"] * xp.exp(params["Z1"])).swapaxes(1, 2) + params["xi1"][:, None]
+        h1 = phi.value(u1)
+        u2 = h1 @ (params["V2"] * xp.exp(params["Z2"])).swapaxes(1, 2) + params["xi2"][:, None]
+        return u1, h1, u2, phi.value(u2)
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,), weighted by pi, and its gradient by parameter (R, ...)."""
+        xp, batch, slope = array_namespace(params["V1"]), on_same_device(params["V1"], batch), ACTIVATIONS[self.phi].slope
+        x, pi, U = batch["x"], batch["pi"], params["U"]
+        e1, e2 = xp.exp(params["Z1"]), xp.exp(params["Z2"])
+        u1, h1, u2, h2 = self.hidden(params, x)
+        scores = h2 @ U.swapaxes(1, 2)  # (R, N, C)
+        scores = scores - scores.max(axis=2, keepdims=True)
+        p = xp.exp(scores)
+        total = p.sum(axis=2, keepdims=True)
+        onehot = (batch["label"][..., None] == xp.arange(p.shape[2])).astype(p.dtype)
+        losses = xp.log(total[..., 0]) - (onehot * scores).sum(axis=2)
+        back = pi[..., None] * (p / total - onehot)  # (R, N, C)
+
+        du2 = (back @ U) * slope(u2)  # (R, N, K2)
+        dM2 = du2.swapaxes(1, 2) @ h1  # (R, K2, K1)
+        du1 = (du2 @ (params["V2"] * e2)) * slope(u1)  # (R, N, K1)
+        dM1 = du1.swapaxes(1, 2) @ x  # (R, K1, K0)
+        dV1, dV2 = dM1 * e1, dM2 * e2
+        gradient = {"V1": dV1, "V2": dV2, "U": back.swapaxes(1, 2) @ h2, "xi1": du1.sum(axis=1), "xi2": du2.sum(axis=1)}
+        return (pi * losses).sum(axis=1), gradient | {"Z1": dV1 * params["V1"], "Z2": dV2 * params["V2"]}
+
+
+DESCRIBED = {"identity": "hierarchy.multilayer", **{phi: f"hierarchy.multilayer.{phi}" for phi in ("relu", "softplus")}}
+"""{activation: the System of that}."""
+
+
+def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) -> tuple[Observable, ...]:
+    """States under the names of hierarchy.multilayer, the law of Theorem 1, and NCorr (R, 2)."""
+
+    def ncorr(params: Params) -> Array:
+        xp = array_namespace(params["V1"])
+        _, h1, _, h2 = model.hidden(params, xp.asarray(batch["x"]))
+        return xp.stack([mean_best_correlation(y, h, batch["pi"]) for y, h in zip(latents, (h1, h2), strict=True)], axis=1)
+
+    def off(params: Params) -> Array:
+        xp = array_namespace(params["V1"])
+        parts = [xp.abs(params[f"Z{s}"] - params[f"V{s}"] * params[f"V{s}"] / 2).max(axis=(1, 2)) for s in (1, 2)]
+        return xp.stack(parts, axis=1)
+
+    axes = {"V1": ("j", "i"), "V2": ("k", "j"), "U": ("c", "k"), "xi1": ("j",), "xi2": ("k",)}
+    states = [Observable(name, lambda p, name=name: p[name].copy(), dims, "weights", costly=True) for name, dims in axes.items()]  # type: ignore[misc]
+    return (
+        Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best node, mean over latents"),
+        Observable("law", off, ("layer",), "largest |Z - V^2 / 2|, which is 0 under gradient flow"),
+        *states,
+    )
+
+
+@dataclass(frozen=True)
+class HierarchyLayers:
+    """The task hierarchy_layers: classes of shared latents, two layers of nodes."""
+
+    name: str = "hierarchy_layers"
+    doc: str = "classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)"
+    models: tuple[str, ...] = ("two_layers",)
+    settings: tuple[Setting, ...] = (
+        Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
+        Setting("num_children", 2, "members of every set", low=1),
+        Setting("n0", 10, "lower latents, sets of tokens", low=1),
+        Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+        Setting("vocabulary", 100, "tokens, the last of which is in no set", low=2),
+        Setting("K1", 100, "nodes of the first layer", low=1),
+        Setting("K2", 100, "nodes of the second", low=1),
+        Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
+        Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
+        Setting("eta", 0.02, "learning rate", low=0.0, open_low=True),
+        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    )
+
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training: parameters, samples, a step."""
+        C, M, K1, K2 = (values[name] for name in ("num_classes", "vocabulary", "K1", "K2"))
+        weights = K1 * M + K2 * K1
+        return {
+            "the parameters and their gradients": seeds * (9 * weights + 3 * C * K2),
+            "the samples": seeds * C * (3 * M + 8 * (K1 + K2)),
+            "the hierarchies": (values["n0"] + values["n1"] + C) * (values["num_children"] + M),
+        }
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError: more latents than distinct sets."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        C, R = values["num_classes"], len(seeds)
+        sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
+        dags = [draw_dag(seed, sizes, values["num_children"], values["vocabulary"]) for seed in seeds]
+        X = np.stack([dag.present[:, :-1] for dag in dags]).astype(dtype)  # (R, C, K0)
+        batch = {"x": X, "pi": np.full((R, C), 1 / C, dtype), "label": np.tile(np.arange(C), (R, 1))}
+        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]
+        network = TwoLayers(
+            (X.shape[2], values["K1"], values["K2"], C),
+            phi=values["phi"],
+            scale=float(values["init_scale"]),
+            present=float(values["num_children"] ** 3),
+        )
+        described = values["phi"] in DESCRIBED and values["optimizer"] == "sgd" and values["momentum"] == 0
+        return Experiment(
+            task=self.name,
+            config=dict(values),
+            seeds=tuple(seeds),
+            model=replace(network, observables=layer_observables(network, batch, latents)),
+            stream=lambda i: batch,
+            optimizer=Optimizer(values["optimizer"], {"all": float(values["eta"])}, momentum=values["momentum"]),
+            steps=300,
+            vocabulary=values["vocabulary"],
+            exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
+            theory={DESCRIBED[values["phi"]]: {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
+        )
+
+
+TASK = HierarchyLayers()

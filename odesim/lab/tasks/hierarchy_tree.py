@@ -1,0 +1,275 @@
+"""The task hierarchy_tree: a transformer classifies sequences of tokens from a binary latent tree.
+
+Source: tian2023joma, Section 5. The leaves that are 1 are the tokens of a sequence, in no order. The root has one child for each class,
+which is 1 for its class alone (root=one_hot), or children that are 1 with probabilities q (A, num_classes) of one's own (root=given).
+The transformer has no positions: a place for every leaf, hidden where the leaf is 0, and a last one that reads the class, which looks
+at all that are there. NCorr[s] is the correlation of a latent of height s + 1 with its best MLP node of block s, the largest
+activation over the places of a sequence. In exact: the moments of the leaves' polarities, P[l | m] of Theorem 5 for all pairs, and
+loss_bayes, the loss on the test sequences of the true probabilities of the classes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, check_dtype
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import BATCHES, TESTS, generators
+
+# A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
+#
+# The root is the class k of D; its A children are 1 with probability q[a, k]. Every other node has N children, each equal to its parent
+# with probability (1 + rho) / 2. The leaves, at depth L, decide which tokens are in a sequence. Node i of a depth has the parent i // N.
+# Source: tian2023joma, Section 5. Polarities are s = 2 y - 1; the height of a node is L less its depth.
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree with q (A, D), p (D,): probabilities of classes, num_children N, depth L, rho."""
+
+    q: Array
+    p: Array
+    num_children: int
+    depth: int
+    rho: float
+
+    def size(self, depth: int) -> int:
+        """Number of nodes at a depth, 1 to L."""
+        return len(self.q) * int(self.num_children) ** (depth - 1)
+
+    @property
+    def leaves(self) -> int:
+        """Number of leaves M, which is that of tokens."""
+        return self.size(self.depth)
+
+    def root_child(self, depth: int) -> Array:
+        """The index (n,) of the root's child above each node of a depth."""
+        return np.arange(self.size(depth)) // self.num_children ** (depth - 1)
+
+    def class_mean(self, depth: int) -> Array:
+        """E[s | class] (D, n) at a depth."""
+        return (self.rho ** (depth - 1) * (2 * self.q - 1)[self.root_child(depth)]).T
+
+    def mean(self, depth: int) -> Array:
+        """E[s] (n,) at a depth."""
+        return self.p @ self.class_mean(depth)
+
+    def second(self, depth: int, other: int) -> Array:
+        """E[s s'] (n, n') of nodes of two depths: rho^(number of edges between them), unless the path passes the root."""
+        polarity = 2 * self.q - 1
+        a, b = self.root_child(depth), self.root_child(other)
+        apart = self.rho ** (depth + other - 2) * ((polarity * self.p) @ polarity.T)[a[:, None], b]
+        edges = depth + other - 2 * self.meeting_depth(depth, other)
+        return np.where(a[:, None] == b, self.rho ** edges.astype(float), apart)
+
+    def covariance(self, depth: int, other: int) -> Array:
+        """Cov(s, s') (n, n') of the nodes of two depths."""
+        return self.second(depth, other) - np.outer(self.mean(depth), self.mean(other))
+
+    def conditional(self) -> Array:
+        """P[y_l = 1 | y_m = 1] (M, M) of the leaves, row l and column m; 0 where y_m is never 1."""
+        e = self.mean(self.depth)
+        both = (1 + e[:, None] + e + self.second(self.depth, self.depth)) / 4
+        m = (1 + e) / 2
+        return np.where(m > 0, both, 0) / np.where(m > 0, m, 1)
+
+    def heights(self) -> Array:
+        """The height (M, M) of the lowest common ancestor of two leaves: 0 on the diagonal, L for the root."""
+        return self.depth - self.meeting_depth(self.depth, self.depth)
+
+    def meeting_depth(self, depth: int, other: int) -> Array:
+        """The depth (n, n') of the lowest common ancestor of nodes of two depths, 0 for the root."""
+        i, j = np.arange(self.size(depth))[:, None], np.arange(self.size(other))
+        N = self.num_children
+        return sum((i // N ** (depth - d) == j // N ** (other - d) for d in range(1, min(depth, other) + 1)), np.zeros((1, 1), int))
+
+    def sample(self, rng: Generator, count: int) -> tuple[Array, tuple[Array, ...]]:
+        """Random classes (count,), and whether nodes are 1: (count, n) for each of the depths 1 to L."""
+        classes = rng.choice(len(self.p), count, p=self.p)
+        nodes = [rng.random((count, len(self.q))) < self.q.T[classes]]
+        for depth in range(2, self.depth + 1):
+            other = rng.random((count, self.size(depth))) < (1 - self.rho) / 2
+            nodes.append(np.repeat(nodes[-1], self.num_children, axis=1) ^ other)
+        return classes, tuple(nodes)
+
+    def posterior(self, present: Array) -> Array:
+        """log P[class | tokens] (B, D) for tokens present (B, M), computed from the leaves to the root."""
+        same, other = (1 + self.rho) / 2, (1 - self.rho) / 2
+        with np.errstate(divide="ignore"):  # impossible events have the logarithm -inf
+            # (B, n, 2): log-likelihood of the leaves below a node, given the node
+            up = np.log(np.stack([~present, present], axis=-1).astype(float))
+            for depth in range(self.depth, 1, -1):
+                messages = np.logaddexp(np.log(same) + up, np.log(other) + up[..., ::-1])
+                up = messages.reshape(len(present), self.size(depth - 1), self.num_children, 2).sum(axis=2)
+            zero, one = up[..., :1] + np.log(1 - self.q), up[..., 1:] + np.log(self.q)  # (B, A, D)
+            joint = np.logaddexp(zero, one).sum(axis=1) + np.log(self.p)  # (B, D)
+        posterior: Array = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+        return posterior
+
+
+def co_occurrence(rho: float, rho0: float, depth: int, height: Array) -> Array:
+    """P[y_l = 1 | y_m = 1] for leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
+
+    rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper writes depth for the height. Its rho0 can be read as
+    P[y = 0]: with that the formula does not hold. Nor does it where the root is the common ancestor.
+    """
+    return 1 - (1 - rho ** (2 * np.asarray(height, float))) / (2 * (1 - rho ** (depth - 1) * rho0))
+
+
+TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded
+MAX_LEAVES = 2048  # leaves
+TOLERANCE = 1e-6  # of probabilities that sum to 1
+
+
+class Sequences:
+    """A Stream of random sequences of the tree: {"tokens": (R, B, M + 1), "padding": (R, B, M + 1), "targets": (R, B)}."""
+
+    def __init__(self, tree: Tree, seeds: Sequence[int], batch: int) -> None:
+        self.tree, self.seeds, self.size = tree, tuple(seeds), batch
+
+    def __call__(self, iteration: int) -> Batch:
+        drawn = [self.tree.sample(rng, self.size) for rng in generators(self.seeds, BATCHES, iteration)]
+        return self.batch(np.stack([classes for classes, _ in drawn]), np.stack([nodes[-1] for _, nodes in drawn]))
+
+    def batch(self, classes: Array, present: Array) -> Batch:
+        """The batch of classes (R, B) and leaves (R, B, M)."""
+        R, B, M = present.shape
+        padding = np.concatenate([~present, np.zeros((R, B, 1), bool)], axis=2)
+        return {"tokens": np.tile(np.arange(M + 1), (R, B, 1)), "padding": padding, "targets": classes}
+
+    def test(self) -> tuple[Batch, tuple[Array, ...]]:
+        """(batch of test sequences, whether nodes are 1: (R, TEST_SEQUENCES, n) for each of the depths 1 to L)."""
+        drawn = [self.tree.sample(rng, TEST_SEQUENCES) for rng in generators(self.seeds, TESTS)]
+        nodes = tuple(np.stack(layer) for layer in zip(*(nodes for _, nodes in drawn), strict=True))
+        return self.batch(np.stack([classes for classes, _ in drawn]), nodes[-1]), nodes
+
+
+def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tuple[Observable, ...]:
+    """The observables NCorr (R, S) of latents of heights 1 to S and loss_test (R,). nodes: those at the depths 1 to L."""
+    latents = nodes[-2::-1]
+
+    def ncorr(params: Params) -> Array:
+        hidden = model.forward(params, test).hidden  # (R, B, T, mlp) each
+        xp = array_namespace(hidden[0])
+        weight = xp.ones(hidden[0].shape[:2], hidden[0].dtype)
+        visible = ~xp.asarray(test["padding"])[..., None]
+        # relu activations are at least 0, so that hidden places do not change the maximum
+        values = [mean_best_correlation(y, (h * visible).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
+        return xp.stack(values, axis=1)
+
+    doc = "correlation of a latent with its best MLP node, mean over latents"
+    return (
+        Observable("NCorr", ncorr, ("height",), doc, costly=True),
+        Observable("loss_test", lambda params: model.loss_of(params, test), (), "loss of the test sequences", costly=True),
+    )
+
+
+def make_tree(values: Mapping[str, Any]) -> Tree:
+    """The Tree of the settings. Raises ParamError for invalid probabilities or more than MAX_LEAVES leaves."""
+    D = values["num_classes"]
+    if (values["root"] == "given") != (values["q"] is not None):
+        raise ParamError(
+            f"root={values['root']} " + ("has its own q, and none can be given" if values["root"] == "one_hot" else "needs a q")
+        )
+    q = np.eye(D) if values["q"] is None else np.array(values["q"], float)
+    p = np.full(D, 1 / D) if values["p"] is None else np.array(values["p"], float)
+    if q.ndim != 2 or q.shape[1] != D:
+        raise ParamError(f"q has a row for each child of the root and num_classes={D}: that many columns, not the shape {q.shape}")
+    if p.shape != (D,) or abs(p.sum() - 1) > TOLERANCE:
+        raise ParamError(f"p holds num_classes={D} probabilities that sum to 1, not the shape {p.shape} with the sum {p.sum():g}")
+    tree = Tree(q, p / p.sum(), values["num_children"], values["depth"], values["rho"])
+    if tree.leaves > MAX_LEAVES:
+        raise ParamError(
+            f"the tree has {tree.leaves} leaves, num_children^(depth - 1) for each of {len(q)} children of the root; "
+            f"at most {MAX_LEAVES} can be"
+        )
+    return tree
+
+
+@dataclass(frozen=True)
+class HierarchyTree:
+    """The task hierarchy_tree: the class at the root of a latent tree."""
+
+    name: str = "hierarchy_tree"
+    doc: str = "the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)"
+    models: tuple[str, ...] = ("transformer",)
+    settings: tuple[Setting, ...] = (
+        Setting("num_classes", 5, "D, classes", low=1),
+        Setting("num_children", 2, "N, children of a node below the root", low=1),
+        Setting("depth", 4, "L, of the leaves; the root has 0", low=1, high=64),
+        Setting("rho", 0.9, "correlation of a node with its parent", low=-1.0, high=1.0),
+        Setting("root", "one_hot", "children of the root: one a class, or by the probabilities q", choices=("one_hot", "given")),
+        Setting("q", None, "with root=given: P[child of the root is 1 | class] (A, D)", low=0.0, high=1.0),
+        Setting("p", None, "probabilities of the classes (D,), or all the same", low=0.0, high=1.0),
+        Setting("batch", 64, "sequences of a batch", low=1),
+        Setting("width", 32, "of the embeddings", low=1),
+        Setting("layers", 2, "blocks", low=1),
+        Setting("heads", 1, "heads, which divide the width", low=1),
+        Setting("mlp", 64, "nodes of the MLP of a block", low=1),
+        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+        Setting("lr", 1e-3, "learning rate", low=0.0),
+        Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
+    )
+
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
+        roots = values["num_classes"] if values["q"] is None else len(values["q"])
+        leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
+        D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+        made = Architecture(leaves + 1, outputs=D, **sizes)
+        transformer_numbers = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
+        return {
+            **transformer_numbers,
+            "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,
+            "the tree": D * D + 6 * leaves**2,
+        }
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError for an invalid tree."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        tree = make_tree(values)
+        stream = Sequences(tree, seeds, values["batch"])
+        test, nodes = stream.test()
+        options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+        watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
+        network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **options)
+        extra = observables(network, test, nodes)
+        L = tree.depth
+        class_log_probabilities = [
+            np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)
+        ]
+        return Experiment(
+            task=self.name,
+            config={
+                name: np.asarray(value).tolist() if name in ("q", "p") and value is not None else value for name, value in values.items()
+            },
+            seeds=tuple(seeds),
+            model=replace(network, extra=extra if L > 1 else extra[1:]),
+            stream=stream,
+            optimizer=Optimizer(
+                values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), weight_decay=values["weight_decay"]
+            ),
+            steps=1000,
+            vocabulary=tree.leaves + 1,
+            exact={
+                "mean": tree.mean(L),
+                "class_mean": tree.class_mean(L),
+                "second": tree.second(L, L),
+                "covariance": tree.covariance(L, L),
+                "conditional": tree.conditional(),
+                "height": tree.heights(),
+                "loss_bayes": -np.stack(class_log_probabilities).mean(axis=(1, 2)),
+            },
+        )
+
+
+TASK = HierarchyTree()

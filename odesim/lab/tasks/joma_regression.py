@@ -1,0 +1,125 @@
+"""The task joma_regression: one node with exp attention learns a linear function of independent inputs, by SGD on a squared loss.
+
+Source: tian2023joma, Theorems 1 and 4, on a loss: h = sum_l x_l exp(z_l) v_l, the target is c . x with normal x. The attention logits z
+are trained like the weights v, from 0: at equal rates gradient flow keeps z = v^2 / 2, and v follows joma.self_consistent, where a
+component comes to rest at sqrt(W(c^2)). What a batch adds is noise of order sqrt(eta / batch).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace, check_dtype
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.networks.joma import JomaBlock
+from odesim.lab.networks.measures import entropy
+from odesim.lab.training.optimizers import OPTIMIZERS
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.randomness import BATCHES, generators
+
+# Independent normal inputs and a linear function of them, fresh in every iteration.
+
+
+class LinearTargets:
+    """The Stream of batches for a JoMA block with the signal mse: x (R, B, M) iid normal, target c . x (R, B, 1), one query."""
+
+    def __init__(self, seeds: Sequence[int], c: Array, batch: int, dtype: str) -> None:
+        self.seeds, self.c, self.batch, self.dtype = tuple(seeds), c, batch, dtype
+
+    def __call__(self, iteration: int) -> Batch:
+        x = np.stack([rng.standard_normal((self.batch, len(self.c))) for rng in generators(self.seeds, BATCHES, iteration)])
+        shape = (len(self.seeds), self.batch)
+        return {
+            "x": x.astype(self.dtype),
+            "target": (x @ self.c)[..., None].astype(self.dtype),
+            "query": np.zeros(shape, np.int64),
+            "pi": np.full(shape, 1 / self.batch, self.dtype),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class OneNode(JomaBlock):
+    """A JoMA block whose query has no weight: Xi has a learning rate of its own, 0."""
+
+    groups = MappingProxyType({"V": "w", "Xi": "query", "Z": "z"})  # type: ignore[assignment]
+
+
+def node_observables(c: Array) -> tuple[Observable, ...]:
+    """Weights, logits and the loss in the mean over x, under the names of joma.self_consistent."""
+
+    def loss(params: Params) -> Array:
+        xp, v = array_namespace(params["V"]), params["V"][..., 0]
+        off = xp.asarray(c, v.dtype) - v * xp.exp(params["Z"][..., 0])
+        result: Array = (off * off).sum(axis=-1) / 2
+        return result
+
+    def spread(params: Params) -> Array:
+        xp, z = array_namespace(params["Z"]), params["Z"][..., 0]
+        share = xp.exp(z - z.max(axis=-1, keepdims=True))
+        return entropy(share / share.sum(axis=-1, keepdims=True))
+
+    def law(params: Params) -> Array:
+        v = params["V"][..., 0]
+        result: Array = params["Z"][..., 0] - v * v / 2
+        return result
+
+    return (
+        Observable("v", lambda params: params["V"][..., 0].copy(), ("l",), "weights of the node"),
+        Observable("z", lambda params: params["Z"][..., 0].copy(), ("l",), "attention logits"),
+        Observable("loss_population", loss, (), "loss in the mean over inputs"),
+        Observable("entropy", spread, (), "entropy of softmax(z)"),
+        Observable("invariant", law, ("l",), "z - v^2 / 2: gradient flow keeps it"),
+    )
+
+
+@dataclass(frozen=True)
+class JomaRegression:
+    """The task joma_regression: a linear target, exp attention, squared loss."""
+
+    name: str = "joma_regression"
+    doc: str = "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)"
+    models: tuple[str, ...] = ("joma",)
+    settings: tuple[Setting, ...] = (
+        Setting("M", 10, "inputs", low=1),
+        Setting("c", None, "coefficients of the target (M,); equal steps to 2", rank=1),
+        Setting("batch", 512, "inputs of a step", low=1),
+        Setting("eta", 1e-3, "learning rate of v", low=0.0, open_low=True),
+        Setting("eta_z", 0.0, "learning rate of z; 0: eta", low=0.0),
+        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    )
+
+    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training: batches and what a step computes."""
+        return {"the batches": seeds * values["batch"] * (5 * values["M"] + 8), "the parameters": seeds * values["M"] * 8}
+
+    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError: coefficients of another number."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        M = values["M"]
+        c = 2 * np.arange(1, M + 1) / M if values["c"] is None else np.atleast_1d(np.asarray(values["c"], float))
+        if c.shape != (M,):
+            raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
+        rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
+        described = rates["w"] == rates["z"] and values["optimizer"] == "sgd" and values["momentum"] == 0
+        node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
+        return Experiment(
+            task=self.name,
+            config={name: a.tolist() if name == "c" and a is not None else a for name, a in values.items()},
+            seeds=tuple(seeds),
+            model=replace(node, observables=node_observables(c)),
+            stream=LinearTargets(seeds, c, values["batch"], dtype),
+            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+            steps=1000,
+            vocabulary=M + 1,
+            exact={"c": c},
+            theory={"joma.self_consistent": {"c": c}} if described else {},
+        )
+
+
+TASK = JomaRegression()

@@ -1,0 +1,96 @@
+"""`odesim.train`: trains a task; the result is a Trajectory, stored while it runs and continued after a stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odesim.api.destination import Destination
+from odesim.base.arrays import Array, check_dtype
+from odesim.base.cluster import Cluster
+from odesim.base.device import array_module, check_saves_fit
+from odesim.base.errors import ParamError
+from odesim.base.signals import stop_signals
+from odesim.inputs.arguments import check_arguments
+from odesim.lab.experiment import TrainingRequest, as_task, check_seeds
+from odesim.lab.resume import LONG, train_into
+from odesim.lab.spread import check_no_parts, has_parts, remove_parts
+from odesim.lab.training.loop import TrainingOptions, Trajectory
+from odesim.lab.training.loop import train as train_experiment
+from odesim.lab.training.protocols import Task
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@check_arguments
+def train(
+    task: str | Task,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    steps: int | None = None,
+    seeds: int | Iterable[int] = (0,),
+    optimizer: str | None = None,
+    rates: Mapping[str, float] | None = None,
+    save: int | None = None,
+    observe: Sequence[str] = (),
+    dtype: str = "float64",
+    backend: str = "numpy",
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 5.0,
+    threads: int = 1,
+    progress: Callable[[int, int, Array], None] | None = None,
+    client: Client | None = None,
+) -> Trajectory:
+    """Trains a small transformer on a task, all seeds at once; with numpy each has the bits it would have alone.
+
+    task: its name, or a Task of your own. settings: {name: value} over its defaults, as `odesim train TASK --settings` lists them.
+    model: one of the task's. steps: updates; without it the task's own number. seeds: one, or several such as range(5).
+    optimizer: "sgd", "momentum", "adam" or "adamw". rates: {group of parameters: learning rate} over the task's.
+    save: how many iterations are recorded, evenly spread; without it all, or 1001 of more.
+    observe: costly or large observables to record at all of these, not at the end only.
+    dtype: "float64" or "float32". threads: of numpy's matrix products; with another number a seed's bits may be others.
+    backend: "numpy", or "cuda": cupy and an NVIDIA GPU, from the same start over the same batches; only rounding differs. A run goes on
+    where it began, resume with another backend is refused.
+    out: a folder for the run; overwrite replaces the one that is there, resume goes on with it where it stopped.
+    checkpoint_every: seconds. progress: called with (updates done, steps, losses (R,)) after each.
+    client: a distributed.Client, whose workers train the seeds, each by itself, into the folder OUT.parts that all machines share; at the
+    end they are joined. A worker that dies goes on elsewhere from its last checkpoint. progress is then called with the mean of the
+    updates done and the last losses of the seeds that came to their end. An interrupt raises ClusterError; resume goes on, with or without
+    a cluster.
+
+    Ctrl-C and SIGTERM end the training as "interrupted", with what was computed. Raises an OdesimError with one sentence where
+    the request is wrong.
+    """
+    as_task(task)
+    array_module(backend)  # before anything is made
+    observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
+    options = TrainingOptions(steps, save, observe, check_dtype(dtype), backend, threads)
+    request = TrainingRequest(task, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, options)
+    if not 0 <= checkpoint_every <= LONG:
+        raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
+    if out is None:
+        if resume or overwrite or client:
+            what = "resume" if resume else "overwrite" if overwrite else "a cluster"
+            raise ParamError(f"{what} needs the folder of a run: --out RUN.zarr")
+        experiment = request.experiment()
+        with stop_signals() as stop:
+            return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
+    if resume and overwrite:
+        raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
+    to = Destination(Path(out), overwrite, resume)
+    if client or (resume and has_parts(to.path)):
+        from odesim.lab.spread import train_spread
+
+        cluster = Cluster(client) if client else None
+        return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)
+    experiment = request.experiment()
+    if overwrite and has_parts(to.path):
+        remove_parts(to.path)
+    check_no_parts(to.path)
+    return train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)

@@ -1,0 +1,1 @@
+"""Training of any Model: the loop, optimizers, recording, checkpoints, random numbers."""

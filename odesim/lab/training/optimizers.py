@@ -1,0 +1,190 @@
+"""SGD, momentum, Adam and AdamW in torch's conventions, in place, on named arrays of any library."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import cos, isfinite, pi, sqrt
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import ParamError, no_such
+from odesim.lab.training.protocols import Optimizer, Params, Setting
+
+OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
+STEP = "step"
+
+
+class Updater(Protocol):
+    """An optimizer with its state, for fixed settings."""
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        """Makes one descent step: changes params {name: (R, ...)} in place; grads are not changed."""
+
+    def state(self) -> dict[str, Array]:
+        """{name: array}: everything that the next update depends on, not copied."""
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Copies a state from state() of another one. Raises ParamError if names, shapes or types differ."""
+
+
+def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> Updater:
+    """The optimizer for params {name: (R, ...)}. groups {parameter: group}; spec.rates has the learning rate of each group.
+
+    Raises ParamError for an unknown name or group, or an invalid number.
+    """
+    check_optimizer(spec)
+    for name in spec.rates:
+        if name not in groups.values():
+            raise ParamError(no_such("group of parameters", name, set(groups.values())))
+    rates = {}
+    for name in params:
+        if name not in groups or groups[name] not in spec.rates:
+            raise ParamError(f"no learning rate for the parameter {name!r} (group {groups.get(name)!r}); there is one for {[*spec.rates]}")
+        rates[name] = float(spec.rates[groups[name]])
+    return Adam(spec, rates, params) if spec.name.startswith("adam") else Sgd(spec, rates, params)
+
+
+def check_optimizer(spec: Optimizer) -> None:
+    """Raises ParamError if the name is not in OPTIMIZERS or a number is out of range."""
+    if spec.name not in OPTIMIZERS:
+        raise ParamError(no_such("optimizer", spec.name, OPTIMIZERS))
+    for group, rate in spec.rates.items():
+        if isinstance(rate, bool) or not isinstance(rate, Real):
+            raise ParamError(f"the learning rate of {group} must be a number, not {rate!r}")
+        if not (isfinite(rate) and rate >= 0):
+            raise ParamError(f"the learning rate of {group} must be finite and at least 0, not {rate}")
+    for name in ("momentum", "eps", "weight_decay"):
+        value = getattr(spec, name)
+        if not (isfinite(value) and value >= 0):
+            raise ParamError(f"{name} must be finite and at least 0, not {value}")
+    if spec.name == "momentum" and spec.momentum == 0:
+        raise ParamError("the optimizer 'momentum' needs a momentum above 0; without one it is 'sgd'")
+    if isinstance(spec.cosine, bool) or not isinstance(spec.cosine, Integral) or spec.cosine < 0:
+        raise ParamError(f"cosine must be a number of updates, 0 for constant rates, not {spec.cosine!r}")
+    for value in spec.betas:
+        if not 0 <= value < 1:
+            raise ParamError(f"betas must lie in [0, 1), not {value}")
+
+
+def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings {name: value} of an Optimizer that the optimizer of that name uses."""
+    unused = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
+    return {name: value for name, value in spec.items() if name not in unused}
+
+
+COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
+
+
+def of_settings(values: Mapping[str, Any], groups: Mapping[str, str]) -> Optimizer:
+    """The optimizer of a task's settings optimizer, lr, momentum and cosine, with one rate for all groups of parameters."""
+    rates = dict.fromkeys(sorted(set(groups.values())), values["lr"])
+    return Optimizer(values["optimizer"], rates, momentum=values["momentum"], cosine=values["cosine"])
+
+
+def stored_settings(spec: Optimizer) -> dict[str, Any]:
+    """The settings {name: value} that a run keeps; a run with constant rates does not name a cosine."""
+    return {name: value for name, value in asdict(spec).items() if name != "cosine" or value}
+
+
+def share_of_rate(spec: Optimizer, t: int) -> float:
+    """The share of its rates that update t = 0, 1, ... takes (Loshchilov and Hutter 2017, arXiv 1608.03983, eq. 5, without restarts)."""
+    return 1.0 if spec.cosine == 0 else (1 + cos(pi * min(t, spec.cosine) / spec.cosine)) / 2
+
+
+class Sgd:
+    """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v."""
+
+    def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
+        self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
+        self.spec, self.rates = spec, dict(rates)
+        self.work = _zeros(params)
+        self.v = _zeros(params) if self.momentum else {}
+        self.step = np.zeros((), np.int64)
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        share = share_of_rate(self.spec, int(self.step))
+        self.step += 1
+        for name, rate in self.rates.items():
+            w, g, work = params[name], grads[name], self.work[name]
+            xp = array_namespace(w)
+            if self.decay:
+                xp.multiply(w, self.decay, out=work)
+                work += g
+                g = work
+            if self.momentum:
+                v = self.v[name]
+                v *= self.momentum
+                v += g
+                g = v
+            xp.multiply(g, share * rate, out=work)
+            w -= work
+
+    def state(self) -> dict[str, Array]:
+        counted = {STEP: self.step} if self.spec.cosine else {}
+        return counted | {f"v.{name}": v for name, v in self.v.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        _load_state(self.state(), state)
+
+
+class Adam:
+    """Adam and AdamW: w <- w - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), m and v running means of g and g^2.
+
+    adam adds decay w to the gradient, adamw takes rate decay w from the weights before the step.
+    """
+
+    def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
+        self.betas, self.eps, self.decay = spec.betas, float(spec.eps), float(spec.weight_decay)
+        self.decoupled = spec.name == "adamw"
+        self.spec, self.rates = spec, dict(rates)
+        self.m, self.v, self.work = _zeros(params), _zeros(params), _zeros(params)
+        self.step = np.zeros((), np.int64)
+
+    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        self.step += 1
+        t = int(self.step)
+        (b1, b2), eps = self.betas, self.eps
+        bias, root, share = 1 - b1**t, sqrt(1 - b2**t), share_of_rate(self.spec, t - 1)
+        for name, full in self.rates.items():
+            rate = share * full
+            w, g, m, v, work = params[name], grads[name], self.m[name], self.v[name], self.work[name]
+            xp = array_namespace(w)
+            if self.decay and self.decoupled:
+                w *= 1 - rate * self.decay
+            elif self.decay:
+                g = g + self.decay * w
+            m *= b1
+            xp.multiply(g, 1 - b1, out=work)
+            m += work
+            v *= b2
+            xp.multiply(g, g, out=work)
+            work *= 1 - b2
+            v += work
+            xp.sqrt(v, out=work)
+            work /= root
+            work += eps
+            xp.divide(m, work, out=work)
+            work *= rate / bias
+            w -= work
+
+    def state(self) -> dict[str, Array]:
+        moments = (("m", self.m), ("v", self.v))
+        return {STEP: self.step} | {f"{letter}.{name}": a for letter, arrays in moments for name, a in arrays.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        _load_state(self.state(), state)
+
+
+def _zeros(params: Params) -> dict[str, Any]:
+    return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
+
+
+def _load_state(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
+    """Copies arrays {name: array} of `given` into those of `own`. Raises ParamError if names, shapes or types differ."""
+    shapes, given_shapes = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
+    if shapes != given_shapes:
+        raise ParamError(f"this state is of another optimizer or model: it has {given_shapes}, not {shapes}")
+    for name, a in own.items():
+        a[...] = array_namespace(a).asarray(given[name])

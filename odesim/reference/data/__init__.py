@@ -1,1 +1,0 @@
-"""Training data: texts, contexts, hierarchies of latent variables."""

@@ -1,1 +1,0 @@
-"""The JoMA block: model, attention, and reduced dynamics of its logits."""

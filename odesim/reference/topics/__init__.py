@@ -1,1 +1,0 @@
-"""The attention layer of the task topics: values, keys and queries on documents without order, with hand-written gradients."""

@@ -1,1 +1,0 @@
-"""Training of any Model: the loop, optimizers, recording, checkpoints."""

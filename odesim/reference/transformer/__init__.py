@@ -1,1 +1,0 @@
-"""A small decoder-only transformer with hand-written backward pass."""
