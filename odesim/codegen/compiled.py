@@ -24,9 +24,9 @@ from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
-from odesim.targets import numba_module as module
 from odesim.targets.blocks import BLOCK
-from odesim.targets.numba_module import AddressTable, make_table
+from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text
+from odesim.targets.numba_module import key as module_key
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class CompiledRHS:
         return tuple({e: None for p in programs if p for e in p.extents.values()})
 
     @cached_property
-    def text(self) -> module.ModuleText:
-        return module.module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
+    def text(self) -> ModuleText:
+        return module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
 
     @property
     def source(self) -> str:
@@ -98,7 +98,7 @@ class CompiledRHS:
     def functions(self) -> dict[str, int]:
         """{name: address} of the compiled C functions: stage, combine, and events where the System has events."""
         start = time.perf_counter()
-        addresses = module.load(self.text, self._stem)
+        addresses = load(self.text, self._stem)
         self._times.append(time.perf_counter() - start)
         return addresses
 
@@ -141,7 +141,7 @@ class CompiledRHS:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return module.key(self.text, self._stem)
+        return module_key(self.text, self._stem)
 
     @property
     def _stem(self) -> str:

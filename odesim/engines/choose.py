@@ -17,8 +17,7 @@ from odesim.ensembles.costs import make_costs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.auto import PILOT, STIFF, explicit_name
-from odesim.stepper.tableau import step_cost
+from odesim.solve.auto import PILOT, STIFF, explicit_name, step_cost
 from odesim.targets.cache import module_name
 from odesim.transforms.events import resets_key
 

@@ -23,11 +23,10 @@ from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
-from odesim.solve.auto import LEAST, SHARE, STIFF
+from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.tableau import step_cost
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""
@@ -81,7 +80,9 @@ class HandOver:
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
-        return mine / (WIDTH * costs.stiff_step_cost(bound, ROSENBROCK[STIFF].stages, right))
+        return mine / (
+            WIDTH * costs.stiff_step_cost(bound.linear.derivatives.program, bound.chain, r.sizes, ROSENBROCK[STIFF].stages, right)
+        )
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None

@@ -13,8 +13,8 @@ from odesim.engines.one_by_one import each, put_run
 from odesim.engines.problem import held_problem
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.rescaled import RescaledRun
-from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
+from odesim.solve.rescaled import LONGEST, RescaledRun
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from odesim.codegen.compiled import CompiledRHS
+from odesim.solve.auto import step_cost
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs
-from odesim.stepper.tableau import step_cost
 
 LANE = 4.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
@@ -35,7 +35,10 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
     def stiff(stages: int) -> float:
         from odesim.ir.sizes import stiff_step_cost
 
-        return stiff_lanes_step(right(), linear()) if lanes else stiff_step_cost(linear(), stages, right())
+        bound = linear()
+        if lanes:
+            return stiff_lanes_step(right(), bound)
+        return stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right())
 
     return Costs(right, derive, stiff)
 

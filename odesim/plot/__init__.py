@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Choice": "choice",
-    "animate": "animation",
+    "animate": "film",
     "figure_of_comparison": "comparison",
     "figure_of_ensemble": "ensemble",
     "figure_of_solution": "solution",

@@ -14,8 +14,7 @@ from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.solve import METHODS
-from odesim.solve.auto import PILOT, explicit_name
-from odesim.stepper.tableau import step_cost
+from odesim.solve.auto import PILOT, explicit_name, step_cost
 from tests.support.matrix import slow_but
 from tests.support.models import COMPILED, FLOWS
 

@@ -143,7 +143,7 @@ def test_formulas():
     """Text, LaTeX and HTML write the next state."""
     assert equations_text(grow()) == "q(t + 1) = a*q"
     assert r"q(t + 1) = a \, q" in latex_document(grow())
-    assert "<mi>t</mi><mo>+</mo><mn>1</mn>" in html_page(grow())
+    assert r"q(t + 1) = a \, q" in html_page(grow())
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.rosenbrock_step",
     "odesim.engines.lanes.rosenbrock_loops",
     "odesim.engines.lanes.interpolant",
-    *(f"odesim.codegen.unrolled.{name}" for name in ("builder", "derivatives", "elimination", "operations", "slopes")),
+    *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
     "odesim.stepper.rosenbrock_methods",
     CONTROL,
 )

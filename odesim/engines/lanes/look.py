@@ -7,9 +7,9 @@ import numpy as np
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.solve.auto import stable_up_to
 from odesim.stepper.codes import Code
 from odesim.stepper.control import FAR, FEW, HELD, MANY, SHORT
-from odesim.stepper.tableau import stable_up_to
 
 
 def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
