@@ -26,7 +26,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import CarriedFile
 from odesim.plot.figures import FigureRun, run_figure
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System

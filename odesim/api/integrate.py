@@ -38,8 +38,8 @@ from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
-from odesim.solve.codes import Status
 from odesim.solve.solution import Solution
+from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key

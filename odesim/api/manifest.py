@@ -22,7 +22,7 @@ from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
 from odesim.inputs.schema import make_extent
-from odesim.solve.codes import STATUSES
+from odesim.stepper.codes import STATUSES
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest, array_names
 from odesim.symbolic.system import System

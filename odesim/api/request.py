@@ -17,7 +17,7 @@ from odesim.engines.problem import compiled_parts
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
-from odesim.solve.methods.discrete import MAP
+from odesim.stepper.methods import MAP
 from odesim.symbolic.system import System
 from odesim.transforms.sensitivity import sensitivities
 

@@ -19,8 +19,8 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
 from odesim.store.paths import Destination, RunLock, check_new_run, is_taken

@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.solve.codes import STATUSES, UNDONE, Status
+from odesim.stepper.codes import STATUSES, UNDONE, Status
 
 
 def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:

@@ -12,11 +12,10 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.solve.codes import STATUSES, UNDONE, Status
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.occurrences import Events
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import STATUSES, UNDONE, Status
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.occurrences import Events
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 from odesim.transforms.events import Guard
 from odesim.transforms.modes import HeldSystem
