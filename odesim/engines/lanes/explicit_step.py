@@ -9,12 +9,11 @@ from odesim.engines.lanes.events import begin_lines, watched_lines
 from odesim.engines.lanes.lines import at, span_arguments
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.auto import stable_up_to
-from odesim.solve.codes import Code
-from odesim.solve.methods import Method
-from odesim.solve.step import stability
+from odesim.stepper import control as stability
+from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.statements import Let, Reader, Row, explicit_reader, name
+from odesim.stepper.tableau import Method, stable_up_to
 
 
 def reader_of(plan: KernelPlan, events: bool) -> Reader:

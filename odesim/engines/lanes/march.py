@@ -10,7 +10,7 @@ from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 from odesim.stepper.lanes import function
 from odesim.stepper.statements import Each, Right
 

@@ -8,9 +8,9 @@ from odesim.engines.lanes.feed import FIRST_LOOK, LOOKING, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
 from odesim.engines.template import fit, lone_words
-from odesim.solve.codes import WORDS
-from odesim.solve.methods import METHODS
+from odesim.stepper.codes import WORDS
 from odesim.stepper.lanes import Looped
+from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader
 
 LANES = 16
