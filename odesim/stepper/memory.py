@@ -15,8 +15,7 @@ from odesim.stepper.one_system import explicit_driver
 from odesim.stepper.options import _MOST, fixed_steps, usable
 from odesim.stepper.problem import Problem, search_facts
 from odesim.stepper.search_compiled import search_table as table_of_search
-from odesim.stepper.search_sizes import memory_size as found_size
-from odesim.stepper.search_sizes import most_zeros
+from odesim.stepper.search_sizes import found_size, most_zeros
 from odesim.stepper.tableau import Method
 
 EVENT_ROOM = 64

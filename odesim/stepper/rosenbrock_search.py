@@ -9,8 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.stepper.problem import Problem, search_facts
 from odesim.stepper.search_compiled import search_functions, search_table
-from odesim.stepper.search_sizes import memory_size as found_size
-from odesim.stepper.search_sizes import most_zeros
+from odesim.stepper.search_sizes import found_size, most_zeros
 from odesim.stepper.search_table import ANSWERS
 
 EVERY = -1

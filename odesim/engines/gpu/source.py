@@ -18,7 +18,7 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit
 from odesim.stepper.codes import WORDS
-from odesim.stepper.search_sizes import memory_size as found_size
+from odesim.stepper.search_sizes import found_size
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched

@@ -6,7 +6,7 @@ from odesim.base.arrays import Array
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.stepper.search_compiled import search_functions, search_table
-from odesim.stepper.search_sizes import memory_size as found_size
+from odesim.stepper.search_sizes import found_size
 from odesim.stepper.search_table import ANSWERS
 
 
