@@ -157,7 +157,8 @@ class Looped:
         for phase in self.phases.values():
             numbers |= self._left(phase)
         places: dict[Row, int] = {}
-        for number in sorted(r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows):
+        named: list[str] = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
+        for number in sorted(named):
             places[number] = len(places)
         self.partial, count = len(places), len(places) + PARTIAL
         for row in sorted(vectors, key=str):
