@@ -48,8 +48,8 @@ UPWARD = {
     "odesim.symbolic": {"odesim.transforms.gradients", "odesim.transforms.sensitivity"},
     "odesim.symbolic.system": {"odesim.display.html", "odesim.display.formulas"},
 }
-"""The files that import from higher floors, when something is drawn or asked for: a run has a method `plot`, a notebook shows a System, a command
-meets a stored training, a task is named where a model should be; and the public name of a gradient is `odesim.symbolic.grad`."""
+"""The files that import from higher floors, when something is drawn or asked for: a run has a method `plot`, a notebook shows a System, a
+command meets a stored training, a task is named where a model should be; and the public name of a gradient is `odesim.symbolic.grad`."""
 
 
 @cache
