@@ -16,9 +16,9 @@ from odesim.base.errors import ParamError, counted, escaped, no_such
 from odesim.base.parsing import readable
 from odesim.base.pictures import draw
 from odesim.inputs.arguments import to_mapping, to_number
-from odesim.lab.compare.links import Pair, TrainingFacts
 from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.lab.compare.sides import Side, align_axis, common_times
+from odesim.lab.training.protocols import Pair, TrainingFacts
 
 if TYPE_CHECKING:
     import xarray

@@ -12,7 +12,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.compare.comparison import Comparison, Number
-from odesim.lab.compare.pairs import INSTEAD
+from odesim.lab.compare.pairs import why_not_described
 
 # A Recipe: a comparison that is stored with what it must show, number by number.
 
@@ -338,8 +338,8 @@ RECIPES: Mapping[str, Recipe] = {
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of this name. Raises ParamError with the choices and the nearest spelling."""
-    if name in INSTEAD:
-        raise ParamError(f"no recipe {name!r}: no System describes this task: {INSTEAD[name]}")
+    if reason := why_not_described(name):
+        raise ParamError(f"no recipe {name!r}: no System describes this task: {reason}")
     if name not in RECIPES:
         raise ParamError(no_such("recipe", name, RECIPES))
     return RECIPES[name]

@@ -21,7 +21,6 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
-from odesim.lab.compare.links import Pair, TrainingFacts
 from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import Recipe, find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
@@ -29,7 +28,7 @@ from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
-from odesim.lab.training.protocols import Experiment, Task
+from odesim.lab.training.protocols import Experiment, Pair, Task, TrainingFacts
 from odesim.lab.training.record import LOSS
 from odesim.solve.solution import Solution
 from odesim.symbolic.system import System, descent

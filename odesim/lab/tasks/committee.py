@@ -17,10 +17,21 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import erf
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_host, on_same_device
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
+from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    same_quantity,
+)
 from odesim.lab.training.randomness import BATCHES, DATA, generators
 
 # Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
@@ -236,72 +247,81 @@ def starts(values: Mapping[str, Any]) -> dict[str, Array]:
     return found
 
 
-@dataclass(frozen=True)
-class CommitteeTask:
-    """The task committee: online learning of a teacher."""
+SETTINGS = (
+    Setting("N", 500, "dimension of the inputs", low=1, high=10**6),
+    Setting("K", 2, "students, units of the first layer", low=1),
+    Setting("M", 2, "teachers", low=1),
+    Setting("eta_W", 1.5, "learning rate of the first layer, over sqrt N; eta of classics.committee", low=0.0),
+    Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
+    Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
+    Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
+    Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
+    Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
+    Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
+    Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
+    Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
+    Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
+    Setting("batch", 1, "examples of a step", low=1),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "committee"
-    doc: str = "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)"
-    models: tuple[str, ...] = ("committee",)
-    settings: tuple[Setting, ...] = (
-        Setting("N", 500, "dimension of the inputs", low=1, high=10**6),
-        Setting("K", 2, "students, units of the first layer", low=1),
-        Setting("M", 2, "teachers", low=1),
-        Setting("eta_W", 1.5, "learning rate of the first layer, over sqrt N; eta of classics.committee", low=0.0),
-        Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
-        Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
-        Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
-        Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
-        Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
-        Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
-        Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
-        Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
-        Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
-        Setting("batch", 1, "examples of a step", low=1),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: teachers, weights with gradients, the inputs drawn at once."""
+    N, K, M = values["N"], values["K"], values["M"]
+    return {
+        "the teachers": seeds * N * 3 * M,
+        "the weights and their gradients": seeds * K * 5 * N,
+        "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
+    N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
+    if N < K + M:
+        raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
+    for name in ("Q", "R"):
+        if values["init"] == "normal" and values[name] is not None:
+            raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
+    given = starts(values)
+    free_root(given["Q"], given["R"])  # raises
+    teacher = orthogonal_teachers(seeds, M, N)
+    start: dict[str, Any] = {name: given[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
+    network = Committee(teacher, given["A"], given["v"], scale=values["init_scale"], activation=activation, **start)
+    stream = TeacherBatches(seeds, teacher, given["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+    described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
+    theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": given["A"], "T": np.eye(M)}
+    return Experiment(
+        model=network,
+        stream=stream,
+        optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
+        steps=TIME * N,
+        vocabulary=N,
+        exact={"A": given["A"], "T": np.eye(M)},
+        theory={"classics.committee": theory} if described else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: teachers, weights with gradients, the inputs drawn at once."""
-        N, K, M = values["N"], values["K"], values["M"]
-        return {
-            "the teachers": seeds * N * 3 * M,
-            "the weights and their gradients": seeds * K * 5 * N,
-            "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
-        if N < K + M:
-            raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
-        for name in ("Q", "R"):
-            if values["init"] == "normal" and values[name] is not None:
-                raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
-        given = starts(values)
-        free_root(given["Q"], given["R"])  # raises
-        teacher = orthogonal_teachers(seeds, M, N)
-        start: dict[str, Any] = {name: given[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
-        network = Committee(teacher, given["A"], given["v"], scale=values["init_scale"], activation=activation, **start)
-        stream = TeacherBatches(seeds, teacher, given["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
-        described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
-        theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": given["A"], "T": np.eye(M)}
-        return Experiment(
-            task=self.name,
-            config={name: np.asarray(a).tolist() if name in ARRAYS and a is not None else a for name, a in values.items()},
-            seeds=tuple(seeds),
-            model=network,
-            stream=stream,
-            optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
-            steps=TIME * N,
-            vocabulary=N,
-            exact={"A": given["A"], "T": np.eye(M)},
-            theory={"classics.committee": theory} if described else {},
+OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
+
+
+TASK = ReferenceTask(
+    name="committee",
+    doc="a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("committee",),
+    described_by={
+        # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
+        "classics.committee": Pair(
+            OVERLAPS,
+            lambda facts: 1 / facts.config["N"],
+            False,
+            {link.name: link for link in OVERLAPS if link.name != "e_g"},
+            requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
         )
-
-
-TASK = CommitteeTask()
+    },
+)

@@ -13,11 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, check_dtype
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.one_layer import DECODERS, INITS, YZ, check_classes
+from odesim.lab.networks.one_layer_links import (
+    ANY_START_SETTINGS,
+    DECORRELATED_EXAMPLE,
+    FULL,
+    FULL_SETTINGS,
+    STARTS,
+    SYMMETRIC,
+    SYMMETRIC_SETTINGS,
+    no_shared_token,
+    not_alike,
+    starts_at_random,
+)
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
+from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
 from odesim.lab.training.randomness import BATCHES, OFFICIAL_SHIFT, RNGS, TorchGenerator, generators
 
 # Classes of the task scan_snap: from the generator of the paper's code, or from a given table.
@@ -284,61 +296,45 @@ def population_batch(iteration: int) -> Batch:
     return {}
 
 
-class ScanSnap:
-    """The task scan_snap; its settings are SETTINGS."""
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
+    if values["P"] is not None:
+        K, S = (*np.shape(values["P"]), 1)[:2]
+        columns, queries, tokens, random_numbers = K + 1, K, S, 0
+    else:
+        last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
+        K, S, tokens, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
+        columns = S + last + K
+        random_numbers = BLOCK * values["batch"] * (tokens // 4 + 2) + 4 * values["length"]
+    batch = values["batch"] if values["P"] is None else K
+    return {
+        "the table P": 4 * K * S,
+        "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
+        "the batches": seeds * (random_numbers + batch * (tokens + K)) + 2 * batch * (S + columns),
+    }
 
-    name = "scan_snap"
-    doc = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
-    settings = SETTINGS
-    models = ("yz",)
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
-        if values["P"] is not None:
-            K, S = (*np.shape(values["P"]), 1)[:2]
-            columns, queries, tokens, random_numbers = K + 1, K, S, 0
-        else:
-            last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
-            K, S, tokens, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
-            columns = S + last + K
-            random_numbers = BLOCK * values["batch"] * (tokens // 4 + 2) + 4 * values["length"]
-        batch = values["batch"] if values["P"] is None else K
-        return {
-            "the table P": 4 * K * S,
-            "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
-            "the batches": seeds * (random_numbers + batch * (tokens + K)) + 2 * batch * (S + columns),
-        }
-
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError if settings do not fit together."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, "scan_snap"))
-        check_dtype(dtype)
-        population = values["P"] is not None
-        (check_population if population else check_samples)(values, seeds)
-        classes = classes_from_settings(values) if population else generate_classes(values)
-        names = ("normalize", "residual", "attn_include_query", "decoder", "init")
-        targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
-        yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
-        rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
-        return Experiment(
-            task=self.name,
-            config={
-                name: np.asarray(value).tolist() if name in TABLE_SETTINGS and value is not None else value
-                for name, value in values.items()
-                if name != TOKENS
-            },
-            seeds=tuple(seeds),
-            model=yz,
-            stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
-            start=make_start(yz, values, seeds),
-            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
-            steps=STEPS,
-            vocabulary=int(classes.M),
-            exact=vars(classes),
-            theory=theory(values, classes),
-            labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
-        )
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError if settings do not fit together."""
+    population = values["P"] is not None
+    (check_population if population else check_samples)(values, seeds)
+    classes = classes_from_settings(values) if population else generate_classes(values)
+    names = ("normalize", "residual", "attn_include_query", "decoder", "init")
+    targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
+    yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
+    rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
+    return Experiment(
+        config=as_config({name: value for name, value in values.items() if name != TOKENS}),
+        model=yz,
+        stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
+        start=make_start(yz, values, seeds),
+        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        steps=STEPS,
+        vocabulary=int(classes.M),
+        exact=vars(classes),
+        theory=theory(values, classes),
+        labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
+    )
 
 
 def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
@@ -406,4 +402,27 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
     return systems if symmetric is None else {**systems, small: {**symmetric, **rates}}
 
 
-TASK = ScanSnap()
+TASK = ReferenceTask(
+    name="scan_snap",
+    doc="classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("yz",),
+    described_by={
+        "scan_snap.full": Pair(
+            FULL, start=STARTS, own_start=starts_at_random, requirements=ANY_START_SETTINGS, other_misfits=no_shared_token
+        ),
+        "scan_snap.full_decorrelated": Pair(
+            FULL, requirements={**FULL_SETTINGS, "decoder": ("decorrelated",)}, example={"decoder": "decorrelated"}
+        ),
+        "scan_snap.symmetric": Pair(SYMMETRIC, requirements=SYMMETRIC_SETTINGS, other_misfits=not_alike),
+        "scan_snap.reduced_symmetric": Pair(
+            SYMMETRIC,
+            linear=False,
+            requirements={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)},
+            other_misfits=not_alike,
+            example=DECORRELATED_EXAMPLE,
+        ),
+    },
+)

@@ -1,97 +1,17 @@
-"""How quantities of a System follow from what a training records."""
+"""Quantities of the Systems scan_snap.* from what a training of the one-layer model records: for the tasks scan_snap and corpus.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+From a random start the columns of Y differ. Then scan_snap.full has the K classes of the training first. After them it has a class that
+never occurs for each other token of the vocabulary. So Y has a column for every token (and one more, which stands for none).
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-
-# A Pair: how a System describes a task, with the conversion of recorded observables to quantities of the System.
-
-
-@dataclass(frozen=True)
-class TrainingFacts:
-    """The facts of a training that decide which theory describes it: task, settings, exact arrays, optimizer with learning rates.
-
-    model: the name of --model, empty for the task's default.
-    """
-
-    task: str
-    config: Mapping[str, Any]
-    exact: Mapping[str, Array]
-    optimizer: Mapping[str, Any]
-    model: str = ""
-
-    @property
-    def momentum(self) -> float:
-        """The momentum beta of the optimizer, 0 without one."""
-        return float(self.optimizer.get("momentum", 0.0))
-
-
-Make = Callable[[Mapping[str, Array], TrainingFacts], Array]
-
-
-@dataclass(frozen=True)
-class Link:
-    """A row of a comparison: a quantity of a System, computed from observables of the training.
-
-    sources: the observables. make({source: (R, T, *shape)}, facts): the quantity (R, T, *shape). theory(values, facts): a reduction of
-    the System's quantity (R, T, *shape); dims: the axes that remain, None for all. system_name: the quantity in the System, if it is
-    not the row's name. doc: which quantities are compared, if the name is not enough.
-    """
-
-    name: str
-    sources: tuple[str, ...]
-    make: Make
-    theory: Callable[[Array, TrainingFacts], Array] = lambda values, facts: values
-    dims: tuple[str, ...] | None = None
-    system_name: str = ""
-    doc: str = ""
-
-    @property
-    def quantity(self) -> str:
-        """The name of the quantity in the System."""
-        return self.system_name or self.name
-
-
-@dataclass(frozen=True)
-class Pair:
-    """How a System describes a task. step(facts): the System's time of one iteration of plain descent.
-
-    linear: whether states are linear in the trained parameters, so that descent on one is descent on the other.
-    start {state: Link}: initial values (R, *shape) from iteration 0, where own_start(facts); without it those of the System.
-    per_seed: whether every seed has its own parameters of the System. requirements {setting: values that the System describes}.
-    other_misfits(facts): phrases on what else does not fit. example {setting: value}: settings, beside defaults, that it describes.
-    """
-
-    links: tuple[Link, ...]
-    step: Callable[[TrainingFacts], float] = lambda facts: 1.0
-    linear: bool = True
-    start: Mapping[str, Link] = field(default_factory=dict)
-    own_start: Callable[[TrainingFacts], bool] = lambda facts: True
-    per_seed: bool = False
-    requirements: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    other_misfits: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
-    example: Mapping[str, Any] = field(default_factory=dict)
-
-    def starts(self, facts: TrainingFacts) -> Mapping[str, Link]:
-        """{state: Link} of the initial values that are those of the training."""
-        return self.start if self.own_start(facts) else {}
-
-
-def same_quantity(name: str, source: str = "") -> Link:
-    """A Link to an observable of the training without conversion. source: its name, if it is another one."""
-    source = source or name
-    return Link(name, (source,), lambda seen, facts: seen[source])
-
-
-# Quantities of the Systems scan_snap.* from what a training of the one-layer model records.
-#
-# From a random start the columns of Y differ. Then scan_snap.full has the K classes of the training first. After them it has a class that
-# never occurs for each other token of the vocabulary. So Y has a column for every token (and one more, which stands for none).
+from odesim.lab.training.protocols import Link, Make, TrainingFacts
 
 # settings of the one-layer model that the Systems assume
 FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {
@@ -233,51 +153,3 @@ FULL = (
     Link("Z", ("Z",), context_rows),
 )
 STARTS = {"Y": Link("Y", ("Y",), with_no_token), "Z": Link("Z", ("Z",), context_rows)}
-
-
-# Quantities of the Systems topics.* from what a training of the task topics records.
-
-WEIGHTS = ("W_V", "W_K", "W_Q")
-TOPIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {"mixture": ("sets",), "keys": ("all",), "loss": ("squared",)}
-SYMMETRIC_START: Mapping[str, tuple[Any, ...]] = {**TOPIC_SETTINGS, "init": ("symmetric",)}
-
-
-def time_of_matrices(facts: TrainingFacts) -> float:
-    """The time of topics.* of one iteration: the learning rate."""
-    return float(facts.optimizer["rates"]["W"])
-
-
-def parts(W: Array, T: int) -> dict[str, Array]:
-    """The parts w, t and U (R, T, ...) of matrices (R, T, d, d).
-
-    w: of contrasts within topics. t: of topics. U: the rest, in mask and mean word.
-    """
-    n = W.shape[-1] - 1
-    v = n // T
-    U = np.zeros((n + 1, 2))
-    U[0, 0], U[1:, 1] = 1, n**-0.5
-    blocks = W[..., 1:, 1:].reshape(*W.shape[:-2], T, v, T, v)
-    own = np.einsum("...aiai->...", blocks)  # the trace
-    topic = np.einsum("...aiaj->...", blocks) / v
-    mean = W[..., 1:, 1:].sum(axis=(-2, -1)) / n
-    return {"w": (own - topic) / max(n - T, 1), "t": (topic - mean) / max(T - 1, 1), "U": U.T @ W @ U}
-
-
-def part(name: str, source: str, letter: str, place: tuple[int, int] | None = None) -> Link:
-    """A Link to a number of topics.reduced, or to its two by two matrix."""
-
-    def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-        found = parts(seen[source], facts.config["T"])[letter]
-        return found if place is None else found[:, :, place[0], place[1]]
-
-    return Link(name, (source,), make, doc=f"of the training's {source}")
-
-
-SAME = tuple(map(same_quantity, (*(f"norm_{name}" for name in WEIGHTS), *WEIGHTS)))
-NUMBERS = (
-    *(part(f"{letter}_{kind}", source, kind) for letter, source in zip("akq", WEIGHTS, strict=True) for kind in "wt"),
-    part("r_w", "W_V", "U", (1, 1)),
-    part("r_m", "W_V", "U", (1, 0)),
-    part("K2", "W_K", "U"),
-    part("Q2", "W_Q", "U"),
-)
