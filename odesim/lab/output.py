@@ -295,5 +295,5 @@ def claim_table(claims: Iterable["Claim"]) -> list[str]:
 
 def paper_title(key: str) -> str:
     """The key of a paper as a title: tian2023joma -> Tian 2023, joma."""
-    found = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
-    return f"{found[1].capitalize()} {found[2]}, {found[3]}" if found else key
+    parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
+    return f"{parts[1].capitalize()} {parts[2]}, {parts[3]}" if parts else key

@@ -113,8 +113,8 @@ def of_theorem(moving: bool, iteration: float) -> Measure:
         whole = squares.sum(axis=-1)  # (R, T)
         mean = (b[:, 1:] + b[:, :-1]) / 2 if moving else b[:, :1]
         taken = (mean * np.diff(whole, axis=1)[..., None]).sum(axis=1)
-        theorem, own = centred(squares[:, -1] - squares[:, 0] - taken), centred(z[:, -1, :, 0] - z[:, 0, :, 0])
-        return float(np.mean(np.linalg.norm(theorem - own, axis=1) / np.linalg.norm(own, axis=1)))
+        theorem, moved = centred(squares[:, -1] - squares[:, 0] - taken), centred(z[:, -1, :, 0] - z[:, 0, :, 0])
+        return float(np.mean(np.linalg.norm(theorem - moved, axis=1) / np.linalg.norm(moved, axis=1)))
 
     return measure
 

@@ -106,9 +106,9 @@ def not_alike(facts: TrainingFacts) -> list[str]:
     last, common, per_last, unique = (
         facts.config[name] for name in ("num_last", "num_common", "num_common_per_last", "num_unique_per_next")
     )
-    found = [f"num_common_per_last is {per_last}, not 0, with num_last={last}"] * bool(per_last and last > 1)
-    found += ["there are no common tokens (num_common is 0)"] * (common + per_last == 0)
-    return found + ["num_unique_per_next is 0, not more"] * (unique == 0)
+    phrases = [f"num_common_per_last is {per_last}, not 0, with num_last={last}"] * bool(per_last and last > 1)
+    phrases += ["there are no common tokens (num_common is 0)"] * (common + per_last == 0)
+    return phrases + ["num_unique_per_next is 0, not more"] * (unique == 0)
 
 
 def no_shared_token(facts: TrainingFacts) -> list[str]:

@@ -90,8 +90,8 @@ def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Ar
 
     With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2.
     """
-    own = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
-    means = ACTIVATIONS[activation].mean(overlaps, own[..., :, None], own[..., None, :])  # (..., n, n)
+    variances = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
+    means = ACTIVATIONS[activation].mean(overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
     error: Array = 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
     return error
 
@@ -238,13 +238,13 @@ def starts(values: Mapping[str, Any]) -> dict[str, Array]:
     K, M = values["K"], values["M"]
     i = np.arange(K)
     default = {"Q": np.diag(0.25 - 0.09 * i / K), "R": 1e-3 * np.eye(K, M) / (1 + i)[:, None], "v": np.ones(K), "A": np.ones(M)}
-    found = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
+    arrays = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
     for name, right in default.items():
-        if found[name].shape != right.shape:
-            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {found[name].shape}")
-    if not np.allclose(found["Q"], found["Q"].T, rtol=1e-12):
+        if arrays[name].shape != right.shape:
+            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {arrays[name].shape}")
+    if not np.allclose(arrays["Q"], arrays["Q"].T, rtol=1e-12):
         raise ParamError("Q is symmetric: the overlap of two students is that of the two the other way round")
-    return found
+    return arrays
 
 
 SETTINGS = (
@@ -285,21 +285,21 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     for name in ("Q", "R"):
         if values["init"] == "normal" and values[name] is not None:
             raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
-    given = starts(values)
-    free_root(given["Q"], given["R"])  # raises
+    overlaps = starts(values)
+    free_root(overlaps["Q"], overlaps["R"])  # raises
     teacher = orthogonal_teachers(seeds, M, N)
-    start: dict[str, Any] = {name: given[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
-    network = Committee(teacher, given["A"], given["v"], scale=values["init_scale"], activation=activation, **start)
-    stream = TeacherBatches(seeds, teacher, given["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+    start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
+    network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
+    stream = TeacherBatches(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
     described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
-    theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": given["A"], "T": np.eye(M)}
+    theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
     return Experiment(
         model=network,
         stream=stream,
         optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
         steps=TIME * N,
         vocabulary=N,
-        exact={"A": given["A"], "T": np.eye(M)},
+        exact={"A": overlaps["A"], "T": np.eye(M)},
         theory={"classics.committee": theory} if described else {},
     )
 

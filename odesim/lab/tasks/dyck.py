@@ -57,13 +57,13 @@ def draw_brackets(rng: Generator, count: int, k: int, D: int, length: int) -> tu
 def last_unmatched(depths: Array) -> Array:
     """The place (..., length) of the last bracket that is open after each of depths (..., length); -1 where none is."""
     where = np.full((*depths.shape[:-1], int(np.abs(depths).max()) + 1), -1)
-    found, rows = np.empty_like(depths), np.ogrid[tuple(slice(n) for n in depths.shape[:-1])]
+    places, rows = np.empty_like(depths), np.ogrid[tuple(slice(n) for n in depths.shape[:-1])]
     for t in range(depths.shape[-1]):
         d = depths[..., t]
         here = np.where(d > 0, d, -d - 1)  # the depth that it leads to
         where[(*rows, here)] = np.where(d > 0, t, where[(*rows, here)])
-        found[..., t] = np.where(here > 0, where[(*rows, here)], -1)
-    return found
+        places[..., t] = np.where(here > 0, where[(*rows, here)], -1)
+    return places
 
 
 class DyckSequences:
@@ -81,8 +81,8 @@ class DyckSequences:
 
     def drawn(self, count: int, length: int, purpose: int, place: int = 0) -> Batch:
         """A batch of `count` sequences for each seed."""
-        found = [draw_brackets(rng, count, self.k, self.D, length) for rng in generators(self.seeds, purpose, place)]
-        types, depths = (np.stack(arrays) for arrays in zip(*found, strict=True))
+        brackets = [draw_brackets(rng, count, self.k, self.D, length) for rng in generators(self.seeds, purpose, place)]
+        types, depths = (np.stack(arrays) for arrays in zip(*brackets, strict=True))
         closing = depths < 0
         tokens = 1 + closing * self.D * self.k + (np.abs(depths) - 1) * self.k + types
         start = np.zeros((*tokens.shape[:-1], 1), tokens.dtype)
@@ -219,16 +219,16 @@ SETTINGS = (
 
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    made = Architecture(vocabulary(values["k"], values["depth"]), values["width"], 1, values["mlp"], values["heads"])
+    design = Architecture(vocabulary(values["k"], values["depth"]), values["width"], 1, values["mlp"], values["heads"])
     of_step, of_test = (
-        transformer_memory(made, seeds=seeds, batch=batch, length=length, read=length)
+        transformer_memory(design, seeds=seeds, batch=batch, length=length, read=length)
         for batch, length in ((values["batch"], values["length"]), (TEST_SEQUENCES, values["test_length"]))
     )
     largest = max(of_step, of_test, key=lambda numbers: sum(numbers.values()))
     return {
         **largest,
         "the sequences": seeds * (8 * values["batch"] * values["length"] + 4 * TEST_SEQUENCES * values["test_length"]),
-        "attention between all tokens": seeds * made.vocabulary**2 * (4 + 2 * values["width"]),
+        "attention between all tokens": seeds * design.vocabulary**2 * (4 + 2 * values["width"]),
     }
 
 

@@ -198,30 +198,30 @@ def official_tokens(dag: Dag) -> list[list[int]]:
     return result
 
 
-def drawn_names(made: Architecture) -> list[str]:
+def drawn_names(design: Architecture) -> list[str]:
     """The parameters that torch draws, in the order in which the network's parts are made."""
-    return ["embedding", "head", "head_bias", *(f"layer{i}.{name}" for i in range(made.layers) for name in OF_A_BLOCK)]
+    return ["embedding", "head", "head_bias", *(f"layer{i}.{name}" for i in range(design.layers) for name in OF_A_BLOCK)]
 
 
-def draw_start(torch: TorchGenerator, made: Architecture) -> Iterator[tuple[str, Array]]:
+def draw_start(torch: TorchGenerator, design: Architecture) -> Iterator[tuple[str, Array]]:
     """(name, values) of the parameters that are drawn: a table of N(0, 1), layers uniform, torch's rows being their outputs."""
-    laws = made.starts()
-    for name in drawn_names(made):
+    laws = design.starts()
+    for name in drawn_names(design):
         law = laws[name]
         yield name, torch.normal(law.shape) if law.law == "normal" else torch.uniform(-law.value, law.value, law.shape[::-1]).T
 
 
-def start_outputs(made: Architecture) -> int:
+def start_outputs(design: Architecture) -> int:
     """How many of torch's 32-bit outputs draw_start takes."""
-    laws = [made.starts()[name] for name in drawn_names(made)]
+    laws = [design.starts()[name] for name in drawn_names(design)]
     return sum(normal_outputs(prod(law.shape)) if law.law == "normal" else prod(law.shape) for law in laws)
 
 
-def official_start(seeds: Sequence[int], made: Architecture, dtype: str) -> Params:
+def official_start(seeds: Sequence[int], design: Architecture, dtype: str) -> Params:
     """The parameters {name: (R, ...)} of the published runs before the first update."""
-    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in made.starts().items()}
+    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in design.starts().items()}
     for r, seed in enumerate(seeds):
-        for name, values in draw_start(TorchGenerator(seed + OFFICIAL_SHIFT), made):
+        for name, values in draw_start(TorchGenerator(seed + OFFICIAL_SHIFT), design):
             params[name][r] = values
     return params
 
@@ -232,8 +232,8 @@ class OfficialLabels:
     A batch needs those before it: going back starts again.
     """
 
-    def __init__(self, seeds: Sequence[int], made: Architecture, batch: int) -> None:
-        self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), made.classes, batch, start_outputs(made)
+    def __init__(self, seeds: Sequence[int], design: Architecture, batch: int) -> None:
+        self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), design.classes, batch, start_outputs(design)
         self.next = 0
         self.generators: list[TorchGenerator] = []
         self.counts: Array = np.empty(0)

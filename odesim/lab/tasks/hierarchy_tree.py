@@ -217,8 +217,8 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     roots = values["num_classes"] if values["q"] is None else len(values["q"])
     leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
     D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    made = Architecture(leaves + 1, outputs=D, **sizes)
-    transformer_numbers = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
+    design = Architecture(leaves + 1, outputs=D, **sizes)
+    transformer_numbers = transformer_memory(design, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
     return {
         **transformer_numbers,
         "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,

@@ -110,9 +110,9 @@ SETTINGS = (
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences."""
     N, V, size = values["N"], values["V"], values["samples"] or values["batch"]
-    made = Architecture(V, values["width"], 2, heads=values["heads"])
+    design = Architecture(V, values["width"], 2, heads=values["heads"])
     return {
-        **transformer_memory(made, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
+        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
         "the sequences": seeds * (size + TEST_SEQUENCES) * (N + 3) + 2 * max(size, TEST_SEQUENCES) * V,
     }
 

@@ -172,8 +172,8 @@ def not_exact(facts: TrainingFacts) -> list[str]:
     """Phrases on why V alone does not determine the flow of a joma_gaussian training: ratio of the rates, momentum."""
     rates, T = facts.optimizer["rates"], facts.config["temperature"]
     ratio = rates["z"] / rates["w"]
-    found = [] if np.isclose(ratio, T * T, rtol=1e-12) else [f"eta_z / eta_w is {ratio:g}, not temperature^2 = {T * T:g}"]
-    return found + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
+    phrases = [] if np.isclose(ratio, T * T, rtol=1e-12) else [f"eta_z / eta_w is {ratio:g}, not temperature^2 = {T * T:g}"]
+    return phrases + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
 
 
 def not_several_classes(facts: TrainingFacts) -> list[str]:

@@ -86,8 +86,8 @@ def strategies(tokens: Array, k: int) -> Array:
 def losses(predicted: Array, targets: Array) -> Array:
     """Mean -ln p[target] (..., R) over samples and positions, for predicted (..., R, B, T, k) and targets (R, B, T)."""
     p = (predicted * (targets[..., None] == np.arange(predicted.shape[-1]))).sum(axis=-1)  # (..., R, B, T)
-    found: Array = -np.log(p).mean(axis=(-2, -1))
-    return found
+    means: Array = -np.log(p).mean(axis=(-2, -1))
+    return means
 
 
 def divergences(predicted: Array, logits: Array) -> Array:
@@ -179,9 +179,9 @@ SETTINGS = (
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences, the strategies."""
     k, length, size = values["k"], values["length"], values["samples"] or values["batch"]
-    made = Architecture(k, **{name: values[name] for name in ("width", "layers", "heads")})
+    design = Architecture(k, **{name: values[name] for name in ("width", "layers", "heads")})
     return {
-        **transformer_memory(made, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
+        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
         "the sequences": seeds * (4 * size + 3 * TEST_SEQUENCES) * length,
         "the strategies": seeds * TEST_SEQUENCES * length * k * (3 * k + 6),
     }

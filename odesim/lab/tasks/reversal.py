@@ -148,8 +148,8 @@ class Decoder:
         source, target = xp.asarray(facts)
         rows = Y[:, source]  # (R, n, M)
         top = rows.max(axis=2)
-        own = rows[:, xp.arange(len(source)), target]
-        result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - own
+        target_logits = rows[:, xp.arange(len(source)), target]
+        result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - target_logits
         return result
 
     def probability(self, params: Params, facts: Array) -> Array:
@@ -171,8 +171,8 @@ class Decoder:
         xp = array_namespace(Y)
         source, target = xp.asarray(self.trained)
         rows = Y[:, source]
-        own = rows[:, xp.arange(len(source)), target]
-        result: Array = ((own * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
+        target_logits = rows[:, xp.arange(len(source)), target]
+        result: Array = ((target_logits * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
         return result
 
 

@@ -209,8 +209,8 @@ def official_weights(common: int, unique: int) -> Array:
     step = (high - low) / np.float32(max(unique - 1, 1))
     up = np.arange(unique)
     rising, falling = float(low) + float(step) * up, float(high) - float(step) * up[::-1]
-    own = np.where(up < unique // 2, rising, falling) if unique > 1 else np.full(unique, low)
-    weights = np.concatenate([np.ones(common), own]).astype(np.float32)
+    distinct = np.where(up < unique // 2, rising, falling) if unique > 1 else np.full(unique, low)
+    weights = np.concatenate([np.ones(common), distinct]).astype(np.float32)
     return weights / weights.sum()
 
 
@@ -354,9 +354,9 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
     """Raises ParamError for settings that have a meaning only with a given P."""
     if not seeds:
         raise ParamError("a training needs one seed at least")
-    given = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
-    if given:
-        raise ParamError(f"{given[0]} has no meaning without P: the generator's settings fix it")
+    misplaced = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
+    if misplaced:
+        raise ParamError(f"{misplaced[0]} has no meaning without P: the generator's settings fix it")
 
 
 def token_names(text: str, count: int) -> tuple[str, ...]:

@@ -123,10 +123,10 @@ def rows_of(words: Array, shown: Array, masked: Array, lengths: Array, d: int, k
     if not len(place):
         return np.zeros((1, d)), np.zeros(1, int), np.zeros((1, d))
     target = np.bincount(row * d + words[masked], minlength=len(place) * d).reshape(-1, d) / len(row)
-    kept = counts[place // d]
-    kept[kept.sum(axis=1) == 0] = 1  # every place is masked: uniform attention
+    shown_counts = counts[place // d]
+    shown_counts[shown_counts.sum(axis=1) == 0] = 1  # every place is masked: uniform attention
     with np.errstate(divide="ignore"):  # tokens that are not shown
-        return np.log(kept), place % d, target
+        return np.log(shown_counts), place % d, target
 
 
 def stacked(rows: Sequence[Rows]) -> Batch:
@@ -259,8 +259,9 @@ class TopicAttention:
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {name: (R, d, d)}; seed by seed, as the number of rows is the seed's own."""
         xp = array_namespace(params["W_V"])
-        made = [self.one_seed({name: a[r] for name, a in params.items()}, self.rows(params, batch, r)) for r in range(len(params["W_V"]))]
-        return xp.stack([loss for loss, _ in made]), {name: xp.stack([grads[name] for _, grads in made]) for name in WEIGHTS}
+        seeds = range(len(params["W_V"]))
+        by_seed = [self.one_seed({name: a[r] for name, a in params.items()}, self.rows(params, batch, r)) for r in seeds]
+        return xp.stack([loss for loss, _ in by_seed]), {name: xp.stack([grads[name] for _, grads in by_seed]) for name in WEIGHTS}
 
     def rows(self, params: Params, batch: Batch, r: int) -> Batch:
         """The rows of seed r, of the device and type of the parameters; query as a matrix of zeros and ones (Q, d)."""
@@ -300,8 +301,8 @@ class TopicAttention:
         M = params["W_Q"].swapaxes(1, 2) @ params["W_K"]  # (R, query, key)
         weights = softmax(M[:, 1:, 1:]) * (T * v)
         topic = np.arange(T * v) // v
-        own, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
-        return array_namespace(M).stack([mean_over(weights, which) for which in (own, same & ~own, ~same)], axis=1)
+        itself, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
+        return array_namespace(M).stack([mean_over(weights, which) for which in (itself, same & ~itself, ~same)], axis=1)
 
 
 def frobenius(W: Array) -> Array:
@@ -430,18 +431,18 @@ def parts(W: Array, T: int) -> dict[str, Array]:
     U = np.zeros((n + 1, 2))
     U[0, 0], U[1:, 1] = 1, n**-0.5
     blocks = W[..., 1:, 1:].reshape(*W.shape[:-2], T, v, T, v)
-    own = np.einsum("...aiai->...", blocks)  # the trace
+    trace = np.einsum("...aiai->...", blocks)  # the trace
     topic = np.einsum("...aiaj->...", blocks) / v
     mean = W[..., 1:, 1:].sum(axis=(-2, -1)) / n
-    return {"w": (own - topic) / max(n - T, 1), "t": (topic - mean) / max(T - 1, 1), "U": U.T @ W @ U}
+    return {"w": (trace - topic) / max(n - T, 1), "t": (topic - mean) / max(T - 1, 1), "U": U.T @ W @ U}
 
 
 def part(name: str, source: str, letter: str, place: tuple[int, int] | None = None) -> Link:
     """A Link to a number of topics.reduced, or to its two by two matrix."""
 
     def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-        found = parts(seen[source], facts.config["T"])[letter]
-        return found if place is None else found[:, :, place[0], place[1]]
+        number = parts(seen[source], facts.config["T"])[letter]
+        return number if place is None else number[:, :, place[0], place[1]]
 
     return Link(name, (source,), make, doc=f"of the training's {source}")
 

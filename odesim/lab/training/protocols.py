@@ -15,10 +15,6 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.errors import ParamError, nearest, no_such
 
-# Protocols of reference training: Model, Stream of batches, Optimizer, Observable, and the Task that makes them.
-#
-# Arrays have a leading axis of seeds (R, ...). R trainings run together, and each gets the bits that it gets alone.
-
 Params = dict[str, Array]  # {name: (R, ...)}
 Batch = Mapping[str, Array]  # {name: (R, ...)}; empty for the gradient of the population
 Stream = Callable[[int], Batch]  # iteration -> its batch, independent of earlier calls
@@ -266,16 +262,16 @@ def as_config(values: Settings) -> dict[str, Any]:
 # Checks the settings of a task: names, types and ranges.
 
 
-def check_settings(task: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(task: str, settings: Sequence[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     """{name: value} of all settings: the given value, converted to the type of the default, or the default.
 
     Raises ParamError with the nearest spelling of a name or word, the expected type, or the range.
     """
     by_name = {setting.name: setting for setting in settings}
-    for name in given:
+    for name in values:
         if name not in by_name:
             raise ParamError(no_such("setting", str(name), by_name, task))
-    return {name: check_setting(task, s, given[name]) if name in given else s.default for name, s in by_name.items()}
+    return {name: check_setting(task, s, values[name]) if name in values else s.default for name, s in by_name.items()}
 
 
 def check_setting(task: str, setting: Setting, value: Any) -> Any:

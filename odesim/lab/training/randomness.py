@@ -19,6 +19,9 @@ RNGS = ("numpy", "official")  # the setting rng: numpy's generators, or those of
 
 def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Generator]:
     """A generator for each seed. Different purposes and places (blocks of iterations) have independent streams."""
+    # numpy's SeedSequence mixes the three words, so nearby seeds are as independent as distant ones. A place of its own for each block
+    # makes a batch a function of its number: a resumed training stores no state of generators, and goes back without drawing again.
+    # Seeding takes some tens of microseconds, longer than drawing a small batch: streams draw a block of iterations at once.
     return [default_rng([seed, purpose, place]) for seed in seeds]
 
 
@@ -42,8 +45,8 @@ class Drawn:
 
     def drawn(self, count: int, purpose: int, place: int = 0) -> Batch:
         """A batch of `count` samples for each seed."""
-        found = [self.draw(rng, count) for rng in generators(self.seeds, purpose, place)]
-        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        samples = [self.draw(rng, count) for rng in generators(self.seeds, purpose, place)]
+        return {name: np.stack([one[name] for one in samples]) for name in samples[0]}
 
 
 # Torch's random numbers on a CPU, without torch: the same numbers, in the same order, as after torch.manual_seed(seed).
