@@ -32,7 +32,7 @@ from odesim.lab.training.protocols import (
     Settings,
     same_quantity,
 )
-from odesim.lab.training.randomness import BATCHES, DATA, generators
+from odesim.lab.training.randomness import DATA, InBlocks, generators
 
 # Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
 #
@@ -203,34 +203,25 @@ class TeacherBatches:
     """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
 
     def __init__(self, seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> None:
-        self.seeds, self.teacher, self.A, self.activation = tuple(seeds), teacher, A, activation
+        self.teacher, self.A, self.activation = teacher, A, activation
         self.batch, self.sigma, self.dtype = batch, sigma, dtype
-        self.rows = max(1, BLOCK // (batch * teacher.shape[2]))  # iterations drawn at once
-        self.block = -1
-        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self.draws = InBlocks(seeds, max(1, BLOCK // (batch * teacher.shape[2])), self.of_seed)
 
     def __call__(self, iteration: int) -> Batch:
-        block, row = divmod(iteration, self.rows)
-        if block != self.block:
-            pairs = zip(generators(self.seeds, BATCHES, block), self.teacher, strict=True)
-            drawn = [self.one_seed(rng, teacher) for rng, teacher in pairs]
-            self.drawn = np.stack([x for x, _ in drawn], axis=1), np.stack([y for _, y in drawn], axis=1)
-            self.block = block
-        x, y = self.drawn
-        return {"x": x[row], "y": y[row]}
+        x, y = self.draws(iteration)
+        return {"x": x, "y": y}
 
-    def one_seed(self, rng: Generator, teacher: Array) -> tuple[Array, Array]:
-        """x (rows, batch, N) and y (rows, batch) for one seed and its teacher (M, N)."""
-        N = teacher.shape[1]
-        x = rng.standard_normal((self.rows, self.batch, N))
-        fields = x.reshape(-1, N) @ teacher.T * N**-0.5  # (rows * batch, M)
+    def of_seed(self, rng: Generator, r: int) -> tuple[Array, Array]:
+        """x (iterations, batch, N) and y (iterations, batch) for seed number r."""
+        N, rows = self.teacher.shape[2], self.draws.length
+        x = rng.standard_normal((rows, self.batch, N))
+        fields = x.reshape(-1, N) @ self.teacher[r].T * N**-0.5  # (iterations * batch, M)
         y = ACTIVATIONS[self.activation].value(fields) @ self.A + self.sigma * rng.standard_normal(len(fields))
-        return x.astype(self.dtype), y.reshape(self.rows, self.batch).astype(self.dtype)
+        return x.astype(self.dtype), y.reshape(rows, self.batch).astype(self.dtype)
 
 
 INITS = ("overlaps", "normal")
 TIME = 20  # of a training by default, in steps / N
-ARRAYS = ("Q", "R", "v", "A")
 
 
 def starts(values: Mapping[str, Any]) -> dict[str, Array]:

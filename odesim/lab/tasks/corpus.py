@@ -43,7 +43,7 @@ from odesim.lab.training.protocols import (
     Settings,
     Stream,
 )
-from odesim.lab.training.randomness import BATCHES, generators
+from odesim.lab.training.randomness import BATCHES, InBlocks, generators
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
 
@@ -230,21 +230,9 @@ BLOCK = 64  # iterations drawn at once
 MAX_VALIDATION = 1000  # largest number of validation windows in a batch
 
 
-class WindowNumbers:
-    """Random whole numbers (R, batch) below `end` for each iteration, independent of earlier calls."""
-
-    def __init__(self, seeds: Sequence[int], end: int, batch: int) -> None:
-        self.seeds, self.end, self.batch = tuple(seeds), end, batch
-        self.block = -1
-        self.drawn: Array = np.empty(0)
-
-    def __call__(self, iteration: int) -> Array:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            drawn = [rng.integers(0, self.end, (BLOCK, self.batch)) for rng in generators(self.seeds, BATCHES, block)]
-            self.drawn, self.block = np.stack(drawn, axis=1), block
-        numbers: Array = self.drawn[row]
-        return numbers
+def window_numbers(seeds: Sequence[int], end: int, batch: int) -> InBlocks:
+    """Random whole numbers (R, batch) below `end` of each iteration."""
+    return InBlocks(seeds, BLOCK, lambda rng, _: (rng.integers(0, end, (BLOCK, batch)),))
 
 
 class CorpusContexts:
@@ -252,12 +240,12 @@ class CorpusContexts:
 
     def __init__(self, pairs: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
         self.pairs, self.seeds, self.dtype = pairs, tuple(seeds), dtype
-        self.draws = WindowNumbers(seeds, len(pairs.classes), batch)
+        self.draws = window_numbers(seeds, len(pairs.classes), batch)
         validation_counts = token_counts(pairs.validation, pairs.validation_classes, *pairs.P.shape)
         self.support, self.place = _support((pairs.P > 0) | (validation_counts > 0))
 
     def __call__(self, iteration: int) -> Batch:
-        which = self.draws(iteration)
+        (which,) = self.draws(iteration)
         return self.batch(self.pairs.windows, self.pairs.classes.take(which), which)
 
     def validation(self) -> Batch:
@@ -304,10 +292,10 @@ class Stretches:
 
     def __init__(self, windows: Windows, validation_windows: Windows, seeds: Sequence[int], batch: int) -> None:
         self.windows, self.validation_windows, self.seeds = windows, validation_windows, tuple(seeds)
-        self.draws = WindowNumbers(seeds, len(windows.positions), batch)
+        self.draws = window_numbers(seeds, len(windows.positions), batch)
 
     def __call__(self, iteration: int) -> Batch:
-        return self.batch(self.windows, self.draws(iteration))
+        return self.batch(self.windows, *self.draws(iteration))
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
@@ -431,7 +419,6 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
         config=config,
-        seeds=tuple(seeds),
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
         stream=contexts(pairs, stream, values, dtype),
         optimizer=descent,
@@ -470,7 +457,6 @@ def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, 
         model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
     return Experiment(
         config=config,
-        seeds=tuple(seeds),
         model=model,
         stream=stream,
         optimizer=optimizer(values, "adam", dict.fromkeys(sorted(set(model.groups.values())), values["lr"])),

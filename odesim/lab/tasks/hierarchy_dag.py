@@ -26,8 +26,9 @@ from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, ReferenceTask, Setting, Settings
-from odesim.lab.training.randomness import BATCHES, OFFICIAL_SHIFT, RNGS, TESTS, TorchGenerator, generators, normal_outputs
+from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, TorchGenerator, generators, normal_outputs
 
 # A hierarchy of latent variables with shared children: each node is a set of nodes of the layer below, or of tokens.
 
@@ -139,15 +140,11 @@ class NumpyLabels:
     """LabelCounts of numpy's generators: uniform labels."""
 
     def __init__(self, seeds: Sequence[int], classes: int, batch: int) -> None:
-        self.seeds, self.classes, self.batch, self.block = tuple(seeds), classes, batch, -1
-        self.counts: Array = np.empty(0)
+        self.seeds, self.classes = tuple(seeds), classes
+        self.counts = InBlocks(seeds, BLOCK, lambda rng, _: (self.draw(rng, batch, BLOCK),))
 
     def __call__(self, iteration: int) -> Array:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            self.counts = np.stack([self.draw(rng, self.batch, BLOCK) for rng in generators(self.seeds, BATCHES, block)], axis=1)
-            self.block = block
-        return self.counts[row]
+        return self.counts(iteration)[0]
 
     def test(self) -> Array:
         return np.stack([self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)])
@@ -305,7 +302,7 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: more latents than distinct sets, sequences too short for a class."""
-    dags = [dag(values, seed) for seed in seeds]
+    dags = [dag_of_seed(values, seed) for seed in seeds]
     length, vocabulary = values["length"], values["vocabulary"]
     network = Transformer(
         vocabulary=vocabulary,
@@ -326,11 +323,10 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     stream = EveryClass(np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), labels)
     latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
     test = stream.test()
-    rates = dict.fromkeys(sorted(set(network.groups.values())), values["lr"])
     return Experiment(
         model=replace(network, watch=test, extra=(correlation(network, test, latents),)),
         stream=stream,
-        optimizer=Optimizer(values["optimizer"], rates, weight_decay=values["weight_decay"]),
+        optimizer=of_settings(values, network.groups),
         steps=STEPS,
         start=partial(official_start, seeds, network) if official else None,
         vocabulary=vocabulary,
@@ -343,7 +339,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def dag(values: Mapping[str, Any], seed: int) -> Dag:
+def dag_of_seed(values: Mapping[str, Any], seed: int) -> Dag:
     """The hierarchy of a seed. Raises ParamError if it does not exist or a class has more tokens than a sequence."""
     sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
     dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.lab.networks.joma import ACTIVATIONS, ce
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.tasks.hierarchy_dag import draw_dag
 from odesim.lab.training.optimizers import OPTIMIZERS
@@ -82,13 +82,8 @@ class TwoLayers:
         x, pi, U = batch["x"], batch["pi"], params["U"]
         e1, e2 = xp.exp(params["Z1"]), xp.exp(params["Z2"])
         u1, h1, u2, h2 = self.hidden(params, x)
-        scores = h2 @ U.swapaxes(1, 2)  # (R, N, C)
-        scores = scores - scores.max(axis=2, keepdims=True)
-        p = xp.exp(scores)
-        total = p.sum(axis=2, keepdims=True)
-        onehot = (batch["label"][..., None] == xp.arange(p.shape[2])).astype(p.dtype)
-        losses = xp.log(total[..., 0]) - (onehot * scores).sum(axis=2)
-        back = pi[..., None] * (p / total - onehot)  # (R, N, C)
+        losses, by_scores = ce(h2 @ U.swapaxes(1, 2), None, batch)  # (R, N), (R, N, C)
+        back = pi[..., None] * by_scores  # (R, N, C)
 
         du2 = (back @ U) * slope(u2)  # (R, N, K2)
         dM2 = du2.swapaxes(1, 2) @ h1  # (R, K2, K1)

@@ -20,7 +20,8 @@ from odesim.base.errors import ParamError
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 # A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
@@ -242,9 +243,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=replace(network, extra=extra if L > 1 else extra[1:]),
         stream=stream,
-        optimizer=Optimizer(
-            values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), weight_decay=values["weight_decay"]
-        ),
+        optimizer=of_settings(values, network.groups),
         steps=1000,
         vocabulary=tree.leaves + 1,
         exact={

@@ -32,7 +32,7 @@ from odesim.lab.training.protocols import (
     Settings,
     same_quantity,
 )
-from odesim.lab.training.randomness import BATCHES, generators
+from odesim.lab.training.randomness import InBlocks
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 
@@ -63,19 +63,12 @@ class FactStream:
     """The Stream {"source": (R, 1), "target": (R, 1)}: one fact in each iteration, with replacement, or each epoch in a new order."""
 
     def __init__(self, facts: Array, seeds: Sequence[int], *, shuffled: bool) -> None:
-        self.facts, self.seeds, self.shuffled = facts, tuple(seeds), shuffled
-        self.epoch = -1
-        self.orders: Array = np.empty(0)
+        self.facts, count = facts, facts.shape[1]
+        self.orders = InBlocks(seeds, count, lambda rng, _: (rng.permutation(count) if shuffled else rng.integers(count, size=count),))
 
     def __call__(self, iteration: int) -> Batch:
-        count = self.facts.shape[1]
-        epoch, place = divmod(iteration, count)
-        if epoch != self.epoch:
-            rngs = generators(self.seeds, BATCHES, epoch)
-            self.orders = np.stack([rng.permutation(count) if self.shuffled else rng.integers(count, size=count) for rng in rngs])
-            self.epoch = epoch
-        here = self.orders[:, place, None]  # (R, 1)
-        return {"source": self.facts[0][here], "target": self.facts[1][here]}
+        which = self.orders(iteration)[0][:, None]  # (R, 1)
+        return {"source": self.facts[0][which], "target": self.facts[1][which]}
 
 
 # The one-layer model on facts (source, relation, target): its decoder alone, with hand-written gradients.

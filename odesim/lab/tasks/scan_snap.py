@@ -30,7 +30,7 @@ from odesim.lab.networks.one_layer_links import (
 )
 from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
-from odesim.lab.training.randomness import BATCHES, OFFICIAL_SHIFT, RNGS, TorchGenerator, generators
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, TorchGenerator
 
 # Classes of the task scan_snap: from the generator of the paper's code, or from a given table.
 
@@ -158,22 +158,16 @@ class ScanSnapContexts:
     """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: uniform classes with `length` i.i.d. tokens each from P (K, W)."""
 
     def __init__(self, seeds: Sequence[int], P: Array, *, batch: int, length: int, dtype: str) -> None:
-        self.seeds, self.batch, self.length, self.dtype = tuple(seeds), batch, length, dtype
+        self.batch, self.length, self.dtype = batch, length, dtype
         self.draws = [TokenCounts(row) for row in P]
         self.small = np.min_scalar_type(length)
-        self.block = -1
-        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self.in_blocks = InBlocks(seeds, BLOCK, self.of_seed)
 
     def __call__(self, iteration: int) -> Batch:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            draws = [self.one_seed(rng) for rng in generators(self.seeds, BATCHES, block)]
-            self.drawn = np.stack([classes for classes, _ in draws], axis=1), np.stack([counts for _, counts in draws], axis=1)
-            self.block = block
-        classes, counts = self.drawn
-        return {"classes": classes[row], "counts": counts[row].astype(self.dtype)}
+        classes, counts = self.in_blocks(iteration)
+        return {"classes": classes, "counts": counts.astype(self.dtype)}
 
-    def one_seed(self, rng: Generator) -> tuple[Array, Array]:
+    def of_seed(self, rng: Generator, _: int) -> tuple[Array, Array]:
         """Classes (BLOCK, batch) and counts (BLOCK, batch, W) for one seed."""
         classes = rng.integers(0, len(self.draws), size=(BLOCK, self.batch))
         counts = np.empty((classes.size, self.draws[0].tokens), self.small)

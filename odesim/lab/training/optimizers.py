@@ -78,9 +78,11 @@ COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine 
 
 
 def of_settings(values: Mapping[str, Any], groups: Mapping[str, str]) -> Optimizer:
-    """The optimizer of a task's settings optimizer, lr, momentum and cosine, with one rate for all groups of parameters."""
-    rates = dict.fromkeys(sorted(set(groups.values())), values["lr"])
-    return Optimizer(values["optimizer"], rates, momentum=values["momentum"], cosine=values["cosine"])
+    """The optimizer of a task: settings optimizer, lr for all groups, and momentum, cosine, weight_decay where it has them."""
+    rates = dict.fromkeys(sorted(set(groups.values())), float(values["lr"]))
+    return Optimizer(
+        values["optimizer"], rates, **{name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}
+    )
 
 
 def stored_settings(spec: Optimizer) -> dict[str, Any]:

@@ -25,8 +25,26 @@ def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Gener
     return [default_rng([seed, purpose, place]) for seed in seeds]
 
 
+DrawBlock = Callable[[Generator, int], tuple[Array, ...]]
+"""(generator, number of the seed) -> arrays (iterations, ...) of a block."""
 Draw = Callable[[Generator, int], Batch]
 """(generator, count) -> arrays (count, ...) by name."""
+
+
+class InBlocks:
+    """Arrays (R, ...) of each iteration, drawn for `length` iterations at once and kept until another block is used."""
+
+    def __init__(self, seeds: Sequence[int], length: int, draw: DrawBlock) -> None:
+        self.seeds, self.length, self.draw = tuple(seeds), length, draw
+        self.block = -1
+        self.arrays: tuple[Array, ...] = ()
+
+    def __call__(self, iteration: int) -> tuple[Array, ...]:
+        block, row = divmod(iteration, self.length)
+        if block != self.block:
+            by_seed = [self.draw(rng, r) for r, rng in enumerate(generators(self.seeds, BATCHES, block))]
+            self.block, self.arrays = block, tuple(np.stack(arrays, axis=1) for arrays in zip(*by_seed, strict=True))
+        return tuple(a[row] for a in self.arrays)
 
 
 class Drawn:
