@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolerance
-from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
@@ -18,6 +17,7 @@ from odesim.engines.choose import engine_key, members_at_once
 from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
+from odesim.inputs.arguments import check_count
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
 from odesim.solve.solution import Solution
@@ -36,7 +36,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
 
     model: the file of the model, where it was one.
     """
-    check_threads(threads)
+    check_count("threads", threads)
     store = EnsembleStore(path)
     members, _, first_engine = restore(store, model, same_code=False)
     other = other_code(store.attributes, engine_key(first_engine), versions())
