@@ -42,7 +42,7 @@ from odesim.solve import ROSENBROCK
 from odesim.solve.integrate import METHOD_NAMES as CHOICES
 from odesim.stepper.codes import STATUSES
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import check_options
+from odesim.stepper.problem import check_options
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import RULES, SHARED, explicit_driver
-from odesim.stepper.options import check_options, save_grid
-from odesim.stepper.problem import Problem, Progress, Raw
+from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.tableau import Method
 
-SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED, "odesim.stepper.called")
+SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED)
 EXPORTED = """
 options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 run = njit("int64(int64)", **options)(run)

@@ -12,8 +12,7 @@ from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
-from odesim.stepper.options import _MOST, fixed_steps, usable
-from odesim.stepper.problem import Problem, search_facts
+from odesim.stepper.problem import _MOST, Problem, fixed_steps, search_facts, usable
 from odesim.stepper.search_compiled import search_table as table_of_search
 from odesim.stepper.search_sizes import found_size, most_zeros
 from odesim.stepper.tableau import Method

@@ -100,22 +100,22 @@ def run(address: int) -> int:
     if phase == 0.0:
         phase = 1.0
 {begin}
-        if code == RUNNING:
+        if code == {RUNNING}:
 {first}
     full = False
-    while code == RUNNING and left > 0.0 and stop[0] == 0 and not full:
+    while code == {RUNNING} and left > 0.0 and stop[0] == 0 and not full:
         left = left - 1.0
         full = at[ROOM] - counts[FOUND] < at[NEEDED]
         if not full:
 {aim}
             if small:
-                code = STEP_TOO_SMALL
+                code = {STEP_TOO_SMALL}
             else:
 {step}
                 if accept:
 {after}
 {store}
-    return BUFFER_FULL if full else int(code)
+    return {BUFFER_FULL:.0f} if full else int(code)
 '''
 
 
@@ -183,13 +183,10 @@ class _Printer:
         load = [f"{x} = numbers[{i}]{' != 0.0' if x in SWITCHES else ''}" for i, x in enumerate(numbers)]
         load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
-        run = RUN.format(load="\n".join(_inner(load)), store="\n".join(_inner(store)), **words)
-        for word in ("RUNNING", "STEP_TOO_SMALL"):
-            run = run.replace(word, repr(self.numbers[word]))
-        run = run.replace("BUFFER_FULL", str(int(self.numbers["BUFFER_FULL"])))
+        run = RUN.format(load="\n".join(_inner(load)), store="\n".join(_inner(store)), **words, **self.numbers)
         forms = sorted(self.forms)
-        text, terms = ("\n".join(parts) for parts in ([HEAD, *map(self._form, forms), run], map(self._term, forms)))
-        return Driver(text, terms, numbers, {form: self._parts_of(form)[2:] for form in forms})
+        functions = "\n".join([HEAD, *map(self._form, forms), run])
+        return Driver(functions, "\n".join(map(self._term, forms)), numbers, {form: self._parts_of(form)[2:] for form in forms})
 
     def _form(self, form: str) -> str:
         """A named sum of the text as a function."""

@@ -14,8 +14,7 @@ from odesim.stepper import control
 from odesim.stepper.codes import Code, Standing
 from odesim.stepper.control import LEAST, LEAST_OLD, SAFETY, SHORTEST, STIFF_GROW, STIFF_SHRINK, longest_step, moment, step_end, too_small
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.options import fixed_steps, usable
-from odesim.stepper.problem import Derivatives, Problem
+from odesim.stepper.problem import Derivatives, Problem, fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.rosenbrock_search import Search
 

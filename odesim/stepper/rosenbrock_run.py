@@ -13,8 +13,7 @@ from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
-from odesim.stepper.options import check_options, save_grid
-from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, StiffRun
+from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, StiffRun, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock import Run
 from odesim.stepper.rosenbrock_methods import ROSENBROCK, Rosenbrock
