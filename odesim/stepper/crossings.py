@@ -54,6 +54,7 @@ def put(at: Any, k: int, i: int, g: float) -> None:
 @helper
 def put_all(at: Any, t: float, y: int, k: int) -> None:
     """Sets sample k to the event functions at time t and the state at this address."""
+    # the system writes in its own type, the search reads float64: float32 is widened in place
     row = at[G] + 8 * (k + 1) * at[SIZE]
     call(at[EVENTS_AT], (at[TABLE], t, y, row))
     if at[WIDTH] == 4:
@@ -112,16 +113,16 @@ def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tupl
     atol: of states that errors are held against; 0 where there are no errors, in a run of fixed steps.
     """
     counts, every, none = ints(at[COUNTS]), np.int64(-1), np.int64(0)
-    if at[LAST] == 0:
+    if at[LAST] == 0:  # nothing happens within an update of a map
         facts, zeros = ints(at[FACTS]), doubles(at[ZEROS])
         counts[FOUND], end, place = passed(sample, at, none, facts, at[SIZE], new, zeros, counts[FOUND], at[ROOM])
         return end, place
     call(at[SEARCH], (at[SEARCHED], none, counts[FOUND], every, t, used, new))
     answer = doubles(at[ANSWER])
-    found = int(answer[0])
-    if found > counts[FOUND] and atol > 0.0:
-        mark_small(at, t, new, found, atol)
-    counts[FOUND] = found
+    count = int(answer[0])
+    if count > counts[FOUND] and atol > 0.0:
+        mark_small(at, t, new, count, atol)
+    counts[FOUND] = count
     return answer[1], answer[2]
 
 
@@ -146,13 +147,13 @@ def without_small(at: Any, t: float, state: int, atol: float) -> bool:
 
 
 @helper
-def mark_small(at: Any, t: float, new: float, found: int, atol: float) -> None:
+def mark_small(at: Any, t: float, new: float, count: int, atol: float) -> None:
     """Adds 1/2 to the number of each zero of this step whose function has another sign at an end without such components."""
     counts, zeros, none = ints(at[COUNTS]), doubles(at[ZEROS]), np.int64(0)
     for k in range(2):
         if not without_small(at, t if k == 0 else new, at[Y] if k == 0 else at[Z], atol):
             return
-        for j in range(counts[FOUND], found):
+        for j in range(counts[FOUND], count):
             i = int(zeros[2 * j + 1])
             g, rest = sample(at, none, none if k == 0 else at[PIECES], i), sample(at, none, at[PIECES] + 1, i)
             if g * rest <= 0.0 and g != rest:
