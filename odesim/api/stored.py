@@ -13,13 +13,13 @@ from odesim.api.manifest import check_members, check_unchanged, engines, make_ma
 from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.base.options import RunOptions, options_of
 from odesim.base.signals import stop_signals, time_limit
-from odesim.engines.choose import make_engine, members_at_once
-from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
-from odesim.solve.auto import STIFF
+from odesim.run.auto import STIFF
+from odesim.run.choose import make_engine, members_at_once
+from odesim.run.chunks import Execution, open_chunks, run_chunks
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence

@@ -11,8 +11,7 @@ from sympy import Add, Expr, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.pulses import pulse_rows
-from odesim.engines.zeros import form_of, isolated_rows
+from odesim.engines.zeros import form_of, isolated_rows, pulse_rows
 from odesim.ensembles.members import member_values, own_names_read
 from odesim.inputs.schema import Formula, make_extent
 from odesim.ir.passes import lower_expressions

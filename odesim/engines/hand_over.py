@@ -1,7 +1,7 @@
 """Members of an ensemble under `auto`: each starts with the explicit method and changes to the stiff one if its own run calls for it.
 
 A lane looks at its member after 128 trials, and whenever their number has doubled. Where stability holds the step and the rest is long
-(the rule of odesim.solve.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
+(the rule of odesim.run.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
 one would need in all. Where it ends, or has come further in time than the explicit one would have, its run to the end is the result.
 Else the explicit method begins again and looks later.
 A member that took max_steps steps is tried in the same way. Every run begins at the member's start with the member's own numbers. So its
@@ -23,10 +23,11 @@ from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
-from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
+from odesim.run.auto import LEAST, SHARE, STIFF
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.tableau import step_cost
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""

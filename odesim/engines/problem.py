@@ -16,17 +16,17 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.codegen.observe import Observer
-from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
-from odesim.solve import Derivatives, Problem, callback_system
-from odesim.solve.rescaled import LONGEST, RescaledRun
+from odesim.run.clocked import RescaledRun
+from odesim.run.problem import event_specs
+from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
-from odesim.stepper.problem import StiffRun
+from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
-from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def held_problem(
 
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
-    from odesim.engines.resets import Resetting
-    from odesim.engines.switching import make_switching
+    from odesim.run.modes import make_switching
+    from odesim.run.resets import Resetting
 
     span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
     switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
@@ -122,7 +122,7 @@ def held_problem(
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
     """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
-    from odesim.engines.switching import held_of
+    from odesim.run.modes import held_of
 
     held = held_of(system, options.step)
     compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)

@@ -9,12 +9,12 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import member
-from odesim.engines.one_by_one import each, put_run
-from odesim.engines.problem import held_problem
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.rescaled import LONGEST, RescaledRun
-from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP
+from odesim.run.clocked import RescaledRun
+from odesim.run.engines import each, put_run
+from odesim.run.problem import held_problem
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
-from odesim.engines.saltation import StateSetter
-from odesim.engines.switching import Switching
-from odesim.solve.switched import MOMENT, length_of, together
+from odesim.run.integrate import MOMENT, length_of, together
+from odesim.run.modes import Switching
+from odesim.run.resets import StateSetter
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Acted, Which
 from odesim.symbolic.indices import base_name, time

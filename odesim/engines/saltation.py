@@ -12,9 +12,9 @@ from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
-from odesim.engines.switching import Switching
 from odesim.inputs.schema import make_extent
-from odesim.solve.switched import together
+from odesim.run.integrate import together
+from odesim.run.modes import Switching
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Which
 from odesim.symbolic.indices import base_name

@@ -1,7 +1,7 @@
 """Integrators that know numbers only, no symbols."""
 
-from odesim.solve.callback import callback_system
-from odesim.solve.integrate import METHOD_NAMES, integrate_problem
+from odesim.run.integrate import METHOD_NAMES, integrate_problem
+from odesim.stepper.callback import callback_system
 from odesim.stepper.codes import Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import BoundSystem, Costs, Derivatives, EventSpec, Problem, Raw

@@ -57,7 +57,7 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
     """Integrates a problem by the cheapest method; Raw.auto says why.
 
     strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose.
-    options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
+    options: step, rtol, atol, max_steps, progress, as of odesim.run.integrate.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
     method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]

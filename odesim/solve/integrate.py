@@ -4,7 +4,7 @@ from typing import Any
 
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError, no_such
-from odesim.solve.auto import integrate_auto
+from odesim.run.auto import integrate_auto
 from odesim.stepper.drive import integrate_explicit
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.problem import Problem, Raw
@@ -25,7 +25,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if problem.switches is not None:
-        from odesim.solve.switched import integrate_switched
+        from odesim.run.integrate import integrate_switched
 
         return integrate_switched(problem, integrate_problem, method=method, save=save, strict=strict, **options)
     if method in ROSENBROCK:

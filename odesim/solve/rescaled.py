@@ -12,7 +12,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.solve.integrate import integrate_problem
+from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.laws import CLAUSE, Laws, broken, with_broken
 from odesim.stepper.methods import METHODS

@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import counted
-from odesim.solve.auto import PILOT, explicit_name, looks_between
+from odesim.run.auto import PILOT, explicit_name, looks_between
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.laws import with_broken
@@ -37,7 +37,7 @@ COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
 
 
 def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
-    """Integrates a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
+    """Integrates a problem with switches; arguments and result as of odesim.run.integrate.integrate_problem, which `one` is."""
     grid = save_grid(problem, save)
     if method != "auto":
         return Segments(problem, grid, one, method, options).advance()

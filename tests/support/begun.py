@@ -7,7 +7,7 @@ import numpy as np
 import odesim
 from odesim.api.destination import Destination
 from odesim.api.ensemble import ensemble_arguments, run_ensemble
-from odesim.engines.run import Execution
+from odesim.run.chunks import Execution
 
 MODEL = "joma.nonlinear"
 SIZE = 8  # members in a chunk here

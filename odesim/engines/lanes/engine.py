@@ -13,13 +13,13 @@ from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
+from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.search import LaneSearch
-from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import stored
