@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.request import check_run_options, check_seconds, options_for
+from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
+from odesim.base.signals import check_seconds
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle

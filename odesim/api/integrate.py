@@ -16,7 +16,6 @@ from odesim.api.request import (
     check_array_kind,
     check_range,
     check_run_options,
-    check_seconds,
     check_sensitivities,
     options_for,
     sizes_text,
@@ -29,7 +28,7 @@ from odesim.base.backends import RUN
 from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
-from odesim.base.signals import time_limit
+from odesim.base.signals import check_seconds, time_limit
 from odesim.codegen.observe import Observer
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
@@ -179,6 +178,7 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
+    # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
     below = warn_below_tolerance(system, numbers, options)
 
     def again(times_asked: Array) -> dict[str, Array]:

@@ -54,6 +54,8 @@ def restore(
             raise StoreError(f"{store.path} is damaged: its attribute {key!r} does not name the arrays of {system.name}")
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
+    # the key is a digest of the generated text and of what compiles it. A resumed run must end with the bits of one that was never
+    # stopped, so half of a run by other code is refused; rerun, which compares, is not
     if same_code and engine_key(engine) != attributes.get("kernel"):
         raise ParamError(
             f"{store.path} was computed by other code ({attributes.get('kernel')}, now {engine_key(engine)}): "

@@ -19,6 +19,7 @@ from odesim.store.write import events_to_plain, to_plain
 if TYPE_CHECKING:
     from odesim.api.stored import EnsembleRun
 
+# a table is a look at a result; --json and --out have all digits and all entries
 ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 

@@ -37,6 +37,8 @@ class MemberShape:
     blow_up: int = 0
 
 
+# Arrays over members and not a list of results: they are what kernels fill, what zarr stores and what xarray shows, without a copy between.
+# y is not touched when a chunk is made: the thread that fills a page owns it, which counts on machines with several memories.
 @dataclass(frozen=True)
 class Chunk:
     """Results of N members.
@@ -127,6 +129,7 @@ class Chunk:
 NO_ARRAYS = Layout((), ())
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
+# a model may call a state `status`: then it is the model's name that stays, and ours gets an underscore
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 
