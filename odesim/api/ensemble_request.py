@@ -42,7 +42,7 @@ from odesim.run.observables import observed_shapes
 from odesim.run.problem import compiled_for, dimensions, guarded_system, with_slack
 from odesim.stepper.codes import STATUSES
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import check_options
+from odesim.stepper.problem import check_options
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 
