@@ -13,7 +13,7 @@ from measuring import versions
 
 from odesim import __version__
 from odesim.base.device import architecture, cupy_here, device_name, multiprocessors
-from odesim.codegen.build.nvrtc import compiler_version
+from odesim.targets.nvrtc import compiler_version
 
 # fused multiply-adds of float64 that a multiprocessor starts in a cycle, by architecture (CUDA programming guide, throughput table)
 DOUBLES = {"sm_60": 32, "sm_70": 32, "sm_75": 2, "sm_80": 32, "sm_86": 2, "sm_89": 2, "sm_90": 64, "sm_100": 64, "sm_120": 2}

@@ -158,7 +158,7 @@ def cache_command(action: str | None) -> None:
 
     ODESIM_CACHE_DIR names another folder. Whatever is missing is compiled again when it is needed.
     """
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note, clear_cache
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note, clear_cache
 
     entries = cache_entries()
     folders = dict.fromkeys([cache_dir(), *(entry.path.parent for entry in entries)])
@@ -205,7 +205,7 @@ def machine() -> Iterator[tuple[str, str]]:
 
 def cache() -> Iterator[tuple[str, str]]:
     """The folder of the cache of compiled code, and its size."""
-    from odesim.codegen.build.cache import cache_dir, cache_entries, cache_note
+    from odesim.targets.cache import cache_dir, cache_entries, cache_note
 
     entries = cache_entries()
     yield "folder", str(cache_dir())
@@ -248,7 +248,7 @@ def compiler(driver: int | None) -> str:
     """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
     from odesim.base.device import install_command
     from odesim.base.errors import CodegenError
-    from odesim.codegen.build.nvrtc import compiler_version, too_new
+    from odesim.targets.nvrtc import compiler_version, too_new
 
     try:
         version = compiler_version()

@@ -270,7 +270,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
-    from odesim.plot.animation import animate, check_animation
+    from odesim.plot.film import animate, check_animation
     from odesim.store.paths import check_new_file, damage_errors
 
     check_new_file(check_animation(film), overwrite=True)

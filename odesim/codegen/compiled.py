@@ -15,23 +15,23 @@ from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
-from odesim.codegen.extents import extents
 from odesim.codegen.laws import CompiledLaws
-from odesim.codegen.loops import module
-from odesim.codegen.loops.address_table import AddressTable, make_table
-from odesim.codegen.loops.blocks import BLOCK
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.lowering import derivative
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
+from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK
+from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text
+from odesim.targets.numba_module import key as module_key
+from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
     from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
-    from odesim.codegen.jacobian.sparse import Jacobian
+    from odesim.ir.linear_systems import Jacobian
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -78,8 +78,8 @@ class CompiledRHS:
         return tuple({e: None for p in programs if p for e in p.extents.values()})
 
     @cached_property
-    def text(self) -> module.ModuleText:
-        return module.module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
+    def text(self) -> ModuleText:
+        return module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
 
     @property
     def source(self) -> str:
@@ -98,7 +98,7 @@ class CompiledRHS:
     def functions(self) -> dict[str, int]:
         """{name: address} of the compiled C functions: stage, combine, and events where the System has events."""
         start = time.perf_counter()
-        addresses = module.load(self.text, self._stem)
+        addresses = load(self.text, self._stem)
         self._times.append(time.perf_counter() - start)
         return addresses
 
@@ -141,7 +141,7 @@ class CompiledRHS:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return module.key(self.text, self._stem)
+        return module_key(self.text, self._stem)
 
     @property
     def _stem(self) -> str:
@@ -173,7 +173,7 @@ class CompiledRHS:
         return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
-        """The right-hand side with sizes and parameters, as an integrator needs it (odesim.solve.problem.BoundSystem)."""
+        """The right-hand side with sizes and parameters, as an integrator needs it (odesim.stepper.problem.BoundSystem)."""
         return BoundNumba(self, dict(sizes), dict(params))
 
 

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from odesim.codegen.build.native import load_native
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.address_table import AddressTable, make_table
-from odesim.codegen.loops.kernels import CFunctions, Kernel, TableEntry
-from odesim.codegen.loops.module import ModuleText, head_text
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.ir.passes import lower_expressions
 from odesim.ir.program import Program
+from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.native import load_native
+from odesim.targets.numba_module import AddressTable, ModuleText, head_text, make_table
+from odesim.targets.numba_text import CFunctions, Kernel, TableEntry
+from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
     from odesim.base.arrays import Layout

@@ -11,10 +11,10 @@ from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError
-from odesim.codegen.whole_arrays import ArrayFunction, evaluate
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.numpy_text import ArrayFunction, evaluate
 
 Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from odesim.codegen.compiled import CompiledRHS
-from odesim.solve.auto import step_cost
-from odesim.solve.methods import METHODS
-from odesim.solve.problem import Costs
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import Costs
+from odesim.stepper.tableau import step_cost
 
 LANE = 4.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
@@ -21,28 +21,31 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
     @cache
     def right() -> float:
-        from odesim.codegen.jacobian.costs import right_side_cost
+        from odesim.ir.sizes import right_side_cost
 
         return right_side_cost(compiled.program, sizes, compiled.backend)
 
     @cache
     def derive() -> float:
-        from odesim.codegen.jacobian.costs import derivation_cost
+        from odesim.ir.sizes import derivation_cost
 
         return 0.0 if lanes else derivation_cost(compiled.program)
 
     @cache
     def stiff(stages: int) -> float:
-        from odesim.codegen.jacobian.costs import stiff_step_cost
+        from odesim.ir.sizes import stiff_step_cost
 
-        return stiff_lanes_step(right(), linear()) if lanes else stiff_step_cost(linear(), stages, right())
+        bound = linear()
+        if lanes:
+            return stiff_lanes_step(right(), bound)
+        return stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right())
 
     return Costs(right, derive, stiff)
 
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
     """Nanoseconds of one Rosenbrock step in all lanes. right: of a right-hand side; bound: its derivatives."""
-    from odesim.codegen.jacobian.costs import FLOP
+    from odesim.ir.sizes import FLOP
 
     n = bound.layout.size
     dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.block_extent is None else 0.0

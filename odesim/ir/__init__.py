@@ -1,1 +1,1 @@
-"""Between symbols and text: Programs, the lowering to them, and their derivatives."""
+"""Intermediate forms: a Program, scalars in straight lines, their derivatives; no text of any language."""

@@ -16,8 +16,8 @@ from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, ax
 from odesim.lab.training.protocols import Experiment
 from odesim.store.chunks import chunk_shape, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
-from odesim.store.schema import ALL_CHUNKS, TRAINING, check_readable_run, inspect_run
-from odesim.store.write import FINAL, to_plain
+from odesim.store.schema import ALL_CHUNKS, FINAL, TRAINING, check_readable_run, inspect_run
+from odesim.store.write import to_plain
 
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"

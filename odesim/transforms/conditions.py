@@ -41,6 +41,15 @@ def by_cases(e: Any, depends: Depends) -> Any:
     return e
 
 
+def resting(g: Expr, depends: Depends) -> Expr:
+    """A function of an event with the cases in which it is 0 throughout written as 0; the same where there is none.
+
+    |u| + u  ->  2 u if u >= 0 else 0. Otherwise rounding leaves 1e-17 of either sign there, and each change of it counts as a crossing.
+    """
+    cases: Expr | None = _split(g, lambda case: sp.S.Zero if sp.expand(case) == 0 else case, _choice, depends)
+    return g if cases is None else cases
+
+
 def _split(g: Expr, made: Callable[[Expr], Any], choose: Callable[..., Any], depends: Depends) -> Any:
     """made(g) as a choice between cases of g, where one of them is 0 throughout; None where none is."""
     tried = count()
@@ -162,6 +171,20 @@ def _directions(factors: list[Expr], depends: Depends) -> list[Expr]:
             rest = [f for f in factors if f not in (a, b)]
             return _directions([*rest, sp.Piecewise((k, v > 0), (-k, v < 0), (a * b, True), evaluate=False)], depends)
     return factors
+
+
+def without_poles(e: Any, depends: Depends) -> Any:
+    """A function with the sign of e that passes 0 where e has a pole: e times the square of a divisor that changes its sign.
+
+    1/(x - c)  ->  x - c        tan(x)  ->  sin(x) cos(x)        e itself where no divisor may change its sign.
+    """
+    # A search brackets the pole as well as a zero. But beside it e is huge and of either sign, also after the run has stopped there,
+    # and neither its value nor its slope says on which side the run stands. A product says it, as at every zero.
+    if not any((part.is_Pow and may_have_sides(part)) or isinstance(part, sp.tan) for part in sp.preorder_traversal(e)):
+        return e
+    above, below = sp.fraction(sp.together(e.replace(sp.tan, lambda u: sp.sin(u) / sp.cos(u))))
+    turning = [base for base, power in map(Expr.as_base_exp, sp.Mul.make_args(below)) if power.is_odd and _may_pass_zero(base, depends)]
+    return above * sp.Mul(*turning) if turning else e
 
 
 def _may_pass_zero(v: Expr, depends: Depends) -> bool:

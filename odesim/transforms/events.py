@@ -19,6 +19,7 @@ from odesim.symbolic.parts import Definition, Event, Param, all_names, free_in_o
 from odesim.symbolic.reductions import MaxOver, over
 from odesim.symbolic.system import System
 from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_remainders, zero_times
+from odesim.transforms.jumps import COMPARISONS, may_jump
 from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
 
 SLACK = "assumed_slack"
@@ -62,7 +63,7 @@ def add_guards(system: System) -> System:
     return replace(system, events=(*system.events, *guards), params=(*system.params, param))
 
 
-JUMPING = (sp.floor, sp.sign, sp.Heaviside, sp.Piecewise)
+JUMPING = (sp.floor, sp.sign, sp.Heaviside)
 
 MOVED = "reset_moved"
 """Name of the derivative of an event's time in the slope of a reset."""
@@ -182,7 +183,9 @@ def slope(system: System, e: Expr, name: str, *, moved: bool) -> tuple[Expr, dic
 
 def jumps(e: Expr) -> bool:
     """Whether e may jump, so that its derivatives do not say how it changes."""
-    return bool(without_remainders(e).has(*JUMPING))
+    e = without_remainders(e)
+    conditions = [c for p in e.atoms(sp.Piecewise) for _, condition in p.args for c in condition.atoms(*COMPARISONS)]
+    return bool(e.has(*JUMPING)) or any(may_jump(e, "sign", c.lhs - c.rhs) for c in conditions)
 
 
 def reads_any(e: Expr, names: Iterable[str]) -> bool:

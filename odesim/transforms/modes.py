@@ -30,8 +30,8 @@ from odesim.symbolic.times import (
     without_remainders,
     zero_times,
 )
-from odesim.transforms.conditions import by_cases, may_have_sides, signed, with_sides
-from odesim.transforms.events import Watched, stopped_system, watched_events
+from odesim.transforms.conditions import by_cases, may_have_sides, resting, signed, with_sides, without_poles
+from odesim.transforms.events import Guard, Watched, stopped_system, watched_events
 from odesim.transforms.jumps import may_jump, pulses_in
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
@@ -127,7 +127,16 @@ def hold_conditions(system: System) -> HeldSystem:
     """
     if system.discrete:  # an update computes every condition as it is written
         return HeldSystem(system, system, (), ())
-    events = tuple(replace(event, expr=signed(event.expr, system.states)) for event in system.events)
+    moving = {*system.states, str(time)}
+
+    def depends(e: Any) -> bool:
+        return not moving.isdisjoint(names_read(e))
+
+    def plain(event: Event) -> Event:
+        expr = signed(event.expr, system.states)
+        return replace(event, expr=expr if isinstance(event, Guard) else resting(without_poles(expr, depends), depends))
+
+    events = tuple(map(plain, system.events))
     if any(event.expr is not other.expr for event, other in zip(events, system.events, strict=True)):
         system = replace(system, events=events)
     held = _hold_conditions(system)
@@ -151,10 +160,14 @@ def _hold_conditions(system: System) -> HeldSystem:
     def depends(e: Any) -> bool:
         return not moving.isdisjoint(names_read(e))
 
+    def may_jump_unseen(e: Any) -> bool:
+        # the times of a condition on time alone follow from what the model wrote, jumps included; atan2, put for an atan, would hide them
+        return depends(e) and (not isinstance(e, sp.core.relational.Relational) or not names_read(e).isdisjoint(system.states))
+
     plain = dict(system.equations)
     parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
     if any(may_have_sides(part) and depends(part) for part in parts):
-        plain = {key: changed(rhs, lambda e, _: with_sides(e, depends)) for key, rhs in plain.items()}
+        plain = {key: changed(rhs, lambda e, _: with_sides(e, may_jump_unseen)) for key, rhs in plain.items()}
         parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
     if not any(isinstance(part, STEPPED) for part in parts):
         return HeldSystem(system, system, (), ())
@@ -285,6 +298,8 @@ class _SwitchRewriter:
             if on_states and not self._jump(kind, g):
                 return None
             times = None if on_states else self._times(kind, g, text)
+            if kind == "sign" and on_states:
+                written = without_poles(written, self._depends)
             smooth = self.rewrite(without_remainders(written), scope)  # expanded, differences of powers would lose digits
             name = self._name()
             indices = [index(f"{name}_i{n}")[0] for n in range(len(own))]

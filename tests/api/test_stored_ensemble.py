@@ -14,11 +14,11 @@ import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
 from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ParamError, StoreError
-from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
-from odesim.engines.run import joined
 from odesim.ensembles.ledger import chunk_size, shard_chunks
-from odesim.solve.codes import STATUSES, UNDONE
+from odesim.run import chunks as chunks_module
+from odesim.run.chunks import joined
+from odesim.stepper.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 from tests.support.matrix import slow_but
 
@@ -134,7 +134,7 @@ def test_the_clock_starts_after_compiling(small_chunks, tmp_path, monkeypatch):
 
 def test_threads_share_compiled_code(monkeypatch, tmp_path):
     """Two threads that ask for the same code at once get the same address: a second copy would be freed while it is called."""
-    from odesim.codegen.build import native
+    from odesim.targets import native
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
     text = 'import numba as nb\n\n\n@nb.njit("int64(int64)")\ndef run(x):\n    return x + 1\n'

@@ -73,7 +73,7 @@ print(statuses)
 def test_what_another_thread_had_begun_is_refused(what: str) -> None:
     """In the child of a fork while another thread compiles, or draws, that is refused; what was compiled runs."""
     script = f"""
-from odesim.codegen.build import native
+from odesim.targets import native
 from odesim.plot import style
 inside, go_on = threading.Event(), threading.Event()
 solution = run()

@@ -68,7 +68,7 @@ CACHES: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("case", CACHES)
 def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
     """What is written is read again from the same folder; where it is not the one asked for, cache and doctor say which, and why."""
-    from odesim.codegen.build import cache
+    from odesim.targets import cache
 
     make, why = CACHES[case]
     asked = folder / "inner" / ("c" * 300 if case == "a long name" else "cache")
@@ -93,7 +93,7 @@ def test_which_cache_is_used_and_why(case, odesim, folder, monkeypatch):
 @pytest.mark.parametrize("second", ["a file", "of a group", "of another"])
 def test_no_folder_can_be_used(first, second, odesim, folder, monkeypatch):
     """Neither folder of compiled code can be used: cache, doctor and what compiles say so in one sentence, with a remedy."""
-    from odesim.codegen.build import cache, native
+    from odesim.targets import cache, native
 
     note = bad_caches(first, second, folder, monkeypatch)
     assert note in " ".join(odesim("cache").stdout.split())
@@ -119,7 +119,7 @@ def test_a_run_needs_no_cache(folder, monkeypatch):
 
 def bad_caches(first: str, second: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Makes both folders of compiled code unusable, as CACHES says, and returns the sentence on it."""
-    from odesim.codegen.build import cache
+    from odesim.targets import cache
 
     asked, temporary = folder / "inner" / ("c" * 300 if first == "a long name" else "cache"), folder / "tmp"
     if first != "in a file":
@@ -174,7 +174,7 @@ def test_a_stranger_is_never_faster(before, theirs, tmp_path, monkeypatch):
 
     A folder of his is one that others can write, or a link to one; whoever is not root cannot give one away.
     """
-    from odesim.codegen.build import cache
+    from odesim.targets import cache
 
     def attacked(moment: int, call: Callable[[], object]) -> bool:
         """Whether a stranger who waits for this many calls into C has his folder there before call() ends."""
@@ -219,7 +219,7 @@ def test_a_stranger_is_never_faster(before, theirs, tmp_path, monkeypatch):
 
 def test_only_own_files_are_read(tmp_path, monkeypatch):
     """A file that others can write, or one of another user, is made anew, in a folder that is in order too."""
-    from odesim.codegen.build import cache
+    from odesim.targets import cache
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path / "cache"))
     path = cache.write_file(NAME, b"good")

@@ -35,8 +35,8 @@ def test_no_place(place, workshop, odesim, closed, monkeypatch):  # noqa: F811
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")
 
-    monkeypatch.setattr("odesim.solve.explicit.run.RunState", fail)
-    monkeypatch.setattr("odesim.codegen.build.cache.write_file", fail)
+    monkeypatch.setattr("odesim.stepper.drive.RunState", fail)
+    monkeypatch.setattr("odesim.targets.cache.write_file", fail)
     (workshop / "folder").mkdir()
     inner = Path(closed, "no")
     Path(closed).chmod(0o755)

@@ -9,11 +9,11 @@ from sympy import ITE, Abs, Eq, Expr, KroneckerDelta, Max, Piecewise, Rational, 
 
 from odesim.base.arrays import Layout
 from odesim.codegen.compiled import compile_system, extents
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumexp, over, sizes, softmax
+from odesim.targets.numpy_text import ArrayFunction
 from tests.support.brute import right_side
 from tests.support.matrix import slow_but
 from tests.support.systems import SOURCE, param

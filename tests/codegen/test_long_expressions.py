@@ -10,11 +10,11 @@ import sympy as sp
 
 import odesim
 from odesim.base.errors import CodegenError
-from odesim.codegen.loops.printers import ScalarPrinter
-from odesim.codegen.unrolled.formulas import write_out
-from odesim.codegen.unrolled.operations import Operation, parsed
 from odesim.ir.passes import lower
+from odesim.ir.scalars import Operation, parsed
 from odesim.symbolic import System
+from odesim.targets.expressions import ScalarPrinter
+from odesim.targets.unroll import write_out
 from tests.support.systems import SOURCE
 
 x = sp.Symbol("x", real=True)

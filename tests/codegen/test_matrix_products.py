@@ -12,11 +12,11 @@ from sympy import S, Sum
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.formulas import write_out
-from odesim.codegen.whole_arrays import ArrayFunction
 from odesim.ir.passes import lower
 from odesim.runtime import matrices
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from odesim.targets.numpy_text import ArrayFunction
+from odesim.targets.unroll import write_out
 from tests.support.systems import REAL, SOURCE
 
 i, j, k = index("i j k")

@@ -8,11 +8,11 @@ import pytest
 from sympy import Sum, tanh
 
 import odesim
-from odesim.codegen.build.native import SEPARATE
-from odesim.codegen.loops import kernels
-from odesim.codegen.loops.module import module_text
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, layers, over, sizes
+from odesim.targets import numba_text as kernels
+from odesim.targets.native import SEPARATE
+from odesim.targets.numba_module import module_text
 from tests.support.systems import REAL, SOURCE
 
 (a, b, i, j, n), (D, N) = index("a b i j n"), sizes("D N")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.build.nvrtc import Cubin
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines.gpu import engine as device_engine
+from odesim.targets.nvrtc import Cubin
 from tests.support.threads import asked
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.codegen.build.nvrtc import compile_cubin, options_for
+from odesim.targets.nvrtc import compile_cubin, options_for
 from tests.cuda.test_nvrtc import check_wide
 from tests.cuda.test_wide import same
 from tests.support.maps import CASES

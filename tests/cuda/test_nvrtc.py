@@ -11,15 +11,15 @@ import pytest
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.codegen.build import nvrtc
-from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
 from odesim.inputs.registry import list_models, load_model
-from odesim.solve.explicit.device import driver_text
+from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities
+from odesim.targets import nvrtc
+from odesim.targets.nvrtc import compile_cubin, options_for
 from tests.codegen.test_special_functions import INSIDE, together
 from tests.support.matrix import in_turn, slow_but
 from tests.support.systems import SYSTEMS
@@ -82,7 +82,9 @@ def alone() -> Driver:
     """A kernel without the integrator: the right-hand side, events and laws, and the team that computes them."""
     steps = parse("def run(at):\n    return 0\n").body[0]
     assert isinstance(steps, ast.FunctionDef)
-    return Driver(ModuleScope({"run": steps}, {}, "solve_"), driver_text().places)
+    whole = driver_text()
+    terms = {name: f for name, f in whole.scope.functions.items() if name.endswith("_of") or name in ("square", "larger")}
+    return Driver(ModuleScope({"run": steps, **terms}, {}, "solve_"), whole.places, whole.sums)
 
 
 def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driver | None = None) -> None:

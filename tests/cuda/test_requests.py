@@ -17,8 +17,8 @@ from odesim.base import device as gpu
 from odesim.base.errors import OdesimError
 from odesim.cli import about as doctor
 from odesim.cli import cli
-from odesim.codegen.build import nvrtc
 from odesim.store.ensemble import EnsembleStore
+from odesim.targets import nvrtc
 from tests.cuda.test_threads import same
 from tests.support.cupy_arrays import failure
 from tests.support.matrix import slow_but

@@ -1,8 +1,5 @@
 """Lanes with loops: the System of several members is that of each, and each member's run is a single run, but for rounding."""
 
-import ast
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +9,13 @@ from sympy import Interval, Sum, cos, log, oo, tanh
 import odesim
 from odesim.base.errors import SpecError
 from odesim.codegen.compiled import compile_system
-from odesim.engines import choose
-from odesim.engines.choose import make_engine
-from odesim.engines.hand_over import HandOver
-from odesim.engines.loop_lanes import LOOP
 from odesim.engines.loop_lanes import engine as loops
-from odesim.engines.loop_lanes.places import LANES as WIDTH
+from odesim.engines.loop_lanes.kernel import LANES as WIDTH
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.run import choose
+from odesim.run.choose import make_engine
+from odesim.run.engines import HandOver
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.transforms.lanes import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
@@ -216,19 +212,3 @@ def test_what_has_no_lanes() -> None:
     with pytest.raises(SpecError, match="'n_lanes' is needed for lanes"):
         taken = IndexedBase("x", shape=sizes(LANES))
         lane_system(System("test.taken", Source("none", "test"), {i: sizes(LANES)[0]}, {taken[i]: 1}, (), {taken[i]: 0}), ())
-
-
-def test_names_of_the_joined_text_are_different() -> None:
-    """The modules become one text, where a name that two of them define would be that of the last."""
-    files = ["places", *(name.removeprefix("odesim.") for name in LOOP)]
-    root = Path(odesim.__file__).parent
-    found: Counter[str] = Counter()
-    for name in files:
-        path = root / "engines/loop_lanes/places.py" if name == "places" else root.joinpath(*name.split(".")).with_suffix(".py")
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.FunctionDef):
-                found[node.name] += 1
-            elif isinstance(node, ast.Assign):
-                found.update(n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name))
-    del found["_compile"]
-    assert [name for name, count in found.items() if count > 1] == []

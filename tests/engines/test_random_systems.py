@@ -12,8 +12,9 @@ from sympy import Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.formulas import Formulas, write_out
+from odesim.ir.scalars import Formulas
 from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.targets.unroll import write_out
 from tests.support.matrix import slow_but
 
 (m, k, j, q, l), (M, Q) = index("m k j q l"), sizes("M Q")

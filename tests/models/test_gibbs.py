@@ -9,9 +9,9 @@ import pytest
 from scipy.linalg import expm
 
 import odesim
-from odesim.codegen.whole_arrays import evaluate
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.targets.numpy_text import evaluate
 
 n, FIELDS = 3, np.array([0.1, -0.4, 0.25])
 COUPLINGS = np.array([[9.0, 0.5, -0.3], [0.5, -7.0, 0.8], [-0.3, 0.8, 2.0]])  # the diagonal does not matter

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.whole_arrays import evaluate
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import free_in_order, key_indices
+from odesim.targets.numpy_text import evaluate
 from tests.support.truth import RIGHT_SIDES
 from tests.support.truth.scan_snap import full_loss
 

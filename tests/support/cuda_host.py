@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from odesim.codegen.build.cache import cache_dir
+from odesim.targets.cache import cache_dir
 from tests.support.cupy_arrays import OnDevice, failure, inner
 
 HEADER = Path(__file__).with_name("odesim_host.h")

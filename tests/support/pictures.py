@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.plot.quantity import MAP
+from odesim.plot.panels import MAP
 
 T = np.linspace(0.0, 20.0, 40)
 

@@ -10,11 +10,11 @@ from sympy import Eq, Expr, Integer, KroneckerDelta, Piecewise, Sum, exp
 from sympy.utilities.iterables import iterable
 
 from odesim.base.errors import SpecError
-from odesim.codegen.whole_arrays import evaluate
 from odesim.display.formulas import equations_text, text_of
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
 from odesim.symbolic.indices import patch_sympy_arrays
 from odesim.symbolic.reductions import canonical
+from odesim.targets.numpy_text import evaluate
 from tests.support.brute import value
 from tests.support.systems import REAL, SOURCE
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.device import architecture, cupy_here, current_device, load_module
-from odesim.codegen.build.nvrtc import compile_cubin, options_for
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import part_size, wide_text
 from odesim.codegen.cuda.source import Driver
-from odesim.codegen.extents import extents
-from odesim.codegen.loops.module import ModuleText
+from odesim.ir.sizes import extents
+from odesim.targets.numba_module import ModuleText
+from odesim.targets.nvrtc import compile_cubin, options_for
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class CudaRHS:
 
 @dataclass(frozen=True)
 class BoundCuda:
-    """A right-hand side with sizes and parameters, its arrays on the device (odesim.solve.problem.BoundSystem)."""
+    """A right-hand side with sizes and parameters, its arrays on the device (odesim.stepper.problem.BoundSystem)."""
 
     right: CudaRHS
     sizes: dict[str, int]
@@ -140,7 +140,7 @@ class BoundCuda:
 
 @dataclass(frozen=True)
 class DeviceLaws:
-    """The invariants of a System on a GPU (odesim.solve.laws.Values)."""
+    """The invariants of a System on a GPU (odesim.stepper.laws.Values)."""
 
     bound: BoundCuda
 

@@ -11,15 +11,16 @@ import numpy as np
 import sympy as sp
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.extents import extents
 from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_operand
 from odesim.codegen.invariants.modular import PRIMES, random_values
 from odesim.codegen.invariants.monomials import Terms, right_side_terms
-from odesim.codegen.unrolled.formulas import Formulas, write_values
 from odesim.ir.passes import lower_expressions
+from odesim.ir.scalars import Formulas
+from odesim.ir.sizes import extents
 from odesim.symbolic.indices import time
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.unroll import write_values
 
 MOST_COMPONENTS = 64
 """The most components of a law; verifying more takes longer than a step."""

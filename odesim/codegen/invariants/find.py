@@ -15,7 +15,7 @@ from odesim.base.arrays import Array
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.codegen.invariants.modular import PRIMES, random_values, residue
 from odesim.codegen.invariants.monomials import Terms, right_side_terms
-from odesim.codegen.unrolled.formulas import Formulas
+from odesim.ir.scalars import Formulas
 
 MOST_STATES = 64
 MOST_LINES = 1500

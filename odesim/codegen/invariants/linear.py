@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.unrolled.operations import Operand, Operation
+from odesim.ir.scalars import Operand, Operation
 
 SPLIT = 2.0**27 + 1
 

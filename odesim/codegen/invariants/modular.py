@@ -12,8 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.operations import Operand, Operation, is_number
+from odesim.ir.scalars import Formulas, Operand, Operation, is_number
 
 PRIMES = (2**31 - 1, 2**31 - 61)
 """Both are one less than a multiple of four, so that a number or its negative has a square root."""

@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 from math import isfinite
 
-from odesim.codegen.unrolled.formulas import Formulas
-from odesim.codegen.unrolled.operations import Operand, Operation, is_number
+from odesim.ir.scalars import Formulas, Operand, Operation, is_number
 
 Monomial = tuple[tuple[str, int], ...]
 """The (factor, power) pairs of a product, ordered by name."""

@@ -9,13 +9,14 @@ from odesim.engines.lanes.queue import LEAVING, QUEUEING
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
-from odesim.solve.codes import WORDS, Code
+from odesim.stepper.codes import WORDS, Code
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """
 @kernel
 def fill(at, S, i, l):
     y0 = doubles(at[{Y0}])
+    {head}
     {fill}
 
 
@@ -28,13 +29,14 @@ def run(table):
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
+    {head}
     {event_arrays}
     {order}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
     for tile in range(first, end, {W}):
         for l in range({W}):
             fill(at, S, {a_member}, l)
-        begin(S, t0, t1, rtol, atol)
+        begin({begin_arguments})
         for l in range(min({W}, end - tile)):
             j = tile + l - first
             {keep}
@@ -52,7 +54,7 @@ def run(table):
                     {landing}
                     {last_look}
                     if code == {STEP_TOO_SMALL}:
-                        code = judged(S, l, t0, rtol, atol)
+                        code = judged({judged_arguments})
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     {placed}
@@ -70,7 +72,7 @@ def run(table):
                     members[l] = i
                     fill(at, S, i, l)
                     {take}
-                    S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {begun}
+                    {begun}
                     {first_look}
                     {first_save}
         if live == 0 or stop[0] > 1:
@@ -79,12 +81,14 @@ def run(table):
         idle = {W} - live
         ended = idle
         while {going}:
-            {counted} = step(S, t0, t1, rtol, atol, most)
+            {counted} = step({step_arguments})
             {watching}
             {saving}
             {leave}
         {look}
 """.strip("\n")
+
+BEGUN = "S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {numbers}"
 
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
 
@@ -140,16 +144,17 @@ S[{next} + l] = save[q] if q < saves else inf
 
 def part_words(plan: KernelPlan, rows: Rows, error: str, saved: str) -> dict[str, str]:
     """The words of the templates for members that run in parts, and for those with the whole span."""
+    at_lane = {name: getattr(rows, name) * plan.width for name in ("t", "error", "retry", "steps", "rejected")}
     if not plan.parts:
         whole = {"order": "pass", "a_member": "min(tile + l, end - 1)", "the_next": "following", "placed": "pass"}
-        return {**whole, "begun": f"t0, {error}, 0.0, 0.0, 0.0", "begins": "t0"}
+        return {**whole, "begun": BEGUN.format(**at_lane, numbers=f"t0, {error}, 0.0, 0.0, 0.0"), "begins": "t0"}
     begins = f"S[{rows.start * plan.width} + l]"
     return {
         "order": f"order, done_before = ints(at[{AT['ORDER']}]), ints(at[{AT['PLACES']}])",
         "a_member": "order[min(tile + l, end - 1)]",
         "the_next": "order[following]",
         "placed": f"done_before[i] = {saved}" if plan.saves else "pass",
-        "begun": f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])",
+        "begun": BEGUN.format(**at_lane, numbers=f"{begins}, {error}, 0.0, float(steps[i]), float(rejected[i])"),
         "begins": begins,
     }
 
@@ -174,6 +179,10 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         **WORDS,
         **at_lane,
         "W": w,
+        "head": "pass",
+        "begin_arguments": "S, t0, t1, rtol, atol",
+        "step_arguments": "S, t0, t1, rtol, atol, most",
+        "judged_arguments": "S, l, t0, rtol, atol",
         "counted": counted(plan),
         "leaving": LEAVING if plan.queued else "pass",
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
@@ -198,22 +207,32 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
 def judged_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of judged(S, l, t0, rtol, atol): whether a step of lane l that became too small means a blow-up.
 
-    The rule is that of odesim.solve.step.blow_up.
+    The rule is that of odesim.stepper.report.
     """
-    w, states = plan.width, range(plan.formulas.states)
+    w, states = plan.width, plan.formulas.states
+    begun = at(rows.start, w) if plan.parts else "t0"
     if w == 1:  # all places in S are constants
-        seen = [line for d in states for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
+        each = [line for d in range(states) for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
+        lines = judged_end(each, at(rows.t, w), begun)
     else:
-        y, f = rows.y.start * w, rows.f.start * w
-        inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *LARGEST]
-        seen = [f"for d in range(0, {len(states) * w}, {w}):", *(f"    {line}" for line in inside)]
-    lines = [
+        lines = judged_lines(at(rows.t, w), begun, rows.y.start * w, rows.f.start * w, str(states * w), w)
+    return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
+
+
+def judged_lines(t: str, begun: str, y: int, f: int, size: str, width: int) -> list[str]:
+    """Lines of `judged` as a loop over a state and its derivative, which begin at these numbers of S and have so many."""
+    inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *LARGEST]
+    return judged_end([f"for d in range(0, {size}, {width}):", *(f"    {line}" for line in inside)], t, begun)
+
+
+def judged_end(each: list[str], t: str, begun: str) -> list[str]:
+    """Lines of `judged` around those that find the component with the largest derivative."""
+    return [
         "most, value, slope = -1.0, 0.0, 0.0",
-        *seen,
-        f"passed = max(abs({at(rows.t, w)}), {at(rows.t, w)} - {at(rows.start, w) if plan.parts else 't0'})",
+        *each,
+        f"passed = max(abs({t}), {t} - {begun})",
         f"return {Code.BLOW_UP} if runs_away(value, slope, passed) else {Code.STEP_TOO_SMALL}",
     ]
-    return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
 
 
 def ending_words(plan: KernelPlan, rows: Rows, where: Where, **searched: str) -> dict[str, str]:

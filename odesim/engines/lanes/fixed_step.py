@@ -11,11 +11,11 @@ from odesim.engines.lanes.events import begin_lines, event_texts, happen_text
 from odesim.engines.lanes.explicit_step import stage_lines
 from odesim.engines.lanes.feed import ending_words, fill_lines
 from odesim.engines.lanes.interpolant import blend_lines, interpolant_texts, load_lines, weight_lines
-from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
+from odesim.engines.lanes.lines import at, call_right, load_numbers, real
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit, lane_where, put_state
-from odesim.solve.codes import WORDS, Code
+from odesim.stepper.codes import WORDS, Code
 
 UNSEEN = 64
 
@@ -230,8 +230,8 @@ def step_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
     if plan.discrete:  # 0.0 + as a single run adds the one term of its sum
         new = [f"{at(row, w)} = {real(plan, f'0.0 + k0_{d}')}" for d, row in enumerate(rows.y)]
         return [*load_numbers(plan, rows), call_right(plan, "t", "y", "k0_"), *new]
-    lines = [*load_numbers(plan, rows), *load_state(plan, "k0_", rows.f), *stage_lines(plan, 1, last)]
-    lines += [f"{at(row, w)} = n{d}" for d, row in enumerate(rows.y)]
+    lines = stage_lines(plan, rows, last)
+    lines += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.y)]
     return [*lines, *(f"{at(row, w)} = k{m.last}_{d}" for d, row in enumerate(rows.f))]
 
 

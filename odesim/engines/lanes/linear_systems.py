@@ -7,9 +7,8 @@ residual is not small is rejected; with a shorter step the matrix is nearer to 1
 
 from dataclasses import dataclass, field
 
-from odesim.codegen.unrolled.builder import CodeBuilder
-from odesim.codegen.unrolled.elimination import WORST, SparseSystem
-from odesim.codegen.unrolled.operations import Code, Operand, Operation, is_number, printed
+from odesim.ir.elimination import WORST, SparseSystem
+from odesim.ir.scalars import Code, CodeBuilder, Operand, Operation, is_number, printed
 
 Vector = dict[str, str]
 """{unknown: name}; 0 where it has none."""
@@ -89,7 +88,7 @@ def factor(linear: SparseSystem, g: str) -> Factors:
 def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str) -> list[str]:
     """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row.
 
-    States count from atol up: numbers near 1e-308 have few digits (odesim.codegen.jacobian.structured.refined).
+    States count from atol up: numbers near 1e-308 have few digits (odesim.ir.linear_systems.refined).
     """
     size = {name: f"{v}_size" for name, v in x.items()}
     lines = [f"{size[name]} = abs({v})" + (" + atol" if name[0] == "y" else "") for name, v in x.items()]

@@ -7,18 +7,21 @@ from typing import Any
 
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
-from odesim.codegen.unrolled.formulas import Formulas
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.step.sizes import STRAIGHT, TERMINAL, kinds, most_zeros
+from odesim.ir.elimination import SparseSystem, sparse_system
+from odesim.ir.scalars import Formulas
+from odesim.stepper.rosenbrock_methods import Rosenbrock
+from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
 # in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
-# many of its times are saved. Then for each parameter its address and how far its members are apart
+# many of its times are saved. Of lanes with loops, RIGHT, TABLE: the addresses of the right-hand side and of its table, NOTHING: of zeros,
+# STATES: the components, CLOCK: the component that holds the time, or -1. Then for each parameter its address and how far its members are
+# apart; of lanes with loops, those of all own parameters together
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
     "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
-    "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES", "PARAMS",
+    "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES",
+    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "PARAMS",
 )  # fmt: skip
 
 
@@ -124,7 +127,7 @@ class KernelPlan:
 
     @property
     def called(self) -> str:
-        """The function of odesim.solve.step.by_address that searches a step; empty where none is called: on a GPU, and for a map."""
+        """The function of odesim.stepper.search_by_address that searches a step; empty where none is called: on a GPU, and for a map."""
         if self.watch is None or self.discrete or self.width == 1:
             return ""
         return "search_polynomial" if self.queued else "search_step"

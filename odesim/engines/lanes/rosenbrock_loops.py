@@ -4,15 +4,15 @@ The right-hand side, the Jacobian and its elimination are a function each, compi
 it is that of a dense matrix, in loops as well.
 """
 
-from odesim.codegen.unrolled.operations import printed
 from odesim.engines.lanes.invariants import restore_lines, touched
 from odesim.engines.lanes.linear_systems import residual
 from odesim.engines.lanes.lines import at, call_right, load_rows, span_arguments, span_lines
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rosenbrock_step import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.rosenbrock.stages import CHECKED
+from odesim.ir.scalars import printed
+from odesim.stepper.rosenbrock import CHECKED
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 
 DENSE = """
 @kernel

@@ -6,9 +6,9 @@ import llvmlite.binding as llvm
 import pytest
 
 import odesim
-from odesim.codegen.build import native
-from odesim.codegen.build.front_end import scalar_front_end
 from odesim.codegen.compiled import compile_system
+from odesim.targets import native
+from odesim.targets.native import scalar_front_end
 from tests.support.systems import SYSTEMS
 
 LOOPS = """

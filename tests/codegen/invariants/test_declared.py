@@ -11,9 +11,9 @@ import odesim
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.codegen.invariants.linear import exact_sums, parameter_values
-from odesim.codegen.unrolled.formulas import write_out
 from odesim.inputs.bind import bind
 from odesim.symbolic import Invariant, System, time
+from odesim.targets.unroll import write_out
 from tests.support.stiff_set import drag, states, system
 
 y1, y2, y3, y4 = states(4)

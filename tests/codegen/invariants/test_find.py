@@ -11,9 +11,9 @@ from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
-from odesim.codegen.unrolled.formulas import write_out
 from odesim.inputs.bind import bind
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
+from odesim.targets.unroll import write_out
 from tests.support.stiff_set import SET, states, system
 from tests.support.systems import SYSTEMS as COMMON
 from tests.support.systems import numbers

@@ -9,8 +9,7 @@ from sympy import KroneckerDelta, Sum, exp, tanh
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
 from odesim.codegen.jacobian.linearization import BoundLinear
-from odesim.codegen.jacobian.sparse import Sparse
-from odesim.codegen.jacobian.structured import Dense, Structured, UnsolvableError
+from odesim.ir.linear_systems import Dense, Sparse, Structured, UnsolvableError
 from odesim.symbolic import IndexedBase, Param, System, over, time
 from tests.support.systems import REAL, SOURCE, K, M, j, k, l, m, numbers
 from tests.support.systems import SYSTEMS as COMMON

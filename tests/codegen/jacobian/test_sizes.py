@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.codegen.jacobian.sparse import Jacobian, Sparse
-from odesim.codegen.jacobian.structured import Structured
+from odesim.ir.linear_systems import Jacobian, Sparse, Structured
 
 SHAPES = ("band", "sparse", "blocks")
 LEAST = 1e-9

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.codegen.loops.imports import OWN, RUNTIME
+from odesim.targets.numba_module import OWN, RUNTIME
 
 PAGE = Path(__file__).parents[3] / "docs" / "functions.md"
 ROW = re.compile(r"^\| `(\w+\([^`]*\))` \| (\S+) to (\S+) \| (\S+) \|", re.MULTILINE)

@@ -44,13 +44,13 @@ from sympy import (
 
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.special_arrays import SPECIAL
-from odesim.codegen.unrolled.elimination import sparse_system
-from odesim.codegen.unrolled.formulas import Formulas, write_out
-from odesim.codegen.unrolled.operations import Operation, is_number, printed
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
+from odesim.ir.elimination import sparse_system
+from odesim.ir.scalars import Formulas, Operation, is_number, printed
 from odesim.symbolic import IndexedBase, Param, System, over, softmax
+from odesim.targets.numpy_text import SPECIAL
+from odesim.targets.unroll import write_out
 from tests.engines.test_random_systems import PLANES, TERMS, random_system
 from tests.support.matrix import LONG, slow_but
 from tests.support.systems import REAL, SOURCE, M, k, m, numbers

@@ -9,11 +9,11 @@ import pytest
 
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.formulas import Formulas, write_out
-from odesim.codegen.unrolled.operations import Operation
+from odesim.ir.scalars import Formulas, Operation
 from odesim.runtime import elementary
 from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
+from odesim.targets.unroll import write_out
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odesim.codegen.unrolled.operations import COMPARISONS, Operand, Operation, needed, parsed, printed, renamed, words_of
+from odesim.ir.scalars import COMPARISONS, Operand, Operation, needed, parsed, printed, renamed, words_of
 
 ATOMS = st.sampled_from(["x0", "y1", "p12", "t", "1.0", "-2.5", "1e-300", "nan"])
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.unrolled.elimination import SparseSystem, sparse_system
-from odesim.codegen.unrolled.formulas import write_out
-from odesim.codegen.unrolled.operations import printed
 from odesim.engines.lanes.linear_systems import factor, residual
+from odesim.ir.elimination import SparseSystem, sparse_system
+from odesim.ir.scalars import printed
+from odesim.targets.unroll import write_out
 from tests.support.systems import SYSTEMS, numbers
 
 

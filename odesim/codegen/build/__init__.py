@@ -1,1 +1,0 @@
-"""Compilation of generated text to machine code: numba, LLVM, NVRTC, and a cache on disk."""

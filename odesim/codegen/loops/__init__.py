@@ -1,1 +1,0 @@
-"""Programs as Python loops over arrays, which numba compiles."""

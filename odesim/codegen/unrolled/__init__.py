@@ -1,1 +1,0 @@
-"""Programs as straight-line code of scalars, without loops."""

@@ -1,0 +1,264 @@
+"""Jacobians as numbers, and the solution of (shift - J) x = b: dense, or blocks or a sparse matrix plus a matrix of low rank."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from odesim.base.arrays import Array
+
+SMALL_ERROR = 1e-14
+"""The backward error, relative to the size of all terms, below which a solution needs no refinement."""
+LARGEST_ERROR = 1e-11
+"""The backward error above which a solution is not accepted."""
+WEAK = 1e-5
+"""The size of a diagonal entry, relative to its terms, below which it is moved into the part of low rank."""
+MOST_WEAK = 64
+
+
+class UnsolvableError(ArithmeticError):
+    """The system (shift - J) x = b is singular to rounding; with a step of another size it is not."""
+
+
+class Solver(Protocol):
+    """A solver of (shift - J) x = b for one shift."""
+
+    def __call__(self, b: Array) -> Array:
+        """The solution x (n,) for b (n,). Raises UnsolvableError."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A Jacobian as a dense matrix J (n, n)."""
+
+    J: Array
+
+    def __matmul__(self, x: Array) -> Array:
+        return self.J @ x  # type: ignore[no-any-return]
+
+    def dense(self) -> Array:
+        return self.J
+
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b by LU decomposition with pivots, not refined. Raises UnsolvableError."""
+        matrix = -self.J
+        matrix[np.diag_indices_from(matrix)] += shift
+        return eliminate(matrix)
+
+
+@dataclass(frozen=True)
+class Structured:
+    """A Jacobian J = blocks + U G^T.
+
+    blocks (N, p, p): block k couples the components places[k] (p,). places (N, p): each component is in at most one block; a component
+    in none has a block of 0. U, G (n, R): one column for each sum.
+    """
+
+    blocks: Array
+    places: Array
+    U: Array
+    G: Array
+
+    @cached_property
+    def n(self) -> int:
+        return len(self.U)
+
+    @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether block k is the single component k."""
+        return self.places.shape == (self.n, 1) and bool(np.array_equal(self.places[:, 0], np.arange(self.n)))
+
+    def __matmul__(self, x: Array) -> Array:
+        return self.multiply_blocks(self.blocks, x) + (self.U @ (self.G.T @ x) if self.U.shape[1] else 0.0)
+
+    def multiply_blocks(self, blocks: Array, x: Array) -> Array:
+        """The product of blocks (N, p, p) with x (n,) or (n, k), at their places; 0 elsewhere."""
+        if self.is_diagonal:
+            return blocks[:, 0] * x if x.ndim == 2 else blocks[:, 0, 0] * x
+        columns = x if x.ndim == 2 else x[:, None]
+        out = np.zeros_like(columns)
+        out[self.places] = blocks @ columns[self.places]
+        return out.reshape(x.shape)
+
+    def dense(self) -> Array:
+        """The matrix J (n, n)."""
+        out = self.U @ self.G.T
+        out[self.places[:, :, None], self.places[:, None, :]] += self.blocks
+        return out
+
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b, at a cost of n (p^2 + R). least: as for refined. Raises UnsolvableError."""
+        return Woodbury(self, shift, least)
+
+
+class Woodbury:
+    """A solver of (W - U G^T) x = b with W = shift - blocks, by Woodbury's formula with iterative refinement.
+
+    Where W is nearly singular though the whole matrix is not, the formula loses digits. Diagonal entries that cancel are therefore
+    made large, with the difference in a new column of U. The residual shows any other loss, and such a solution is never returned.
+    """
+
+    def __init__(self, J: Structured, shift: float, least: float) -> None:
+        self.J, self.shift, self.least = J, shift, least
+        if not (np.isfinite(J.blocks).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
+            raise UnsolvableError
+        self._outside = np.ones(J.n)
+        self._outside[J.places] = 0.0
+        U, G = J.U, J.G
+        if J.blocks.shape[1] == 1:
+            d = J.blocks[:, 0, 0]
+            w, size = shift - d, shift + np.abs(d)
+            if U.shape[1] and (weak := np.flatnonzero(np.abs(w) < WEAK * size)).size:
+                if len(weak) > MOST_WEAK:
+                    raise UnsolvableError
+                unit = np.zeros((J.n, len(weak)))
+                unit[J.places[weak, 0], range(len(weak))] = 1.0
+                U, G = np.hstack([U, unit * (size - w)[weak]]), np.hstack([G, unit])
+                w[weak] = size[weak]
+            self._inverse: Array = 1 / w[:, None, None]
+        else:
+            try:
+                self._inverse = np.linalg.inv(shift * np.eye(J.blocks.shape[1]) - J.blocks)
+            except np.linalg.LinAlgError:
+                raise UnsolvableError from None
+        self.G, self.rank = G, U.shape[1]
+        if self.rank:
+            self.inverse_U = self._solve_blocks(U)
+            self.small_solver = eliminate(np.eye(self.rank) - G.T @ self.inverse_U)
+
+    def __call__(self, b: Array) -> Array:
+        if self.J.blocks.shape[1] == 1 and not self.rank:
+            return self._solve_unrefined(b)  # one division per component
+        return refined(self._solve_unrefined, self.J, self.shift, b, self._term_sizes, self.least)
+
+    def _solve_unrefined(self, b: Array) -> Array:
+        """x by Woodbury's formula, without refinement."""
+        x = self._solve_blocks(b)
+        return x + self.inverse_U @ self.small_solver(self.G.T @ x) if self.rank else x
+
+    def _solve_blocks(self, b: Array) -> Array:
+        """W^-1 b for b (n,) or (n, k)."""
+        inside = self.J.multiply_blocks(self._inverse, b)
+        if self.J.is_diagonal:
+            return inside
+        outside = self._outside / self.shift
+        return inside + (outside[:, None] if b.ndim == 2 else outside) * b
+
+    def _term_sizes(self, x: Array) -> Array:
+        """The sizes of the terms of J x: |blocks| x + |U| |G|^T x, for x >= 0."""
+        U, G, blocks = self._absolute
+        return self.J.multiply_blocks(blocks, x) + U @ (G.T @ x)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _absolute(self) -> tuple[Array, Array, Array]:
+        return np.abs(self.J.U), np.abs(self.J.G), np.abs(self.J.blocks)
+
+
+def refined(solve: Callable[[Array], Array], J: Any, shift: float, b: Array, term_sizes: Callable[[Array], Array], least: float) -> Array:
+    """The solution of (shift - J) x = b by an inexact solver. Raises UnsolvableError where the residual stays large.
+
+    term_sizes: a function of |x| that gives the sizes of the terms of J x. least: the size from which components of x count.
+    """
+    # Each row is held against its own terms: components of many sizes stand side by side. But far from the front of a local start they fall
+    # below 1e-308, where numbers have few digits, and the rounding of large components cannot be refined away beyond 1e-32 of their size.
+    x = solve(b)
+    for _ in range(4):
+        residual = b - shift * x + J @ x
+        sizes = np.abs(x) + least
+        size = np.abs(b) + shift * sizes + term_sizes(sizes)
+        error = float(np.max(np.abs(residual) / np.where(size == 0, 1, size), initial=0.0))
+        if error <= SMALL_ERROR:
+            return x
+        x = x + solve(residual)
+    if not error <= LARGEST_ERROR:
+        raise UnsolvableError
+    return x
+
+
+def eliminate(matrix: Array) -> Solver:
+    """The solver of matrix x = b by LAPACK. Raises UnsolvableError where matrix (n, n) is singular."""
+    from scipy.linalg import lapack  # only stiff methods need scipy
+
+    if not np.isfinite(matrix).all():  # an infinite entry would solve every system by 0
+        raise UnsolvableError
+    # the transpose of a C-contiguous array is in column order, as LAPACK needs it
+    factors, pivots, info = lapack.dgetrf(matrix.T, overwrite_a=1)
+    if info != 0:
+        raise UnsolvableError
+
+    def solve(b: Array) -> Array:
+        x: Any = lapack.dgetrs(factors, pivots, b, trans=1)[0]
+        return x  # type: ignore[no-any-return]
+
+    return solve
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A Jacobian J = S + U G^T with S[rows[k], columns[k]] = entries[k]; entries at one place add up. U, G (n, R)."""
+
+    rows: Array
+    columns: Array
+    entries: Array
+    U: Array
+    G: Array
+
+    @cached_property
+    def matrix(self) -> Any:
+        """S as a matrix of scipy, column by column."""
+        from scipy.sparse import csc_array  # only stiff methods need scipy
+
+        n = len(self.U)
+        return csc_array((self.entries, (self.rows, self.columns)), shape=(n, n))
+
+    def __matmul__(self, x: Array) -> Array:
+        return self.matrix @ x + self.U @ (self.G.T @ x)  # type: ignore[no-any-return]
+
+    def dense(self) -> Array:
+        """The matrix J (n, n)."""
+        return self.matrix.toarray() + self.U @ self.G.T  # type: ignore[no-any-return]
+
+    def solver(self, shift: float, least: float = 0.0) -> Solver:
+        """The solver of (shift - J) x = b by sparse LU decomposition with pivots. least: as for refined. Raises UnsolvableError."""
+        return SparseSolver(self, shift, least)
+
+
+Jacobian: TypeAlias = Dense | Structured | Sparse
+
+
+class SparseSolver:
+    """A solver of (shift - S - U G^T) x = b: sparse LU decomposition, and Woodbury's formula with iterative refinement."""
+
+    def __init__(self, J: Sparse, shift: float, least: float) -> None:
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
+        self.J, self.shift, self.least = J, shift, least
+        if not (np.isfinite(J.entries).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
+            raise UnsolvableError
+        try:
+            self._solve = splu((shift * eye_array(len(J.U), format="csc") - J.matrix).tocsc()).solve
+        except RuntimeError:  # exactly singular
+            raise UnsolvableError from None
+        self.rank = J.U.shape[1]
+        if self.rank:
+            self._inverse_U = self._solve(J.U)
+            self._small_solver = eliminate(np.eye(self.rank) - J.G.T @ self._inverse_U)
+
+    def __call__(self, b: Array) -> Array:
+        return refined(self._unrefined, self.J, self.shift, b, self._term_sizes, self.least)
+
+    def _unrefined(self, b: Array) -> Array:
+        x: Array = self._solve(b)
+        return x + self._inverse_U @ self._small_solver(self.J.G.T @ x) if self.rank else x
+
+    def _term_sizes(self, x: Array) -> Array:
+        """The sizes of the terms of J x: |S| x + |U| |G|^T x, for x >= 0."""
+        S, U, G = self._absolute
+        return S @ x + U @ (G.T @ x)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _absolute(self) -> tuple[Any, Array, Array]:
+        return abs(self.J.matrix), np.abs(self.J.U), np.abs(self.J.G)

@@ -1,0 +1,111 @@
+"""Symbolic shapes and loops as numbers: lengths for given sizes, operations counted, and what they cost.
+
+Costs are in nanoseconds of a typical core. They come from counts of operations alone, so they are the same on every machine. They serve
+to choose between methods: a factor of two does not matter. The constants were fitted to the shipped models.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import sympy as sp
+from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
+
+from odesim.base.backends import find_backend
+from odesim.base.errors import CodegenError
+from odesim.ir.jacobian import Chain, Product
+from odesim.ir.program import Program
+
+CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
+STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
+PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
+SOLVE = 20_000.0  # of one linear system, without its arithmetic
+STEP = 300_000.0  # of a stiff step in Python, beside what is counted
+DERIVE = 1.5e6  # for each operation that is differentiated, once
+FLOP = 0.1  # of LAPACK
+
+
+def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """A symbolic shape as a tuple of ints. Raises CodegenError unless each length is a whole number plus multiples of sizes."""
+    return tuple(const + sum(factor * sizes[name] for name, factor in terms) for const, terms in map(_affine, shape))
+
+
+@lru_cache(maxsize=4096)
+def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """The constant and the factors of a length: 2*L - 1 -> (-1, (("L", 2),))."""
+    parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
+    const = parts.pop(sp.S.One, sp.S.Zero)
+    if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):
+        raise CodegenError(f"extent {e} is not a whole number plus multiples of sizes")
+    return int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items()))
+
+
+def operations(e: Basic) -> int:
+    """The number of operations in an expression for one entry; a function counts as ten."""
+    if isinstance(e, Indexed) or not e.args:
+        return 0
+    if isinstance(e, Pow):
+        outer = 1 if e.exp.is_Integer else 10
+    elif isinstance(e, Function) and not isinstance(e, Piecewise):
+        outer = 10
+    else:
+        outer = len(e.args) - 1
+    return outer + sum(map(operations, e.args))
+
+
+def index_lengths(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, int]:
+    """{index: number of its values}."""
+    symbolic: dict[Symbol, Any] = dict(program.extents)
+    return dict(zip(symbolic, extents(tuple(symbolic.values()), sizes), strict=True))
+
+
+def count_operations(program: Program, sizes: Mapping[str, int]) -> tuple[int, float]:
+    """The number of statements and the number of operations on entries of a Program."""
+    lengths, statements, total = index_lengths(program, sizes), 0, 0.0
+    for s in program.statements():
+        statements += 1
+        total += prod(lengths[i] for i in s.loops) * (operations(s.body) + 1)
+    return statements, total
+
+
+def right_side_cost(program: Program, sizes: Mapping[str, int], backend: str) -> float:
+    """The cost of one right-hand side."""
+    statements, total = count_operations(program, sizes)
+    return CALL + OPERATION * total if find_backend(backend).compiles else STATEMENT * (statements + 3) + ENTRY * total
+
+
+def derivation_cost(program: Program) -> float:
+    """The cost of deriving the Jacobian of a right-hand side symbolically, once."""
+    return DERIVE * sum(1 + operations(s.body) for s in program.statements())
+
+
+def stiff_step_cost(slopes: Program, chain: Chain, sizes: Mapping[str, int], stages: int, right: float) -> float:
+    """The cost of one step of a Rosenbrock method run from Python.
+
+    slopes: the Program of the slopes that the chain rule combines. right: the cost of a right-hand side.
+    """
+    statements, total = count_operations(slopes, sizes)
+    n = chain.layout.size
+    jacobian = STATEMENT * statements + ENTRY * total
+    for _, products in chain.plan.steps:
+        for product in products:
+            jacobian += PRODUCT + ENTRY * product_terms(product, chain)
+    p, R = chain.width, chain.rank
+    if chain.plan.block_extent is None:
+        solver, solve = FLOP * 2 / 3 * n**3 + 3 * ENTRY * n * n, SOLVE + FLOP * 2 * n * n
+    else:
+        solver = 5 * SOLVE + ENTRY * n * (3 * p * p + 2 * R * R) + FLOP * R**3
+        # a residual, and at least one refinement
+        solve = (SOLVE + 2 * ENTRY * n) if p == 1 and not R else 15 * SOLVE + ENTRY * n * (20 + 8 * (p + R))
+    return STEP + jacobian + solver + (stages + 1) * (solve + right + ENTRY * n * stages)
+
+
+def product_terms(product: Product, chain: Chain) -> int:
+    """The number of terms in one product of the chain rule."""
+    letters = set(product.text.replace(",", "").replace("->", ""))
+    loops = len(product.dependence.statement.loops)
+    iterations = prod(chain.extents[i] for i in product.dependence.statement.loops)
+    trailing = len(letters) - loops
+    width = chain.width if product.kind.startswith("(") else chain.rank
+    return iterations * (max(width, 1) if trailing > 0 else 1)

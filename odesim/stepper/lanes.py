@@ -1,0 +1,466 @@
+"""Prints the statements of a step for W members that run side by side, in "lanes": number r of lane l is S[r*W + l].
+
+There are two plans. Written out (`Written`), each component has names of its own, and all between a load and a store stays in registers.
+With loops (`Looped`), a row of the state is a loop over its components and the numbers lie in memory: the text does not depend on the
+system, whose right-hand side is called by address. Registers are worth a third of the time at W = 8 (joma.nonlinear, 4 states); loops
+compile once for all systems, and from some hundred operations on they are faster than waiting for the compiler.
+"""
+
+import ast
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from odesim.stepper.statements import (
+    Comb,
+    Each,
+    If,
+    Let,
+    Out,
+    Reader,
+    Right,
+    Row,
+    Statement,
+    Sum,
+    Take,
+    While,
+    exposed,
+    name,
+    names_in,
+    reads_writes,
+    unparsed,
+    written,
+)
+
+MARGIN = "    "
+PARTIAL, SEQUENCE = 32, 64
+"""Partial sums of many numbers; up to so many are added in sequence."""
+SPARE = "x"
+"""The row of the state where the state of a stage lies that has no name in the text."""
+Lines = Callable[[list[str]], list[str]]
+
+
+class Placed(ast.NodeTransformer):
+    """An expression with the text of its place for every row, number and combination."""
+
+    def __init__(self, rows: Collection[str], row: Callable[[Row], str], number: Callable[[str], str], comb: Callable[[Comb], str]) -> None:
+        self.rows, self.row, self.number, self.comb = rows, row, number, comb
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return name(self.row(node.id) if node.id in self.rows else self.number(node.id))
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Name:
+        return name(self.row(stage_of(node)))
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        more = [name("save"), name("saves")] if isinstance(node.func, ast.Name) and node.func.id == "grid" else []
+        return ast.Call(node.func, [*(self.visit(a) for a in node.args), *more], [])
+
+    def visit_Comb(self, node: Comb) -> ast.Name:
+        return name(self.comb(node))
+
+
+def stage_of(node: ast.Subscript) -> tuple[str, int]:
+    """The row k[3] as ("k", 3)."""
+    assert isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant)
+    return node.value.id, int(str(node.slice.value))
+
+
+def flat(statements: Iterable[Statement]) -> Iterable[Statement]:
+    """All statements, those of branches and loops too."""
+    for s in statements:
+        yield s
+        yield from flat([*s.yes, *s.no] if isinstance(s, If) else s.body if isinstance(s, While) else [])
+
+
+def margin(lines: Iterable[str]) -> list[str]:
+    """Lines of an inner block."""
+    return [MARGIN + inner for line in lines for inner in line.split("\n")]
+
+
+def comb_in(e: ast.expr) -> Comb | None:
+    """The combination in an expression, which has at most one."""
+    return next((n for n in ast.walk(e) if isinstance(n, Comb)), None)
+
+
+def function(head: str, lines: Iterable[str]) -> str:
+    """The text of a compiled function."""
+    return "\n".join(["@kernel", f"def {head}:", *margin(lines)])
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The types of numbers that are written out. doubles: parameters that are float64 whatever the states are.
+
+    late: how many stages the right-hand side of one system adds to a state of float32 without rounding in between.
+    """
+
+    dtype: str
+    doubles: frozenset[int] = frozenset()
+    late: int = 0
+
+    def real(self, text: str) -> str:
+        """A number in the type of the states."""
+        return f"float32({text})" if self.dtype == "float32" else text
+
+    def loaded(self, row: Row, d: int, text: str) -> str:
+        """Component d of a row, from memory, where all is float64."""
+        return text if row == "p" and d in self.doubles else self.real(text)
+
+    def combined(self, base: str, terms: Sequence[tuple[str, str]], late: int = 0) -> str:
+        """base + c0 k0 + c1 k1 + ..., one after another; float32 is rounded after every four, but for the last `late` of them."""
+        text, early = base, len(terms) - late
+        for j, (c, k) in enumerate(terms):
+            text = f"({text} + {c} * {k})"
+            if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
+                text = self.real(text[1:-1])
+        return text
+
+
+class Looped:
+    """Lanes with loops over the components, n of which are known when run.
+
+    A row of the state takes `capacity` rows of W: all rows then lie at constant distances, so that the compiler sees that they do not
+    overlap and makes vectors of every loop. arguments: names that all members share, which are arguments of the functions. head: lines that
+    define what the functions use besides: n, and clock, the component that holds the time, or -1. right(at, state, stage) evaluates the
+    right-hand side, from the places of two rows of the state.
+    """
+
+    def __init__(self, reader: Reader, width: int, capacity: int, arguments: Sequence[str], head: Sequence[str], strict: bool) -> None:
+        self.reader, self.width, self.capacity, self.arguments = reader, width, capacity, arguments
+        self.numbers = {"COMPONENT": f"(i // {width})"}
+        self.head, self.strict, self.common = head, strict, {"n", *arguments, *self.numbers}
+        read, saves = reader.read, bool(reader.known["SAVES"])
+        self.phases = {"begin": read("begin"), "step": read("aim", "step", *([] if saves else ["accept"]))}
+        self.phases |= {"accept": read("accept")} if saves else {}
+        self.single = {"first_save": read("first_save"), "save": read("save")} if saves else {}
+        self.single |= {"look": read("look")} if reader.known["ADAPTIVE"] else {}
+        self.places = self._places()
+
+    # ---- memory
+
+    def _places(self) -> dict[Row, int]:
+        """{row: its first row of W}: numbers that one loop over lanes leaves for another, then the rows of the state."""
+        every = [*self.phases.values(), *self.single.values()]
+        vectors = {row for phase in every for row in self._vectors(phase)} | {"y", ("k", 0)}
+        numbers = {"t", "code", "steps", "rejected"}.union(*(self._exposed(phase) for phase in self.single.values()))
+        for phase in self.phases.values():
+            numbers |= self._left(phase)
+        places: dict[Row, int] = {}
+        for row in sorted(str(r) for r in numbers if isinstance(r, str) and r not in self.reader.text.rows):
+            places[row] = len(places)
+        self.partial, count = len(places), len(places) + PARTIAL
+        for row in sorted(vectors, key=str):
+            places[row] = count
+            count += self.capacity
+        self.count = count
+        return places
+
+    def _vectors(self, statements: Iterable[Statement]) -> set[Row]:
+        """The rows of the state that statements name; SPARE too, for states of stages that are not named."""
+        out: set[Row] = set()
+        for s in flat(statements):
+            out |= {r for part in reads_writes(s) for r in part if isinstance(r, tuple) or r in self.reader.text.rows}
+            out |= {SPARE} if isinstance(s, Right) and isinstance(s.state, Comb) and not s.keep else set()
+        return out - {"p"}
+
+    def read_by_right(self) -> list[Row]:
+        """The rows of the state at which the right-hand side is evaluated."""
+        every = [s for phase in (*self.phases.values(), *self.single.values()) for s in flat(phase) if isinstance(s, Right)]
+        return sorted({s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE for s in every})
+
+    def begun(self) -> list[str]:
+        """Lines that set the numbers of lane l that every member begins with, known without its state."""
+        lets = [s for s in self.phases["begin"] if isinstance(s, Let) and not self._exposed([s]) and len(s.names) == 1]
+        return [f"{self.at(s.names[0])} = {self._value(s.value)}" for s in lets if s.names[0] in self.places]
+
+    def _exposed(self, statements: Iterable[Statement]) -> set[Row]:
+        return exposed(statements) - self.common
+
+    def _left(self, statements: Iterable[Statement]) -> set[Row]:
+        """Numbers that one group of statements reads and another has set, and sums."""
+        out: set[Row] = set()
+        for group in self._groups(statements):
+            out |= self._exposed(group) | {s.name for s in group if isinstance(s, Sum)}
+            out |= self._left(group[0].yes) if isinstance(group[0], If) else set()
+        return out
+
+    def _groups(self, statements: Iterable[Statement]) -> list[list[Statement]]:
+        """Runs of scalar statements, which share a loop over lanes; every other statement is alone."""
+        groups: list[list[Statement]] = []
+        for s in statements:
+            if isinstance(s, Let) and groups and isinstance(groups[-1][0], Let):
+                groups[-1].append(s)
+            else:
+                groups.append([s])
+        return groups
+
+    def at(self, row: Row, inside: str = "") -> str:
+        """The text of a number of lane l; inside: the place in a row of the state, such as `i + `."""
+        first = self.places[row] * self.width
+        return f"S[{f'{first} + ' if first else ''}{inside}l]"
+
+    # ---- expressions
+
+    def _text(self, e: ast.expr, number: Callable[[str], str]) -> str:
+        """An expression for component i // W of lane l."""
+        place = Placed(
+            self.reader.text.rows, lambda row: self.at(row, "i + "), lambda x: self.numbers.get(x, number(x)), self._comb(number)
+        )
+        return unparsed(place.visit(copy.deepcopy(e)))
+
+    def _comb(self, number: Callable[[str], str]) -> Callable[[Comb], str]:
+        def comb(c: Comb) -> str:
+            factor = self._text(c.factor, number) if c.factor is not None else ""
+            base = self.at(c.base, "i + ") if c.base else ""
+            terms = [(self._text(w, number), self.at(("k", j), "i + ")) for j, w in c.terms]
+            known = all(isinstance(w, ast.Constant) for _, w in c.terms)
+            if self.strict or not known or not factor:
+                products = [f"({factor} * {w}) * {k}" if factor else f"{w} * {k}" for w, k in terms]
+                return "(" + " + ".join([base or "0.0", *products]) + ")"
+            # memory is what this costs: one product a term less
+            total = f"{factor} * ({' + '.join(f'{w} * {k}' for w, k in terms)})"
+            return f"({base} + {total})" if base else f"({total})"
+
+        return comb
+
+    def _lane_number(self, x: str) -> str:
+        """A number where it is used beside rows: in its place, if it has one."""
+        return self.at(x) if x in self.places else x
+
+    # ---- all lanes
+
+    def _over_lanes(self, lines: list[str]) -> list[str]:
+        return [f"for l in range({self.width}):", *margin(lines)] if lines else []
+
+    def _nest(self, lines: list[str]) -> list[str]:
+        return [f"for i in range(0, n * {self.width}, {self.width}):", *margin(self._over_lanes(lines))]
+
+    def _loads(self, names: Iterable[Row]) -> list[str]:
+        there = sorted(x for x in names if isinstance(x, str) and x in self.places and x not in self.reader.text.rows)
+        return [f"{x} = {self.at(x)}{' != 0.0' if x in self.reader.logical else ''}" for x in there]
+
+    def _stores(self, names: Iterable[Row]) -> list[str]:
+        there = [x for x in names if isinstance(x, str) and x in self.places and x not in self.reader.text.rows]
+        return [f"{self.at(x)} = {f'1.0 if {x} else 0.0' if x in self.reader.logical else x}" for x in there]
+
+    def _value(self, e: ast.expr) -> str:
+        return self._text(e, lambda x: x)
+
+    def _lets(self, group: Sequence[Statement]) -> list[str]:
+        lines = self._loads(self._exposed(group))
+        for s in group:
+            assert isinstance(s, Let)
+            lines += [f"{', '.join(s.names)} = {self._value(s.value)}", *self._stores(s.names)]
+        return lines
+
+    def _lines(self, statements: Iterable[Statement]) -> list[str]:
+        """Statements for all lanes."""
+        out: list[str] = []
+        for group in self._groups(statements):
+            s = group[0]
+            value = lambda e: self._text(e, self._lane_number)  # noqa: E731
+            if isinstance(s, Let):
+                out += self._over_lanes(self._lets(group))
+            elif isinstance(s, Sum):
+                out += self._sum(s, value(s.value))
+            elif isinstance(s, Right):
+                out += self._right(s, self._nest, self._over_lanes)
+            elif isinstance(s, Each):
+                out += self._nest([f"{self.at(s.row, 'i + ')} = {value(s.value)}"])
+            elif isinstance(s, Take):
+                row = self.at(s.row, "i + ")
+                out += self._nest([f"{row} = {self.at(s.source, 'i + ')} if {self.at(s.when)} != 0.0 else {row}"])
+            elif isinstance(s, If):  # if any lane wants it; what is inside does no harm to the others
+                wants = [*self._loads(names_in(s.test)), f"wanted += 1 if {self._value(s.test)} else 0"]
+                out += ["wanted = 0", *self._over_lanes(wants), "if wanted > 0:", *margin(self._lines(s.yes))]
+            else:
+                raise TypeError(s)
+        return out
+
+    def _sum(self, s: Sum, value: str) -> list[str]:
+        """A sum in the one order of all targets (odesim.runtime.sums): up to 64 numbers in sequence, more in 32 parts."""
+        w, first = self.width, self.partial * self.width
+        return [
+            f"parts = {PARTIAL * w} if n > {SEQUENCE} else {w}",
+            "for i in range(parts):",
+            f"    S[{first} + i] = 0.0",
+            *self._nest([f"S[{first} + (i & (parts - {w})) + l] += {value}"]),
+            f"while parts > {w}:",
+            "    parts //= 2",
+            "    for i in range(parts):",
+            f"        S[{first} + i] += S[{first} + parts + i]",
+            *self._over_lanes([f"{self.at(s.name)} = S[{first} + l]"]),
+        ]
+
+    def _right(self, s: Right, nest: Lines, lanes: Lines) -> list[str]:
+        lines, state = [], s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE
+        if isinstance(s.state, Comb):
+            lines = nest([f"{self.at(state, 'i + ')} = {self._text(s.state, self._lane_number)}"])
+        time = [
+            *self._loads(names_in(s.time)),
+            f"S[{self.places[state] * self.width} + clock * {self.width} + l] = {self._value(s.time)}",
+        ]
+        lines += ["if clock >= 0:", *margin(lanes(time))]
+        return [*lines, f"right(at, {self.places[state] * self.width}, {self.places['k', s.stage] * self.width})"]
+
+    # ---- one lane
+
+    def _one(self, statements: Iterable[Statement]) -> list[str]:
+        """Statements for lane l alone; a right-hand side is that of all lanes, whose other results nobody reads."""
+        out: list[str] = []
+        for s in statements:
+            nest = lambda lines: [f"for i in range(0, n * {self.width}, {self.width}):", *margin(lines)]  # noqa: E731
+            match s:
+                case Let():
+                    out.append(f"{', '.join(s.names)} = {self._value(s.value)}")
+                case Sum():
+                    out += [f"{s.name} = 0.0", *nest([f"{s.name} += {self._value(s.value)}"])]
+                case Right():
+                    out += self._right(s, nest, list)
+                case Each():
+                    out += nest([f"{self.at(s.row, 'i + ')} = {self._value(s.value)}"])
+                case Out():
+                    comb = comb_in(s.value)
+                    out += [f"w{j} = {self._value(w)}" for j, w in comb.terms] if comb else []
+                    value = Comb(comb.base, comb.factor, [(j, name(f"w{j}")) for j, _ in comb.terms]) if comb else s.value
+                    out += nest([f"out[(m * saves + int({s.place})) * n + i // {self.width}] = {self._value(value)}"])
+                case If():
+                    out += [f"if {self._value(s.test)}:", *margin(self._one(s.yes))]
+                    out += ["else:", *margin(self._one(s.no))] if s.no else []
+                case While():
+                    out += [f"while {self._value(s.test)}:", *margin(self._one(s.body))]
+                case _:
+                    raise TypeError(s)
+        return out
+
+    # ---- functions
+
+    def functions(self) -> list[str]:
+        """begin, step and accept of all lanes; save and look of lane l, whose member is m."""
+        given, out = ", ".join(["S", "at", *self.arguments]), []
+        for phase, statements in self.phases.items():
+            lines = self._lines(statements)
+            if phase == "step":
+                counts = [f"ended += 0 if {self.at('code')} == 0.0 else 1"]
+                if "save" in self.single:
+                    counts.append(f"due += 1 if {self.at('accept')} != 0.0 and {self.at('due')} <= {self.at('new')} else 0")
+                lines = ["ended, due = 0, 0", *lines, *self._over_lanes(counts), "return ended, due"]
+            out.append(function(f"{phase}({given})", [*self.head, *lines]))
+        needed = {"code"}.union(*(self._exposed(phase) for phase in (*self.phases.values(), *self.single.values())))
+        for phase, statements in self.single.items():
+            keeps = sorted(written(statements) & needed, key=str)
+            lines = [*self._loads(self._exposed(statements)), *self._one(statements), *self._stores(keeps)]
+            more = "" if phase == "look" else "out, save, saves, "
+            out.append(function(f"{phase}_lane(S, at, l, m, {more}{', '.join(self.arguments)})", [*self.head, *lines]))
+        return out
+
+
+class Written:
+    """Lanes whose components are written out: all between a load and a store is a name, for a register to hold.
+
+    places {row: its rows of S}: what is loaded before it is read, and stored when it is set. numbers: {name: text} of those that are no
+    rows. A row is loaded where it is first read, not at the head: it would take a register through all stages.
+    """
+
+    def __init__(
+        self, reader: Reader, width: int, n: int, places: Mapping[Row, Sequence[int]], numbers: Mapping[str, str], kinds: Kinds
+    ) -> None:
+        self.reader, self.width, self.n, self.places, self.numbers, self.kinds = reader, width, n, places, numbers, kinds
+
+    def at(self, row: Row, d: int = 0) -> str:
+        """The text of a number of lane l."""
+        first = self.places[row][d] * self.width
+        return f"S[{first} + l]" if first else "S[l]"
+
+    def local(self, row: Row, d: int) -> str:
+        """The name of component d."""
+        return f"{row}{d}" if isinstance(row, str) else f"{row[0]}{row[1]}_{d}"
+
+    def lines(self, statements: Iterable[Statement | str], stores: Collection[Row] = ()) -> list[str]:
+        """Statements for lane l, with lines of text between them; stores: the rows that are stored when they are set."""
+        statements = list(statements)
+        waiting, out = exposed(s for s in statements if not isinstance(s, str)) & set(self.places), list[str]()
+        for s in statements:
+            if isinstance(s, str):
+                out.append(s)
+                continue
+            now = waiting & reads_writes(s)[0]
+            out += [*self._loads(now), *self._statement(s, stores)]
+            waiting -= now
+        return out
+
+    def _loads(self, rows: Iterable[Row]) -> list[str]:
+        out: list[str] = []
+        for row in sorted(rows, key=str):
+            if self._vector(row):
+                out += [f"{self.local(row, d)} = {self.kinds.loaded(row, d, self.at(row, d))}" for d in range(len(self.places[row]))]
+            else:
+                out.append(f"{row} = {self.at(row)}")
+        return out
+
+    def _vector(self, row: Row) -> bool:
+        return isinstance(row, tuple) or row in self.reader.text.rows
+
+    def _stores(self, names: Iterable[str], stores: Collection[Row]) -> list[str]:
+        return [f"{self.at(x)} = {x}" for x in names if x in stores]
+
+    def _value(self, e: ast.expr, d: int = 0) -> str:
+        rows = self.reader.text.rows
+        place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d))
+        return unparsed(place.visit(copy.deepcopy(e)))
+
+    def _comb(self, c: Comb, d: int) -> str:
+        base = self.local(c.base, d) if c.base else "0.0"
+        return f"({self.kinds.combined(base, [(f'c{j}', self.local(('k', j), d)) for j, _ in c.terms], self._late)})"
+
+    _late = 0
+
+    def _weights(self, e: ast.expr) -> list[str]:
+        """Lines that set c_j = factor w_j for the combination in an expression: the products come first, in both modes (see Comb)."""
+        comb = comb_in(e)
+        if comb is None:
+            return []
+        factor = f"{self._value(comb.factor)} * " if comb.factor is not None else ""
+        return [f"c{j} = {factor}{self._value(w)}" for j, w in comb.terms]
+
+    def _statement(self, s: Statement, stores: Collection[Row]) -> list[str]:
+        n = range(self.n)
+        match s:
+            case Let():
+                return [f"{', '.join(s.names)} = {self._value(s.value)}", *self._stores(s.names, stores)]
+            case Sum():
+                return self._sum(s)
+            case Right():
+                return self._right(s, stores)
+            case Each():
+                return [*self._weights(s.value), *(f"{self.local(s.row, d)} = {self.kinds.real(self._value(s.value, d))}" for d in n)]
+            case Take():  # the names keep the old state: the search for events reads it
+                pairs = [(self.local(s.row, d), self.local(s.source, d)) for d in n]
+                return [f"{self.at(s.row, d)} = {new} if {s.when} else {old}" for d, (old, new) in enumerate(pairs)]
+            case If():
+                out = [f"if {self._value(s.test)}:", *margin(self.lines(s.yes, stores))]
+                return [*out, "else:", *margin(self.lines(s.no, stores))] if s.no else out
+            case While():
+                return [f"while {self._value(s.test)}:", *margin(self.lines(s.body, stores))]
+        raise TypeError(s)
+
+    def _sum(self, s: Sum) -> list[str]:
+        parts = PARTIAL if self.n > SEQUENCE else 1
+        out = [*self._weights(s.value), *(f"{s.name}_{j} = 0.0" for j in range(parts))]
+        out += [f"{s.name}_{d % parts} += {self._value(s.value, d)}" for d in range(self.n)]
+        while parts > 1:
+            parts //= 2
+            out += [f"{s.name}_{j} += {s.name}_{j + parts}" for j in range(parts)]
+        return [*out, f"{s.name} = {s.name}_0"]
+
+    def _right(self, s: Right, stores: Collection[Row]) -> list[str]:
+        state, out = s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE, list[str]()
+        if isinstance(s.state, Comb):
+            self._late = self.kinds.late
+            out += [*self._weights(s.state), *(f"{self.local(state, d)} = {self._value(s.state, d)}" for d in range(self.n))]
+            self._late = 0
+        stage: Row = ("k", s.stage)
+        given = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
+        out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(given)})")
+        return out + [f"{self.at(stage, d)} = {self.local(stage, d)}" for d in range(self.n) if stage in stores]

@@ -1,0 +1,1 @@
+"""Programs as text of numpy, numba and CUDA, and what turns text into machine code."""

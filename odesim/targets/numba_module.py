@@ -1,0 +1,224 @@
+"""Programs as numba modules: a kernel for each Program, the C functions that an integrator calls, imports, and the address table."""
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, aligned, arena
+from odesim.base.device import TURNED, gemm_address
+from odesim.ir.program import Program
+from odesim.ir.sizes import extents
+from odesim.symbolic.system import System
+from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.cache import module_name, source_of
+from odesim.targets.loop_plan import make_loop_plan
+from odesim.targets.native import load_native
+from odesim.targets.numba_text import ROWS, CFunctions, Kernel, RightSide, TableEntry
+
+STAGES = (
+    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight",
+    "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+)  # fmt: skip
+ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store", "vector")
+PRODUCTS = ("product", "blas_product")
+TWO_MODES = ("combine_block", "product")
+RUNTIME = "odesim.runtime"
+INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", "matrices", "elementary", "intrinsics", "views"))
+"""Modules that every generated module may inline."""
+OWN = {
+    "elementary": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "asinh", "acosh", "atanh", "sinh", "cosh"),
+    "intrinsics": ("floor",),
+    "circular": ("sin", "cos", "tan", "sinc", "asin", "acos", "atan", "atan2"),
+    "special": (
+        *("erfc", "erfinv", "loggamma", "digamma", "polygamma", "lambertw", "lambertw_lower"),
+        *("besseli", "besseli_ratio", "spherical_jn", "binomial"),
+    ),
+    "views": ("clip", "on_axis", "wrap"),
+    "sums": ("add_down", "add_up"),
+    "matrices": ("invert",),
+}
+"""{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
+NEEDS = {"circular": ("circular",), "special": ("special", "circular")}
+"""{module of the runtime: what is inlined with its functions} beside INLINED."""
+
+
+@dataclass(frozen=True)
+class ModuleText:
+    """A generated module: its source, and the entries of its address table in order.
+
+    numbers: scalar parameters. scratch: blocks of scratch memory. scales: numbers stored beside a stage, 0 where stages are not
+    scaled. local: the state is computed block by block in scratch memory unless the caller needs it. products: extents of the matrix
+    products that BLAS may compute.
+    """
+
+    source: str
+    entries: tuple[TableEntry, ...]
+    numbers: tuple[str, ...]
+    scratch: int
+    scales: int
+    local: bool
+    products: tuple[tuple[Any, ...], ...] = ()
+
+
+def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> ModuleText:
+    """The numba module of a System: rhs, stage and combine; find_events and events where it has events."""
+    kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype, blas=not strict)
+    kernels: list[Kernel] = [kernel]
+    if events is not None:
+        kernels.append(Kernel("find_events", system, events, dtype, blas=not strict))
+    numbers = tuple(p.name for p in system.params if not p.shape)
+    entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
+    entries.append(TableEntry("numbers", "numbers"))
+    entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
+    entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
+    entries += [
+        TableEntry("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
+    ]
+    entries += [TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels)
+    functions = CFunctions(tuple(entries), numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
+    body = "\n\n\n".join(
+        [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
+    )
+    scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
+    return ModuleText(
+        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n",
+        tuple(entries),
+        numbers,
+        functions.scratch,
+        scales,
+        kernel.plan.local,
+        tuple(p for k in kernels for p in k.nests.products),
+    )
+
+
+def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
+    """The head of a module: the imports that its body needs, and compiler options."""
+    used = set(re.findall(r"\w+", body))
+    end = "_strict" if strict else ""
+    helpers, products = ([f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in words if w in used] for words in (STAGES, PRODUCTS))
+    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
+    lines += ["from math import sqrt", ""] if "sqrt" in used else []
+    lines += ["import numba as nb", ""]
+    lines += [f"from odesim.runtime.stages import {', '.join(helpers)}"] if helpers else []
+    lines += [f"from odesim.runtime.matrices import {', '.join(products)}"] if products else []
+    access = [w for w in ACCESS if w in used]
+    lines += [f"from odesim.runtime.views import {', '.join(access)}"] if access else []
+    lines += own_imports(used)
+    mode = "False" if strict else '{"contract"}'
+    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel = nb.njit(**options)"]
+    return "\n".join(lines)
+
+
+def load(text: ModuleText, stem: str) -> dict[str, int]:
+    """{name: address} of the compiled C functions of a module: stage, combine, and events where it has events."""
+    names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
+    return load_native(text.source, stem, names)
+
+
+def key(text: ModuleText, stem: str) -> str:
+    """The name of a module and of its machine code in the cache."""
+    return module_name(text.source, stem)
+
+
+@cache
+def runtime_key(*modules: str) -> str:
+    """A hash, 12 hex digits, of the runtime source that generated modules inline: a change of it gives new modules.
+
+    modules: those of the runtime that are inlined beside the common ones.
+    """
+    more = dict.fromkeys(name for m in modules for name in NEEDS[m])
+    sources = [*INLINED, *(f"{RUNTIME}.{name}" for name in more)]
+    return hashlib.sha256("".join(map(source_of, sources)).encode()).hexdigest()[:12]
+
+
+def key_for(used: Collection[str]) -> str:
+    """The runtime_key of a module that uses these words."""
+    return runtime_key(*(m for m in NEEDS if any(w in used for w in OWN[m])))
+
+
+def own_imports(used: Collection[str]) -> list[str]:
+    """The lines that import those of our functions that are used."""
+    words = {module: [w for w in names if w in used] for module, names in OWN.items()}
+    return [f"from {RUNTIME}.{module} import {', '.join(names)}" for module, names in words.items() if names]
+
+
+@dataclass(frozen=True)
+class AddressTable:
+    """An address table and the memory that it points to.
+
+    entries: int64, one for each entry of the ModuleText. references: the arrays behind the addresses, kept alive.
+    arrays: {parameter: its array}. blas: whether BLAS computes products.
+    """
+
+    entries: Array
+    references: tuple[Array, ...]
+    arrays: dict[str, Array]
+    blas: bool
+
+    @property
+    def address(self) -> int:
+        return int(self.entries.ctypes.data)
+
+
+def make_table(
+    text: ModuleText, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int
+) -> AddressTable:
+    """The address table for these numbers. length: of the flat state. longest: the length of the longest axis."""
+    blocks = -(-longest // BLOCK)
+    lengths = {"length": length, "blocks": blocks}
+    width = 8 if dtype == "float64" else 4
+    scratch = _scratch(text, width, length, blocks)
+    byte_sizes = {}
+    for n, entry in enumerate(text.entries):
+        if entry.kind == "scratch":
+            byte_sizes[n] = scratch[entry.name]
+        elif entry.kind == "temporary":
+            byte_sizes[n] = prod(extents(entry.shape, sizes)) * width
+    memory, starts = arena(byte_sizes)
+    base = memory.ctypes.data
+    large = any(prod(extents(product, sizes)) > TURNED for product in text.products)
+    table, references, arrays = np.empty(len(text.entries), np.int64), [memory], dict[str, Array]()
+    for n, entry in enumerate(text.entries):
+        if entry.kind in lengths:
+            table[n] = lengths[entry.kind]
+        elif entry.kind == "size":
+            table[n] = sizes[entry.name]
+        elif entry.kind == "blas":
+            table[n] = gemm_address(dtype) if large else 0
+        elif n in starts:
+            table[n] = base + starts[n]
+        else:
+            a = _parameter_array(entry, text, params, dtype)
+            references.append(a)
+            arrays[entry.name] = a
+            table[n] = a.ctypes.data
+    return AddressTable(table, tuple(references), arrays, large)
+
+
+def _parameter_array(entry: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:
+    """The array of a parameter, or one array of all scalar parameters."""
+    if entry.kind == "numbers":
+        return np.array([params[name] for name in text.numbers], np.float64)
+    return aligned(np.ascontiguousarray(params[entry.name], np.int64 if entry.integer else dtype), turn=len(entry.name))
+
+
+def _scratch(text: ModuleText, width: int, length: int, blocks: int) -> dict[str, int]:
+    """{scratch array: its size in bytes}."""
+    return {
+        "work_": 8 * text.scratch * BLOCK,
+        "part_": 8 * text.scratch * blocks,
+        "scales_": 8 * ROWS * text.scales,
+        "weights_": 8 * ROWS,
+        "early_": 8 * ROWS,
+        "late_": 8 * LATE,
+        "amounts_": 8 * LATE,
+        "base_": width * BLOCK,
+        "state_": width * (BLOCK if text.local else length),
+    }

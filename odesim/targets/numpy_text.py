@@ -1,0 +1,404 @@
+"""Programs as expressions of whole numpy or cupy arrays: the simple version that other backends are tested against.
+
+Special functions are those of scipy or cupyx, and own ones where these lose digits: near branch points, 0 and overflow. The coefficients
+of series are imported where they are used: that imports numba, which a run without these functions does not need.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from string import ascii_letters
+from typing import Any
+
+import sympy as sp
+from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.ir.passes import lower_expressions
+from odesim.ir.program import Program, Statement
+from odesim.runtime.constants import GROWN, LOST, SMALL
+from odesim.symbolic.indices import Neighbour, base_name
+from odesim.symbolic.reductions import subexpressions
+from odesim.targets.expressions import ATOM, Printer
+
+WORDS = {
+    "abs": "abs",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "pow": "power",
+    "powi": "power",
+}
+ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
+
+
+class ArrayPrinter(Printer):
+    """A printer of expressions on whole arrays: each index is one axis of the loop space, and arrays are broadcast to it.
+
+    Names that are not the model's begin with _. places: names of the arrays whose elements are used as indices, and stay integers.
+    """
+
+    def __init__(self, space: tuple[Symbol, ...], integers: set[str], index_arrays: set[str]):
+        super().__init__(integers)
+        self.space, self.index_arrays = space, index_arrays
+
+    def constant(self, name: str) -> str:
+        return f"_xp.{name}"
+
+    def call(self, name: str, *args: str) -> str:
+        if name in SPECIAL:
+            return f"_{name}({', '.join(args)})"
+        return f"_xp.{WORDS.get(name, name)}({', '.join(args)})"
+
+    def choice(self, condition: str, yes: str, no: str) -> str:
+        return f"_xp.where({condition}, {yes}, {no})"
+
+    def both(self, parts: list[str]) -> str:
+        return f"({' & '.join(f'({p})' for p in parts)})"
+
+    def either(self, parts: list[str]) -> str:
+        return f"({' | '.join(f'({p})' for p in parts)})"
+
+    def whole(self, name: str) -> str:
+        return self._along(f"_{name}_", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
+
+    def _Indexed(self, e: Indexed) -> tuple[str, int]:
+        return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.index_arrays else ''}", ATOM
+
+    def subscript(self, i: Any) -> str:
+        return self.whole(i.name) if i in self.space else super().subscript(i)
+
+    def place(self, i: Any) -> str:
+        """An index as an integer array along its axes of the loop space."""
+        return f"{self.whole(i.name)}.astype(_xp.int64)" if i in self.space else self.subscript(i)
+
+    def element(self, e: Indexed) -> str:
+        """The text of an element: z[psi[n], l] as z[psi, :] with its axes in the loop space; otherwise with one array per index."""
+        if any(isinstance(j, Neighbour) for i in e.indices for j in sp.preorder_traversal(i)):
+            return self._at_places(e)
+        others = [i for i in e.indices if i not in self.space]
+        inside = {i: i.indices if isinstance(i, Indexed) else () for i in others}
+        axes = [j for i in e.indices for j in inside.get(i, (i,))]
+        if len(others) > 1 or len(set(axes)) < len(axes) or not set(axes) <= set(self.space):
+            return self._at_places(e)
+        part = ", ".join((base_name(i) if inside[i] else str(i)) if i in inside else ":" for i in e.indices)
+        return self._along(f"{base_name(e)}[{part}]" if others else base_name(e), [j.name for j in axes])
+
+    def _at_places(self, e: Indexed) -> str:
+        return f"{base_name(e)}[{', '.join(map(self.place, e.indices))}]"
+
+    def wrap(self, place: str, length: str) -> str:
+        return f"(({place}) % int({length}))"
+
+    def clip(self, place: str, length: str) -> str:
+        return f"_xp.clip({place}, 0, int({length}) - 1)"
+
+    def on_axis(self, place: str, length: str) -> str:
+        return f"(({place} >= 0) & ({place} < int({length})))"
+
+    def _along(self, text: str, axes: list[str]) -> str:
+        """The text of an array with these axes, transposed and widened to the loop space."""
+        order = [i.name for i in self.space]
+        want = sorted(axes, key=order.index)
+        turn = "" if want == axes else f".transpose({', '.join(str(axes.index(a)) for a in want)})"
+        widen = f"[{', '.join(':' if a in axes else 'None' for a in order)}]" if len(axes) < len(order) else ""
+        return f"{text}{turn}{widen}"
+
+
+def array_text(program: Program, name: str, inputs: list[str], products: bool = True) -> str:
+    """The text of the function name(_xp, inputs...) -> {output: array}. products: whether sums of products are einsums."""
+    sizes = sorted(program.sizes)
+    lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
+    used = {i for s in program.statements() for i in (*s.loops, *s.free)}
+    lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
+    integers, index_names = set(sizes) | {i.name for i in program.extents}, index_arrays(program)
+    for s in program.statements():
+        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, index_names), products)
+    lines.append(f"    return {{{', '.join(f'{o!r}: {o}' for o in program.outputs)}}}")
+    return "\n".join(lines)
+
+
+def index_arrays(program: Program) -> set[str]:
+    """Names of the arrays that are used in an index or a Kronecker delta."""
+    indices = {s.via for s in program.statements() if s.via is not None and s.op == "scatter"}
+    written = subexpressions((e for s in program.statements() for e in (s.body, s.via) if e is not None), Indexed, KroneckerDelta)
+    indices |= {i for e in written for i in (e.indices if isinstance(e, Indexed) else e.args)}
+    return {base_name(i) for i in indices if isinstance(i, Indexed)}
+
+
+def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, ...]], ArrayPrinter], products: bool) -> list[str]:
+    shape = "".join(f"{program.extents[i]}, " for i in s.free)
+    words = printer(s.loops)
+    text = words.text(s.body)
+    if s.op == "scatter":
+        place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
+        return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
+    if s.op == "dot" and products:
+        letters = dict(zip(s.loops, ascii_letters, strict=False))
+        left, right, out = ("".join(letters[i] for i in indices) for indices in (*(f.indices for f in s.body.args), s.free))
+        factors = ", ".join(
+            f"_xp.asarray({base_name(f)}, _xp.float64)" if base_name(f) in words.index_arrays else base_name(f) for f in s.body.args
+        )
+        return [f"    {s.name} = _xp.einsum('{left},{right}->{out}', {factors}, optimize=True)"]
+    if s.op == "inverse":
+        return [f"    {s.name} = _inverse({base_name(s.body)})"]
+    if s.along is not None:
+        whole, axis = f"_xp.broadcast_to({text}, ({shape}))", s.free.index(s.along)
+        if s.op == "prefix":
+            return [f"    {s.name} = _xp.cumsum({whole}, axis={axis})"]
+        return [f"    {s.name} = _xp.flip(_xp.cumsum(_xp.flip({whole}, {axis}), axis={axis}), {axis})"]
+    if s.op in ("sum", "dot", "max"):
+        whole = f"_xp.broadcast_to({text}, ({shape}{program.extents[s.bound]},))" if _needs_broadcast(s) else text
+        return [f"    {s.name} = _xp.{'max' if s.op == 'max' else 'sum'}({whole}, axis=-1)"]
+    return [f"    {s.name} = _xp.broadcast_to({text}, ({shape}))" if s.free and _needs_broadcast(s) else f"    {s.name} = {text}"]
+
+
+def _needs_broadcast(s: Statement) -> bool:
+    """Whether the body lacks an axis of the loop space, so that its value has to be broadcast."""
+    read_indices = {i for a in s.body.atoms(Indexed) for i in a.free_symbols}
+    return not all(i in read_indices for i in s.loops)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Callable[..., dict[str, Any]]:
+    names: dict[str, Any] = {f"_{name}": function for name, function in SPECIAL.items()}
+    exec(compile(text, "<odesim arrays>", "exec"), names)
+    return names["f"]  # type: ignore[no-any-return]
+
+
+class ArrayFunction:
+    """A Program as a function of whole arrays: called with sizes and {input: value}, it returns {output: array}.
+
+    products: whether sums of products are einsums. These are fast, but a row's last bits vary with the number of rows.
+    """
+
+    def __init__(self, program: Program, products: bool = True):
+        self.inputs = sorted(program.inputs())
+        self.sizes = sorted(program.sizes)
+        self.source = array_text(program, "f", self.inputs, products)
+        self._call = _compiled(self.source)
+        self._index_arrays = index_arrays(program)
+
+    def __call__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Any]:
+        """{output: array} for values {input: numpy or cupy array of the declared shape, or number}."""
+        xp = array_namespace(*values.values())
+        inputs = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
+        numbers = [x if n in self._index_arrays else _as_real(x) for n, x in inputs]
+        extents = [sizes[n] for n in self.sizes]
+        with xp.errstate(all="ignore"):
+            try:
+                return self._call(xp, *extents, *numbers)
+            except (ZeroDivisionError, OverflowError):  # of Python's own numbers, such as t; numpy's are inf or nan there
+                import numpy as np
+
+                return self._call(xp, *extents, *(np.float64(x) if isinstance(x, float) else x for x in numbers))
+
+
+def _as_real(x: Any) -> Any:
+    """x with integers as float64, because their powers would overflow."""
+    if isinstance(x, int):
+        return float(x)
+    return x.astype("float64") if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" else x
+
+
+def value_at(indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any]) -> Any:
+    """The target for an expression without a name: _value, or _value[i]."""
+    return IndexedBase("_value", shape=tuple(axes[i] for i in indices))[indices] if indices else Symbol("_value")
+
+
+@lru_cache(maxsize=512)
+def _expression(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> ArrayFunction:
+    extents = dict(axes)
+    return ArrayFunction(lower_expressions({value_at(indices, extents): e}, extents))
+
+
+def evaluate(
+    expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any], t: float = 0.0
+) -> Array:
+    """The values of expr: an array with one axis for each of the indices, in their order."""
+    import numpy as np
+
+    f = _expression(sp.sympify(expr), tuple(indices), tuple(axes.items()))
+    shape = tuple(int(sp.sympify(axes[i]).subs({s: sizes[str(s)] for s in sp.sympify(axes[i]).free_symbols})) for i in indices)
+    return np.broadcast_to(np.asarray(f(sizes, {"t": t, **sizes, **values})["_value"], dtype=np.float64), shape)
+
+
+def _library(*arguments: Any) -> Any:
+    """The special functions of scipy, or those of cupy."""
+    if array_namespace(*arguments).__name__ == "cupy":
+        from cupyx.scipy import special
+    else:
+        from scipy import special
+    return special
+
+
+def _named(name: str) -> Callable[..., Any]:
+    """The function with this name in scipy and cupy."""
+    return lambda *arguments: getattr(_library(*arguments), name)(*arguments)
+
+
+def _erfc(x: Any) -> Any:
+    """Beyond 3 by the scaled function and an exact square."""
+    xp, special, far = array_namespace(x), _library(x), x > 3
+    y = xp.where(far, xp.minimum(x, 28.0), 3.0)
+    h = y.astype(xp.float32).astype(y.dtype)
+    return xp.where(far, special.erfcx(y) * xp.exp(-h * h) * xp.exp((h - y) * (h + y)), special.erfc(x))
+
+
+def _sinc(x: Any) -> Any:
+    xp = array_namespace(x)
+    return xp.where(x == 0, 1.0, xp.sin(x) / xp.where(x == 0, 1.0, x))
+
+
+def _in_float64(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f(x) or f(n, x) computed in float64, with the type of x."""
+
+    def wide(*arguments: Any) -> Any:
+        xp, x = array_namespace(*arguments), arguments[-1]
+        value = f(*arguments[:-1], xp.asarray(x, dtype=xp.float64))
+        return value.astype(x.dtype) if hasattr(x, "dtype") and x.dtype.kind == "f" else value
+
+    return wide
+
+
+def _spherical_jn(n: float, x: Any) -> Any:
+    """Near 0 the first two terms of its series."""
+    xp, small = array_namespace(x), abs(x) < 1e-4
+    y = xp.where(small, x, 0.0)
+    series = 1 - y * y / (4 * n + 6)
+    for m in range(1, int(n) + 1):
+        series = series * (y / (2 * m + 1))
+    return xp.where(small, series, _library(x).spherical_jn(int(n), xp.where(small, 1.0, x)))
+
+
+def _binomial(n: Any, k: Any) -> Any:
+    """The product of (n - j)/(j + 1), whose first factors are whole numbers."""
+    xp = array_namespace(n, k)
+    least = xp.minimum(k, n - k)
+    value = xp.where(least < 0, 0.0, 1.0)
+    for j in range(int(xp.max(least, initial=0.0))):
+        more = xp.where(value < 1e290, value * (n - j) / (j + 1), value / (j + 1) * (n - j))
+        value = xp.where(j < least, more, value)
+    return value
+
+
+def _polynomial(t: Any, coefficients: tuple[float, ...]) -> Any:
+    value = 0.0
+    for c in reversed(coefficients):
+        value = value * t + c
+    return value
+
+
+def _loggamma(x: Any) -> Any:
+    """Its series near its zeros 1 and 2, and -log(x) near 0."""
+    from odesim.runtime.special import GAMMA_1, GAMMA_2
+
+    xp, tiny = array_namespace(x), x < 1e-300
+    value = xp.where(tiny, -xp.log(xp.where(tiny, abs(x), 1.0)), _library(x).gammaln(x))
+    for zero, series in ((1, GAMMA_1), (2, GAMMA_2)):
+        near = abs(x - zero) < 0.4
+        t = xp.where(near, x - zero, 0.0)
+        value = xp.where(near, t * _polynomial(t, series), value)
+    return xp.where(x >= 0, value, float("nan"))
+
+
+def _digamma(x: Any) -> Any:
+    return array_namespace(x).where(x >= 0, _library(x).digamma(x), float("nan"))
+
+
+def _polygamma(n: float, x: Any) -> Any:
+    return array_namespace(x).where(x >= 0, _library(x).polygamma(int(n), x), float("nan"))
+
+
+def _lambertw(x: Any, branch: int = 0) -> Any:
+    """Near the branch point -1/e its series, near 0 on the lower branch steps of Newton for w + log(-w) = log(-x)."""
+    from odesim.runtime.special import BRANCH, E
+
+    xp = array_namespace(x)
+    w = _library(x).lambertw(x, branch)
+    w = xp.where(w.imag == 0, w.real, float("nan"))
+    near = x + ONE_OVER_E < 0.02
+    distance = xp.where(near, (xp.where(near, x, 0.0) + ONE_OVER_E) + ONE_OVER_E_TAIL, 0.0)
+    p = (2 * branch + 1) * xp.sqrt(2 * E * xp.where(distance >= 0, distance, float("nan")))
+    series = p * _polynomial(p, BRANCH) - 1
+    w = xp.where(near, series, w)
+    if branch == 0:
+        return w
+    tiny = (x < 0) & (x > -1e-290)
+    log = xp.log(xp.where(tiny, -x, 1e-300))
+    low = log
+    for _ in range(5):
+        low = low - (low + xp.log(-low) - log) / (1 + 1 / low)
+    return xp.where(tiny, low, w)
+
+
+def _besseli(n: Any, x: Any) -> Any:
+    """The scaled function times e^x in two parts, near 0 its series; I_(-n) is I_n, which the slope of I_0 reads."""
+    xp, special, n = array_namespace(n, x), _library(n, x), abs(n)
+    small = abs(x) < 0.1
+    half = xp.exp(xp.minimum(abs(x), 1500.0) / 2)
+    y = xp.where(small, x / 2, 0.0)
+    series = 1.0
+    for m in range(6, 0, -1):
+        series = 1 + y * y / (m * (n + m)) * series
+    return xp.where(small, y**n / special.gamma(n + 1.0) * series, special.ive(n, xp.where(small, 1.0, x)) * half * half)
+
+
+def _besseli_ratio(n: Any, x: Any) -> Any:
+    """The quotient of scaled functions; below 1, where both may be too small, its continued fraction."""
+    xp, special = array_namespace(n, x), _library(n, x)
+    small = abs(x) < 1
+    y = xp.where(small, 1.0, x)
+    ratio = special.ive(n + 1, abs(y)) / special.ive(n, abs(y))
+    z, fraction = xp.where(small, x * x / 4, 0.0), 1.0
+    for m in range(10, 0, -1):
+        fraction = 1 + z / ((n + m) * (n + m + 1.0)) / fraction
+    return xp.where(small, x / (2 * (n + 1)) / fraction, xp.where(y < 0, -ratio, ratio))
+
+
+def _inverse(a: Any) -> Any:
+    """The inverses of matrices (..., K, K); of one that is singular to rounding all entries are nan (runtime.inverse)."""
+    xp = array_namespace(a)
+    try:
+        x = xp.linalg.inv(a)
+        if a.shape[-1] == 1:
+            return x
+        size, largest = xp.abs(x), xp.max(xp.abs(x), axis=-1)
+        worst = xp.max((size @ (xp.abs(a) @ largest[..., None]))[..., 0] / largest, axis=-1)[..., None, None]
+        kept = 1 + 1 / (LOST * worst) > 1
+        return xp.where(kept & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else kept, x, xp.nan)
+    except xp.linalg.LinAlgError:
+        if a.ndim == 2:
+            return xp.full(a.shape, xp.nan)
+        return xp.stack([_inverse(one) for one in a])
+
+
+def _has_grown(xp: Any, a: Any, x: Any) -> Any:
+    """runtime.inverse.has_grown for matrices (..., K, K): (..., 1, 1)."""
+    k = xp.arange(a.shape[-1])
+    v = (xp.max(xp.abs(a), axis=-1) * (1.0 + 0.0625 * (k * k % 11)).astype(a.dtype))[..., None]
+    size = xp.abs(a) @ (xp.abs(x) @ v)
+    error = xp.abs(a @ (x @ v) - v)
+    return xp.any(size + error / GROWN > size, axis=(-2, -1), keepdims=True)
+
+
+SPECIAL: dict[str, Callable[..., Any]] = {
+    "erf": _named("erf"),
+    "erfc": _in_float64(_erfc),
+    "erfinv": _named("erfinv"),
+    "loggamma": _loggamma,
+    "digamma": _digamma,
+    "polygamma": _polygamma,
+    "lambertw": _in_float64(_lambertw),
+    "lambertw_lower": _in_float64(lambda x: _lambertw(x, -1)),
+    "besseli": _in_float64(_besseli),
+    "besseli_ratio": _in_float64(_besseli_ratio),
+    "sinc": _sinc,
+    "spherical_jn": _spherical_jn,
+    "binomial": _binomial,
+    "inverse": _inverse,
+}
+"""{name in generated code: function}."""
