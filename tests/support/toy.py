@@ -75,8 +75,8 @@ class Toy:
             return {"x": x if scale is None else x * scale}
 
         optimizer = Optimizer("sgd", {"w": values["rate"]}, momentum=0.5)
-        network, about = LeastSquares(size, values["slow"]), {"task": "toy", "config": dict(values), "seeds": tuple(seeds)}
-        return Experiment(network, stream, optimizer, steps=20, vocabulary=size, **about)
+        network = LeastSquares(size, values["slow"])
+        return Experiment(network, stream, optimizer, steps=20, vocabulary=size, task="toy", config=dict(values), seeds=tuple(seeds))
 
 
 TASK = Toy()

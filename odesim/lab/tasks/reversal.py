@@ -63,8 +63,13 @@ class FactStream:
     """The Stream {"source": (R, 1), "target": (R, 1)}: one fact in each iteration, with replacement, or each epoch in a new order."""
 
     def __init__(self, facts: Array, seeds: Sequence[int], *, shuffled: bool) -> None:
-        self.facts, count = facts, facts.shape[1]
-        self.orders = InBlocks(seeds, count, lambda rng, _: (rng.permutation(count) if shuffled else rng.integers(count, size=count),))
+        self.facts, self.shuffled = facts, shuffled
+        self.orders = InBlocks(seeds, facts.shape[1], self.order)
+
+    def order(self, rng: Generator, _: int) -> tuple[Array]:
+        """The numbers of the facts of an epoch, in the order in which they are shown."""
+        count = self.facts.shape[1]
+        return (rng.permutation(count) if self.shuffled else rng.integers(count, size=count),)
 
     def __call__(self, iteration: int) -> Batch:
         which = self.orders(iteration)[0][:, None]  # (R, 1)
