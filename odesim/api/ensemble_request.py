@@ -10,6 +10,7 @@ import numpy as np
 from odesim.api.request import check_run_options, check_seconds, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
+from odesim.base.datasets import register
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
@@ -22,7 +23,6 @@ from odesim.engines.observables import observed_shapes
 from odesim.engines.problem import compiled_for, dimensions, rescaled_system
 from odesim.engines.run import Execution
 from odesim.engines.switching import held_of
-from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members

@@ -1,12 +1,16 @@
-"""run.odesim of a Dataset that odesim made or opened: its picture, and its grid as axes."""
+"""`run.odesim` of a Dataset that odesim made or opened: its picture, and its grid as axes.
+
+draw() is the one function of the lower floors that reaches the room of pictures, by name and only when something is drawn: so solutions,
+trainings and Datasets have a method `plot`, and computing imports no matplotlib.
+"""
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.errors import ParamError, counted
-from odesim.base.pictures import draw
 
 if TYPE_CHECKING:
     import xarray
@@ -15,6 +19,11 @@ if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
 MEMBER = "member"
+
+
+def draw(what: str, thing: Any, ax: Any = None, **words: Any) -> Any:
+    """The Axes of the panels of a picture of a thing. what: the kind of picture; words: what to draw, as Choice has it."""
+    return import_module("odesim.plot.methods").draw(what, thing, ax, **words)
 
 
 def unstack(run: "xarray.Dataset") -> "xarray.Dataset":
@@ -87,3 +96,9 @@ def register() -> None:
 
     if not hasattr(xarray.Dataset, NAME):
         xarray.register_dataset_accessor(NAME)(Accessor)
+
+
+def with_accessor(run: "xarray.Dataset") -> "xarray.Dataset":
+    """run, now that all Datasets have the accessor `odesim`."""
+    register()
+    return run
