@@ -213,10 +213,8 @@ def softmax_in(table: dict[Expr, Expr], indices: dict[Symbol, Any]) -> tuple[Sof
 
 LONG = 40
 """Operations in an equation above which the sums that it shares get names."""
-
 Scope = Mapping[Symbol, Any]
 """{index: extent} of the indices that an expression may use where it stands."""
-
 Instance = tuple[Key, Table, Table, list[Expr]]
 """A name at some indices, its factors, its terms, and the factors that a product need not have."""
 

@@ -18,13 +18,10 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import without_remainders
 
 Direction = Callable[[tuple[Any, ...]], Any]
-
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
 """Step functions: constant between their jumps, with derivative 0, like a condition."""
-
 HOLDING = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, *STEPS)
 """Functions that may hold an expression at a value."""
-
 STEEP: dict[Any, tuple[int, ...]] = {sp.asin: (-1, 1), sp.acos: (-1, 1), sp.acosh: (1,)}
 """{function: arguments at which it is a number and its slope is not}; also powers between 0 and 1 of 0."""
 

@@ -17,7 +17,6 @@ from odesim.symbolic.reductions import canonical, subexpressions
 from odesim.symbolic.system import System
 
 MOST_POWER = 4
-
 COSTLY = (
     sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
     sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn, sp.erfinv, sp.loggamma, sp.digamma, sp.polygamma, sp.LambertW,

@@ -14,10 +14,8 @@ from odesim.symbolic.layered import names_read
 
 GENERIC = 100.0
 """The number of values of an index whose size has no default."""
-
 MOST_ORDERS = 5
 """Summed indices of which every order is tried; of more, the cheapest sum comes first each time."""
-
 Factor = tuple[str, tuple[Symbol, ...]]
 """The name of a factor, the same for equal ones with other indices, and its indices."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError, counted
-from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.solve.codes import Status
 from odesim.solve.laws import Laws, Worst

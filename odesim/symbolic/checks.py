@@ -37,7 +37,6 @@ WORDS = frozenset((
 
 RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
 """Names of arrays and dimensions in results, beside states and observables."""
-
 SHAPES = re.compile(r"([A-Za-z]|acc)\d*_|event\d+")  # y_, k0_, acc0_, event1
 
 
@@ -190,7 +189,6 @@ def _check_initial(s: Definition, scope: NameScope) -> None:
 
 
 MOST_TOLERANCE = 1e300  # largest tolerance
-
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 

@@ -195,7 +195,6 @@ def boundary_words(boundary: Mapping[Symbol, str]) -> list[str]:
 
 
 BOUNDARIES = {"periodic": Wrapped, "zero": Padded, "edge": Clipped}
-
 BOUNDARY_CHOICES = "'periodic', 'zero' (0 beyond the ends) or 'edge' (the value at the end)"
 
 

@@ -16,7 +16,6 @@ from odesim.symbolic.reductions import SumOver
 
 LIMITS: dict[Any, tuple[int, ...]] = {sp.log: (0,), sp.asin: (-1, 1), sp.acos: (-1, 1), sp.atanh: (-1, 1), sp.acosh: (1,)}
 """{function: the ends of its domain}."""
-
 KNOWN = f"write it with sums, products and powers, remainders, and {', '.join(sorted(FUNCTIONS))} of the time"
 """Advice on expressions whose times are known, for messages."""
 
@@ -118,7 +117,6 @@ def edges(e: Expr) -> list[Expr]:
 
 
 KINKS = (sp.Abs, sp.Max, sp.Min)
-
 JUMPS = (sp.sign, sp.Heaviside)
 
 

@@ -12,16 +12,11 @@ from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition
 from odesim.transforms.jumps import may_jump
 
 COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-
 STEPS = (sp.sign, sp.Heaviside)
-
 PIECES = (sp.Abs, sp.Max, sp.Min, *STEPS)
-
 TOTALS = (sp.Sum, MaxOver)
-
 MOST_CASES = 128
 """Cases of one condition; one with more is left as it is."""
-
 Depends = Callable[[Any], bool]
 
 
@@ -117,7 +112,6 @@ def _rests(e: Any, depends: Depends) -> Any:
 
 
 BOUNDED = (sp.tanh, sp.erf, sp.erfc)
-
 TINY = 1e-30
 """Added to |v|: far below rounding, and no power of it is infinite."""
 
@@ -198,10 +192,8 @@ def _reciprocal(v: Expr, power: Any) -> Any:
 
 
 LESS, MORE = (sp.StrictLessThan, sp.LessThan), (sp.StrictGreaterThan, sp.GreaterThan)
-
 FLAT = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, sp.floor, sp.sign, sp.Heaviside)
 """What may be 0 for more than a moment."""
-
 MOST_BRANCHES = 32
 """Combinations of branches of one function; one that has more stays as it is."""
 

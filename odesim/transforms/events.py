@@ -64,7 +64,6 @@ def add_guards(system: System) -> System:
 
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside)
-
 MOVED = "reset_moved"
 """Name of the derivative of an event's time in the slope of a reset."""
 

@@ -36,7 +36,6 @@ from odesim.symbolic.reductions import (
 )
 
 LOSS = Symbol("loss_", real=True)
-
 METRICS = ("euclidean", "sphere", "simplex")
 
 

@@ -16,16 +16,11 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import has_ranges
 
 COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-
 DIGITS = 40
-
 TOLERANCE = sp.Float("1e-25")
-
 NEAR = sp.Float("1e-200")
 """How near to the boundary, in its own units, both sides are compared: on it, conditions that hold on one side only may hold on none."""
-
 POINTS, TRIALS = 4, 40
-
 MOST_COMBINATIONS = 128
 """Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
 

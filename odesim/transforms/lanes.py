@@ -14,7 +14,6 @@ from odesim.symbolic.system import System
 
 LANES = "n_lanes"
 """The size of the last axis."""
-
 TIME = "t_lanes"
 """The state that holds the times of members, where the right-hand side reads the time."""
 

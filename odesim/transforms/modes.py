@@ -37,19 +37,13 @@ from odesim.transforms.sensitivity import fresh_indices, used_names
 
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""
-
 FREE = 1e17
 """The value of a floor's parameter where the floor is computed as it is written."""
-
 HALF = sp.Rational(1, 2)
-
 TINY = 1e-30
 """Replaces 0 in the expression of a condition on states, with the sign of the run's side; its square is above 0 too."""
-
 ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-
 STEPS = (sp.sign, sp.Heaviside)
-
 STEPPED = (*ORDER, *STEPS, sp.floor, sp.ceiling, sp.Mod, sp.frac, sp.Abs, sp.Max, sp.Min)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sums
 
 MOST_ROUNDS = 12
 """Invariants that share states, one after another: beyond it they take the time of the step."""
