@@ -41,7 +41,7 @@ class LinearInvariant:
 
 
 def parameter_values(
-    firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], own: Mapping[str, Array]
+    firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], of_members: Mapping[str, Array]
 ) -> dict[int, Any]:
     """{number: value (1,) or (N,)} of the wanted parameter entries.
 
@@ -50,8 +50,8 @@ def parameter_values(
     values = {}
     for k in wanted:
         name = max((name for name, first in firsts.items() if first <= k), key=lambda name: firsts[name])
-        value = np.asarray(own[name] if name in own else shared[name], np.float64)
-        values[k] = value.reshape(len(value) if name in own else 1, -1)[..., k - firsts[name]]
+        value = np.asarray(of_members[name] if name in of_members else shared[name], np.float64)
+        values[k] = value.reshape(len(value) if name in of_members else 1, -1)[..., k - firsts[name]]
     return values
 
 

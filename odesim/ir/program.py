@@ -96,8 +96,8 @@ class Contraction:
             costs = {k: self._loops(k, _summed(k, factors)[0][1]) for k in left}
             order.append(min(left, key=costs.__getitem__))
             left.remove(order[-1])
-            made, rest = _summed(order[-1], factors)
-            factors = (*rest, made)
+            total, rest = _summed(order[-1], factors)
+            factors = (*rest, total)
         return order
 
 
