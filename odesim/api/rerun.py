@@ -14,15 +14,15 @@ from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import options_of, versions
 from odesim.base.signals import stop_signals
-from odesim.engines.choose import engine_key, members_at_once
-from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.occurrences import Events
-from odesim.solve.solution import Solution
+from odesim.run.choose import engine_key, members_at_once
+from odesim.run.chunks import Execution, run_chunks
+from odesim.run.solution import Solution
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.occurrences import Events
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.paths import damage_errors
 from odesim.store.read import read_solution

@@ -141,7 +141,7 @@ class RunOptions:
         return self.clock == RESCALED
 
     def of_solver(self) -> dict[str, Any]:
-        """{option: value} for odesim.solve, without the method."""
+        """{option: value} for odesim.run.integrate, without the method."""
         return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "strict")}
 
     def attributes(self) -> dict[str, Any]:
