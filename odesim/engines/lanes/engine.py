@@ -24,7 +24,7 @@ from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
-from odesim.stepper.options import fixed_steps, usable
+from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions
 from odesim.targets.cache import module_name
