@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from odesim.api.destination import Destination
 from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
 from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
@@ -21,15 +20,16 @@ from odesim.base.device import check_fits, check_saves_fit, device_errors, first
 from odesim.base.errors import ParamError, counted
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
 from odesim.base.signals import stop_signals, time_limit
-from odesim.engines.choose import make_engine, members_at_once
 from odesim.engines.gpu.engine import empty_there
-from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
+from odesim.run.choose import make_engine, members_at_once
+from odesim.run.chunks import Execution, run_chunks
+from odesim.store.paths import Destination
 from odesim.symbolic.system import System
 
 TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other

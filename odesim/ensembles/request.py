@@ -12,11 +12,10 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.solve.codes import STATUSES, UNDONE, Status
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.occurrences import Events
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import STATUSES, UNDONE, Status
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.occurrences import Events
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 from odesim.transforms.events import Guard
 from odesim.transforms.modes import HeldSystem
@@ -38,6 +37,8 @@ class MemberShape:
     blow_up: int = 0
 
 
+# Arrays over members and not a list of results: they are what kernels fill, what zarr stores and what xarray shows, without a copy between.
+# y is not touched when a chunk is made: the thread that fills a page owns it, which counts on machines with several memories.
 @dataclass(frozen=True)
 class Chunk:
     """Results of N members.
@@ -128,6 +129,7 @@ class Chunk:
 NO_ARRAYS = Layout((), ())
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
+# a model may call a state `status`: then it is the model's name that stays, and ours gets an underscore
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 
@@ -280,13 +282,6 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in system.observables:
             raise ParamError(no_such("observable", str(name)[:60], ["all", *system.observables], system.name))
     return tuple(dict.fromkeys(names))
-
-
-def check_max_events(most: Any) -> int:
-    """max_events as an int: stored occurrences of an event. Raises ParamError."""
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 0 <= most <= 10**6:
-        raise ParamError(f"max_events must be a whole number, 0 to 1000000, not {most!r}")
-    return int(most)
 
 
 METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name)

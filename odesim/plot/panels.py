@@ -16,7 +16,7 @@ from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, component_labels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, above, add_bar, by_root, cell_edges, color_scale, make_log, time_text, with_pale
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
-from odesim.solve.occurrences import Events
+from odesim.stepper.occurrences import Events
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map

@@ -19,7 +19,7 @@ from odesim.plot.layout import ALONE, BAR, BESIDE, FOOT, MATRIX, ROW, STACKED, c
 from odesim.plot.panels import LONG, Integration, Quantity, draw_last_values, draw_quantity, jump_times
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
 from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, new_figure, project_style, root_figure
-from odesim.solve.occurrences import BELOW, Events
+from odesim.stepper.occurrences import BELOW, Events
 
 PANELS = 12  # largest number; others are named under the title
 MANY = 7  # panels: in rows of four

@@ -16,7 +16,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import META
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path

@@ -12,7 +12,7 @@ import xarray as xr
 import odesim
 from odesim.base.errors import OdesimError, SolveError
 from odesim.engines.gpu import engine as device_engine
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from tests.engines.test_events import W, turning
 from tests.support.dips import DIPS
 from tests.support.dips import own as own_dips

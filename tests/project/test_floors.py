@@ -16,7 +16,7 @@ FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
     ("ir", "display", "transforms", "targets", "codegen", "reference"),
-    ("solve", "stepper", "inputs"),
+    ("stepper", "inputs"),
     ("ensembles",),
     ("engines", "run", "store", "plot"),
     ("api", "cluster"),
@@ -35,7 +35,7 @@ def label(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """odesim/solve/tableau.py -> odesim.solve.methods; a package's __init__.py -> the package."""
+    """odesim/stepper/tableau.py -> odesim.stepper.tableau; a package's __init__.py -> the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -100,7 +100,7 @@ def rank(module: str) -> tuple[int, int]:
 
 
 def room(module: str) -> str:
-    """odesim.solve.step.roots -> solve; the facade, `odesim` itself, is a room of its own."""
+    """odesim.stepper.search -> stepper; the facade, `odesim` itself, is a room of its own."""
     return (*module.split("."), "")[1]
 
 
@@ -154,9 +154,9 @@ def reach(start: str) -> dict[str, str]:
 
 
 def test_solve_never_reaches_sympy():
-    """Symbols never reach solve: no chain of imports from it ends in sympy."""
+    """Symbols never reach the stepper: no chain of imports from it ends in sympy."""
     for name in BY_NAME:
-        for module, by in reach(name).items() if name.split(".")[1:2] == ["solve"] else ():
+        for module, by in reach(name).items() if name.split(".")[1:2] == ["stepper"] else ():
             assert module.split(".")[0] != "sympy", f"{name} reaches sympy through {by}"
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 Array = np.ndarray[Any, Any]
 Right = Callable[[float, Array], Array]

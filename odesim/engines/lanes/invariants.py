@@ -1,4 +1,4 @@
-"""The text that keeps linear invariants of a right-hand side in all lanes, as odesim.solve.rosenbrock.invariants does for one run."""
+"""The text that keeps linear invariants of a right-hand side in all lanes, as odesim.stepper.rosenbrock does for one run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import exact_sums, parameter_values, weight_operand
 from odesim.engines.lanes.linear_systems import product
+from odesim.ir.invariants import exact_sums, parameter_values, weight_operand
 
 if TYPE_CHECKING:
     from odesim.engines.lanes.plan import KernelPlan

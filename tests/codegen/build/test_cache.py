@@ -110,8 +110,8 @@ def test_native_of_what_calls_foreign_code(folder: Path) -> None:
 
 def test_sources_text() -> None:
     """One text of several files: in order, without their imports from odesim."""
-    text = cache.sources_text(["odesim.solve.explicit.places", "odesim.solve.explicit.dense"])
-    assert "from odesim" not in text and text.index("AT_SIZE =") < text.index("def interpolate")
+    text = cache.sources_text(["odesim.stepper.slots", "odesim.stepper.operations"])
+    assert "from odesim" not in text and text.index("TABLE_SIZE =") < text.index("def weigh")
     compile(text, "text", "exec")
 
 
@@ -120,7 +120,9 @@ def test_warm_driver_needs_no_numba() -> None:
     code = (
         "import sys, numpy as np\n"
         "from odesim.base.arrays import Layout\n"
-        "from odesim.solve import Problem, callback_system, integrate_problem\n"
+        "from odesim.run.integrate import integrate_problem\n"
+        "from odesim.stepper.callback import callback_system\n"
+        "from odesim.stepper.problem import Problem\n"
         "f = callback_system(lambda t, y, out: np.negative(y, out=out), Layout(('y',), ((3,),)))\n"
         "run = integrate_problem(Problem(f, np.ones(3), 0.0, 1.0))\n"
         "print(run.status, 'numba' in sys.modules)\n"

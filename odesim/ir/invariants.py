@@ -1,0 +1,290 @@
+"""Linear invariants: weighted sums of states that are constant along every solution, how they are found, and their accurate values.
+
+There are two searches. One goes term by term: coefficients have 53 bits, and a sum counts as 0 where it is no more than their rounding.
+The other uses random points modulo a prime, where arithmetic is exact and quotients can cancel too.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import isqrt, lcm
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.ir.exact import PRIMES, Terms, random_values, residue, right_side_terms
+from odesim.ir.scalars import Formulas, Operand, Operation
+
+SPLIT = 2.0**27 + 1
+Polynomial = tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
+"""A weight with parameters: (coefficient, ((number of a parameter entry, power), ...)) of each term."""
+Weight = float | Polynomial
+
+
+@dataclass(frozen=True)
+class LinearInvariant:
+    """A sum over k of weights[k] y[places[k]] that is constant along every solution. A weight is a number or has parameters in it."""
+
+    places: tuple[int, ...]
+    weights: tuple[Weight, ...]
+
+    @property
+    def reads(self) -> list[int]:
+        """The numbers of the parameter entries in its weights."""
+        return sorted({k for w in self.weights if not isinstance(w, float) for _, factors in w for k, _ in factors})
+
+    def with_numbers(self, params: Mapping[int, float]) -> "LinearInvariant":
+        """The invariant with numbers as weights, for parameter entries {number: value}."""
+        return replace(self, weights=tuple(float(np.squeeze(weight_at(w, params))) for w in self.weights))
+
+
+def parameter_values(
+    firsts: Mapping[str, int], wanted: Iterable[int], shared: Mapping[str, Any], of_members: Mapping[str, Array]
+) -> dict[int, Any]:
+    """{number: value (1,) or (N,)} of the wanted parameter entries.
+
+    firsts: {parameter: number of its first entry}. shared: parameters of all members. own: parameters of N members {name: (N, *shape)}.
+    """
+    values = {}
+    for k in wanted:
+        name = max((name for name, first in firsts.items() if first <= k), key=lambda name: firsts[name])
+        value = np.asarray(of_members[name] if name in of_members else shared[name], np.float64)
+        values[k] = value.reshape(len(value) if name in of_members else 1, -1)[..., k - firsts[name]]
+    return values
+
+
+def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | float:
+    """The weight for parameter entries {number: value, or array (N,)}."""
+    if isinstance(weight, float):
+        return weight
+    total: Array | float = 0.0
+    for c, factors in weight:
+        term: Array | float = c
+        for k, n in factors:
+            for _ in range(abs(n)):
+                term = term * params[k] if n > 0 else term / params[k]
+        total = total + term
+    return total
+
+
+def weight_operand(weight: Weight) -> Operand:
+    """The weight in generated code, with parameter entries p0, p1, ...; it has the same operations as weight_at."""
+    if isinstance(weight, float):
+        return repr(weight)
+    total: Operand = "0.0"
+    for c, factors in weight:
+        term: Operand = repr(c)
+        for k, n in factors:
+            for _ in range(abs(n)):
+                term = Operation("*" if n > 0 else "/", (term, f"p{k}"))
+        total = Operation("+", (total, term))
+    return total
+
+
+def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, Array | float] | None = None) -> Array:
+    """The values (N,) of an invariant for states starts (N, n), as accurate as if computed with twice the digits.
+
+    T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26 (2005): algorithm 5.3.
+    """
+    total, rest = np.zeros(len(starts)), np.zeros(len(starts))
+    with np.errstate(all="ignore"):
+        for place, weight in zip(invariant.places, invariant.weights, strict=True):
+            product, error = _product_and_error(weight_at(weight, params or {}), starts[:, place])
+            new = total + product
+            part = new - total
+            rest = rest + (((total - (new - part)) + (product - part)) + error)
+            total = new
+        return total + np.where(np.isfinite(rest), rest, 0.0)
+
+
+def _product_and_error(weight: Array | float, x: Array) -> tuple[Array, Array]:
+    """The rounded product weight*x (N,) and its rounding error."""
+    product = weight * x
+    high = SPLIT * x - (SPLIT * x - x)
+    w = SPLIT * weight - (SPLIT * weight - weight)
+    return product, ((w * high - product) + w * (x - high) + (weight - w) * high) + (weight - w) * (x - high)
+
+
+MOST_STATES = 64
+MOST_LINES = 1500
+MOST_TERMS = 4000
+MOST_SUMS = 12
+"""The most invariants; dependent ones fill up the number."""
+ROUNDING = 1e-14
+"""The size of a sum, relative to its terms, up to which the terms cancel."""
+LARGEST = 1000
+"""The largest whole number or denominator that a weight is rounded to."""
+
+
+def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = ()) -> tuple[LinearInvariant, ...]:
+    """The linear invariants of a right-hand side, those with few states last; only the declared ones where it is too large.
+
+    They include dependent ones, for two sums with large states in common may combine to a sum of small states. It would otherwise be lost
+    in the rounding of the large states.
+    """
+    if formulas.states > MOST_STATES or len(formulas.code) > MOST_LINES:
+        return _ordered(declared)
+    basis: list[Array] = []
+    for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):
+        if _eliminate(np.array([*basis, w]), len(w)) > len(basis):
+            basis.append(_normalized(w))
+    sparse = [_invariant(w) for w in _sparse_vectors(basis)]
+    vectors = np.array(basis).reshape(len(basis), formulas.states)
+    return _ordered([*sparse, *(d for d in declared if not _is_combination(d, vectors))])
+
+
+def _ordered(invariants: Sequence[LinearInvariant]) -> tuple[LinearInvariant, ...]:
+    return tuple(sorted(invariants, key=lambda w: (-len(w.places), w.places)))
+
+
+def _is_combination(invariant: LinearInvariant, vectors: Array) -> bool:
+    """Whether the weights of an invariant are a linear combination of vectors (k, n)."""
+    if invariant.reads:
+        return False
+    w = np.zeros(vectors.shape[1])
+    w[list(invariant.places)] = invariant.weights
+    return _eliminate(np.vstack([vectors, w]), vectors.shape[1]) <= len(vectors)
+
+
+def _invariant(w: Array) -> LinearInvariant:
+    return LinearInvariant(_places(w), tuple(w[w != 0].tolist()))
+
+
+def _places(w: Array) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(w).tolist())
+
+
+def _null_vectors(rows: Sequence[Terms]) -> list[Array]:
+    """A basis of all vectors w (n,) with sum w_k rows[k] = 0; it leaves out states whose derivative is 0."""
+    columns = {monomial: j for j, monomial in enumerate(dict.fromkeys(m for row in rows for m in row))}
+    if len(columns) > MOST_TERMS:
+        return []
+    terms = np.zeros((len(rows), len(columns)))
+    for k, row in enumerate(rows):
+        for monomial, c in row.items():
+            terms[k, columns[monomial]] = float(c)
+    live = terms.any(axis=1)
+    scaled = np.unique(terms[live] / np.abs(terms).max(axis=0, initial=0), axis=1) if columns else terms[live]
+    if not np.isfinite(scaled).all():
+        return []
+    matrix = np.hstack([scaled, np.eye(len(scaled))])
+    null = matrix[_eliminate(matrix, scaled.shape[1]) :, scaled.shape[1] :]
+    _eliminate(null, len(scaled))
+    vectors = np.zeros((len(null), len(rows)))
+    vectors[:, live] = null
+    return [w for w in vectors if np.all(np.abs(w @ terms) <= ROUNDING * (np.abs(w) @ np.abs(terms)))]
+
+
+def _modular_null_vectors(formulas: Formulas) -> list[Array]:
+    """Vectors w (n,) with w.f = 0 at random points modulo a prime; their weights are small fractions, checked modulo another prime."""
+    n, (prime, other) = formulas.states, PRIMES
+    values, check = (random_values(formulas, n + 4, p) for p in PRIMES)
+    if min(values.shape[1], check.shape[1]) < n + 4:
+        return []
+    live = np.flatnonzero(values.any(axis=1))
+    matrix = np.hstack([values[live], np.eye(len(live), dtype=np.int64)])
+    rank = _eliminate_modular(matrix, n + 4, prime)
+    null = matrix[rank:, n + 4 :]
+    _eliminate_modular(null, len(live), prime)
+    vectors = []
+    for row in null:
+        weights = [small_fraction(int(x), prime) for x in row]
+        total = sum(residue(w, other) * check[k] % other for w, k in zip(weights, live, strict=True)) % other
+        if not np.any(total):
+            vectors.append(np.zeros(n))
+            vectors[-1][live] = [float(w) for w in weights]
+    return vectors
+
+
+def _eliminate_modular(matrix: Array, columns: int, prime: int) -> int:
+    """The rank of the first columns of matrix (n, m) modulo prime. The matrix is reduced in place: each pivot is 1, alone in its column."""
+    row = 0
+    for column in range(columns):
+        candidates = np.flatnonzero(matrix[row:, column])
+        if not len(candidates):
+            continue
+        pivot = row + int(candidates[0])
+        matrix[[row, pivot]] = matrix[[pivot, row]]
+        matrix[row] = matrix[row] * pow(int(matrix[row, column]), -1, prime) % prime
+        others = np.arange(len(matrix)) != row
+        matrix[others] = (matrix[others] - matrix[others, column, None] * matrix[row] % prime) % prime
+        row += 1
+        if row == len(matrix):
+            break
+    return row
+
+
+def small_fraction(x: int, prime: int) -> Fraction:
+    """A fraction with small numerator and denominator that equals x modulo prime, by Euclid's algorithm."""
+    most = isqrt(prime // 2)
+    (a, s), (b, t) = (prime, 0), (x, 1)
+    while b > most:
+        (a, s), (b, t) = (b, t), (a % b, s - a // b * t)
+    return Fraction(b, t)
+
+
+def _eliminate(matrix: Array, columns: int) -> int:
+    """The rank of the first columns of matrix (n, m). The matrix is reduced in place: each pivot is 1, alone in its column."""
+    row, sizes = 0, np.abs(matrix)  # sizes of all terms of an entry
+    while row < len(matrix) and columns:
+        i, j = np.unravel_index(np.argmax(np.abs(matrix[row:, :columns])), (len(matrix) - row, columns))
+        pivot = matrix[row + i, j]
+        if pivot == 0:
+            break
+        for array, by in ((matrix, pivot), (sizes, abs(pivot))):
+            array[[row, row + int(i)]] = array[[row + int(i), row]]
+            array[row] /= by
+        for other in range(len(matrix)):
+            x = matrix[other, j]
+            if other != row and x != 0:
+                sizes[other] += abs(x) * sizes[row]
+                left = matrix[other] - x * matrix[row]
+                matrix[other] = np.where(np.abs(left) <= ROUNDING * sizes[other], 0.0, left)
+                matrix[other, j] = 0.0
+        row += 1
+    return row
+
+
+def _difference(a: Array, b: Array) -> Array:
+    """The difference a - b (n,), with 0 where a and b are equal to rounding."""
+    left: Array = np.where(np.abs(a - b) <= ROUNDING * (np.abs(a) + np.abs(b)), 0.0, a - b)
+    return left
+
+
+def _normalized(w: Array) -> Array:
+    """A multiple of w with a positive first entry: of small whole numbers where there is one, else with a largest entry of 1."""
+    first = w / w[np.flatnonzero(w)[0]]
+    near = [Fraction(x).limit_denominator(LARGEST) for x in first.tolist()]
+    whole = lcm(*(x.denominator for x in near))
+    if whole <= LARGEST and all(abs(float(x) - y) <= 100 * ROUNDING * abs(y) for x, y in zip(near, first.tolist(), strict=True)):
+        return np.array([float(x * whole) for x in near])
+    return first / np.abs(first).max()
+
+
+def _sparse_vectors(basis: list[Array]) -> list[Array]:
+    """Vectors of the span of basis with as few states as possible: first a basis, then dependent ones."""
+    vectors = {tuple(w.tolist()): w for w in basis}
+    for _ in range(2):
+        for a, b in combinations(list(vectors.values()), 2):
+            for c in _combinations(a, b):
+                if len(vectors) < 8 * MOST_SUMS:
+                    vectors[tuple(c.tolist())] = c
+    supports = {key: frozenset(_places(w)) for key, w in vectors.items()}
+    minimal = [w for key, w in vectors.items() if not any(other < supports[key] for other in supports.values())]
+    independent: list[Array] = []
+    others: list[Array] = []
+    for w in sorted(minimal, key=lambda w: (np.count_nonzero(w), _places(w))):
+        is_new = _eliminate(np.array([*independent, w]), len(w)) > len(independent)
+        (independent if is_new else others).append(w)
+    return independent + others[: max(0, MOST_SUMS - len(independent))]
+
+
+def _combinations(a: Array, b: Array) -> Iterator[Array]:
+    """Linear combinations of a and b (n,), each without one of the states that both have."""
+    for k in np.flatnonzero((a != 0) & (b != 0)):
+        c = _difference(a * b[k], b * a[k])
+        c[k] = 0.0
+        if c.any():
+            yield _normalized(c)

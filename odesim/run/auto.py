@@ -1,0 +1,195 @@
+"""The method auto: a short pilot, the first steps of the explicit method for the tolerance, decides the method.
+
+A run that ends within them is the result. The run is inspected after 128 trials, and whenever their number has doubled. Where the step
+is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent. If that takes it further
+in time than the explicit method has come, it goes on to the end and its run is the result.
+
+Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
+and the result has the bits of the method that it names.
+
+An explicit run that was chosen beside a trial costs at most three times what rodas5p would. For its last trial had a third of that, or the
+run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by stability pays 12 right-hand
+sides an inspection. A small system's rodas5p is a compiled kernel. It gets half as much a trial and begins again each time; the time of
+compiling is not counted.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.errors import CodegenError, SolveError, counted
+from odesim.stepper.codes import Status
+from odesim.stepper.control import HELD, MANY, SHORT
+from odesim.stepper.drive import ExplicitRun
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import Problem, Raw, usable
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.tableau import Method, stable_up_to, step_cost
+
+PILOT = 128
+"""Trials before the first inspection."""
+TIGHT = 3e-8
+"""The relative tolerance below which dop853 needs fewer right-hand sides than tsit5 for the same error at the end of a run.
+
+On the shipped models it needs 0.7 times as many at 1e-8, 0.6 at 1e-9, 0.5 at 1e-10; vern7 lies between them.
+"""
+TIGHT_BETWEEN = 5e-10
+"""The relative tolerance below which vern7 needs fewer, where the states between the steps count too: 0.9 times as many at 1e-10.
+
+Between its long steps dop853 is off by up to 3000 tolerances (joma.nonlinear at 1e-10), while its ends are within one.
+"""
+STIFF = "rodas5p"
+"""The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
+LEAST = 20
+"""Steps that the stiff method must be able to take in a trial."""
+SHARE = 1.0
+"""The most that a trial may cost, in units of the cost of the explicit run so far."""
+NEARLY = 4
+"""An explicit run that would need more steps than max_steps is given up when it has taken one in NEARLY of max_steps."""
+ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
+
+
+def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", **options: Any) -> Raw:
+    """Integrates a problem by the cheapest method; Raw.auto says why.
+
+    strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose.
+    options: step, rtol, atol, max_steps, progress, as of odesim.run.integrate.integrate_problem.
+    """
+    step, rtol = options.get("step"), options.get("rtol", 1e-6)
+    method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]
+    run = ExplicitRun(problem, method, save, **options)
+    if step is not None or run.on_device:
+        run.advance()
+        why = "a fixed step was asked for" if step is not None else f"{sentence(run.raw())} on the device, where stiff methods do not run"
+        return replace(run.raw(), auto=f"{method.name}: {why}")
+    rival = Rival(problem, method, save, strict, options)
+    most = PILOT
+    while not run.advance(most):
+        won = rival.challenge(run)
+        if won is not None:
+            return won
+        most *= 2
+    return replace(run.raw(), auto=f"{method.name}: {sentence(run.raw())}{rival.why}")
+
+
+def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
+    """The explicit method for this relative tolerance. between: whether states between the steps count."""
+    if step is not None or rtol >= (TIGHT_BETWEEN if between else TIGHT):
+        return "tsit5"
+    return "vern7" if between else "dop853"
+
+
+def looks_between(problem: Problem, save: Array | None) -> bool:
+    """Whether states or events between the steps are requested."""
+    inside = save is not None and bool(np.any((save > problem.t0) & (save < problem.t1)))
+    return inside or any(event.guard is None for event in problem.events)
+
+
+def sentence(raw: Raw) -> str:
+    """In words, how a run ended."""
+    ended = "done in" if raw.status in (Status.OK, Status.EVENT) else f"ended ({raw.status}) after"
+    return f"{ended} {counted(raw.stats['steps'], 'step')}"
+
+
+class Rival:
+    """A stiff run that competes with an explicit one. why: in words, how it compares."""
+
+    def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, options: dict[str, Any]) -> None:
+        self.problem, self.method, self.save, self.strict, self.options = problem, method, save, strict, options
+        self.why, self._out = "", ""
+        self._run: Any = None
+        self._lost = False
+        if problem.linear is None or problem.costs is None:
+            self._out = "; stability limits them, and there is no Jacobian for a stiff method"
+
+    def challenge(self, run: ExplicitRun) -> Raw | None:
+        """The rival's complete run, if it is preferable to continuing the explicit run."""
+        left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
+        if left < SHORT * run.tried or self._lost or not held(self.problem, run, self.options):
+            return None
+        if self._out:
+            self.why = self._out
+            return None
+        try:
+            budget = self._budget(run.tried)
+        except CodegenError:
+            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
+            return None
+        allowed = self.options.get("max_steps", 1_000_000)
+        hopeless = run.tried + left > allowed <= NEARLY * run.tried
+        if budget < LEAST and not hopeless:
+            return None
+        if self._run is None:
+            from odesim.stepper.rosenbrock_run import make_run
+
+            try:
+                self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
+            except SolveError as error:
+                if not self.strict:
+                    raise
+                self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
+                return None
+        ended = self._run.advance(allowed if hopeless else budget)
+        if not ended and self._run.t <= run.t:
+            its = f"{STIFF} came to t = {self._run.t:.4g} in {counted(budget, 'step')}"
+            self.why = f"; stability limits them, but {its}, which cost what the first {run.tried} did, up to t = {run.t:.4g}"
+            return None
+        if not ended:
+            self._run.advance()
+        raw: Raw = self._run.raw()
+        if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
+            self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
+            return None
+        whole = run.tried + left
+        calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
+        why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
+        return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
+
+    def _budget(self, tried: int) -> int:
+        """The number of steps of the stiff method that cost as much as the explicit run so far. Raises CodegenError."""
+        costs = self.problem.costs
+        assert costs is not None
+        right = costs.right()
+        spent = tried * step_cost(self.method, right, self.problem.rhs.layout.size)
+        first = SHARE * spent * (0.5 if self.problem.lanes else 1.0) - costs.derivation()
+        return int(first / costs.stiff(ROSENBROCK[STIFF].stages)) if first > 0 else 0
+
+
+def rounded(count: float) -> str:
+    """A number as text: 7e+05 as 7e5, small numbers unchanged."""
+    if not 1e4 <= count < np.inf:
+        return f"{count:.0f}"
+    digits, power = f"{count:.0e}".split("e")
+    return f"{digits}e{int(power)}"
+
+
+def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
+    """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
+    rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
+    radius = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
+    return run.step * radius > HELD * stable_up_to(run.method)
+
+
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float) -> float:
+    """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up."""
+    dtype = y.dtype
+    units = np.maximum(np.abs(y.astype(np.float64)), least)
+    small = float(np.sqrt(np.finfo(dtype).eps))
+    base, out = np.empty_like(y), np.empty_like(y)
+    rhs(t, y, base)
+    way = small * units * np.cos(1.0 + 2.4 * np.arange(len(y)))
+    radius = 0.0
+    for _ in range(MANY):
+        moved = (y + way).astype(dtype)
+        size = np.sqrt(np.mean(((moved - y) / units) ** 2))
+        rhs(t, moved, out)
+        change = (out - base).astype(np.float64)
+        grown = float(np.sqrt(np.mean((change / units) ** 2)))
+        if not (np.isfinite(grown) and grown > 0 and size > 0):
+            return radius
+        radius = grown / float(size)
+        way = change * (small / grown)
+    return radius

@@ -1,0 +1,311 @@
+"""A run in segments: each ends where a condition of the right-hand side changes, and the next starts with a new first step.
+
+Between two switches the conditions are held, so that every stage of a step sees one smooth right-hand side. Times that are known beforehand
+end a segment exactly. The change of a condition on states is searched as an event is, and the segment ends there.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import SolveError, counted, no_such
+from odesim.run.auto import PILOT, explicit_name, integrate_auto, looks_between
+from odesim.stepper.codes import Status
+from odesim.stepper.drive import ExplicitRun, integrate_explicit
+from odesim.stepper.laws import with_broken
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.occurrences import Events, components_since, joined
+from odesim.stepper.problem import Acted, Problem, Raw, Which, save_grid
+from odesim.stepper.report import fewer_steps, largest, left
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
+
+TOGETHER = 1e-12, 4
+"""Two events within this moment are at one time, and so is a saved time."""
+ROUNDINGS = 16
+"""Times by states of lower precision are off by so many roundings of the time passed."""
+OFTEN, MOMENT = 16, (1e-11, 1024)
+"""Changes of one condition within this moment that count as ever faster ones."""
+HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
+COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
+
+
+def integrate_switched(problem: Problem, *, method: str, save: Array | None, **options: Any) -> Raw:
+    """Integrates a problem with switches; arguments and result as of integrate_problem."""
+    grid = save_grid(problem, save)
+    if method != "auto":
+        return Segments(problem, grid, method, options).advance()
+    explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
+    run = Segments(problem, grid, "auto", {**options, "explicit": explicit})
+    raw = run.advance()
+    if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
+        return replace(Segments(problem, grid, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
+    steps = f"done in {counted(raw.stats['steps'], 'step')}"
+    return replace(raw, auto=f"{raw.method}: {run.why or steps}")
+
+
+class Segments:
+    """The segments of one run. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
+
+    def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any]) -> None:
+        assert problem.switches is not None
+        self.problem, self.save, self.method, self.options = problem, save, method, dict(options)
+        self.switches = problem.switches
+        self.own = len(problem.events) - self.switches.events
+        self.most = int(self.options.pop("max_steps", 1_000_000))
+        self.progress = self.options.pop("progress", None)
+        inside = (self.switches.stops > problem.t0) & (self.switches.stops < problem.t1)
+        self.ends = [*self.switches.stops[inside].tolist(), problem.t1]
+        self.t, self.y, self.origin = problem.t0, problem.y0, problem.began
+        self.reset: Which | None = None  # the event that set states at the start of this segment
+        self.rows: list[Any] = []
+        self.saved = 0
+        self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
+        self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | {"seconds": 0.0, "compile_seconds": 0.0}
+        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
+        self.stiff = self.why = ""
+        self._run: ExplicitRun | None = None
+        self._changes: dict[tuple[int, int], deque[float]] = {}
+
+    def advance(self) -> Raw:
+        """Runs all segments to the end."""
+        try:
+            status, message = self._advance()
+        except KeyboardInterrupt:  # between two segments: within one it ends the run of that
+            status, message = Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
+        times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
+        if status is Status.OK:
+            message = f"reached t = {self.t:.9g} in {counted(self.stats['steps'], 'step')}"
+            message = with_broken(message, self.problem.laws, self.last.worst)
+        elif not len(times) or times[-1] < self.t:
+            xp = array_namespace(rows)
+            times, rows = np.append(times, self.t), xp.concatenate([rows, xp.asarray(self.y)[None]])
+        events = {name: joined(parts) for name, parts in self.found.items()}
+        more: dict[str, Any] = {"t_last": self.t, "y_last": self.y.copy(), "stats": self.stats}
+        return replace(self.last, t=times, y=rows, events=events, status=status, message=message, **more)
+
+    def _joined(self) -> Any:
+        rows = [part for part in self.rows if len(part)]
+        return array_namespace(rows[0]).concatenate(rows) if rows else self.last.y[:0]
+
+    def _advance(self) -> tuple[Status, str]:
+        k, resets = 0, self.problem.resets
+        self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
+        acted = resets.begin(self.t, self.y, self.ends[0]) if resets is not None and not why else None
+        if acted is not None and (ended_here := self._after(acted, set(), self.last, True)):
+            return ended_here
+        while not why:
+            begun = self.t
+            raw = self._segment(self.ends[k])
+            ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
+            if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own]) and resets is None):
+                if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset:
+                    return Status.SLIDING, resets.piles_up(self.t, self.reset)
+                return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
+            if self._near(self.ends[k]):
+                self._hop(self.ends[k])
+            part = k if self.t >= self.ends[k] else -1
+            found = self._found(raw)
+            roots = resets.collect(self.t, self.y, found, part) if resets is not None else None
+            if self.t >= self.problem.t1:
+                return self._reset(roots, found, raw, part >= 0, self.problem.t1) or (Status.OK, "")
+            if raw.method in ROSENBROCK and self.method == "auto":
+                self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
+                if k > 0 or len(self.rows) > 1:
+                    return Status.INTERRUPTED, ""  # done again by that method
+                self.method = raw.method
+                self.options.pop("explicit")
+            k += self.t >= self.ends[k]
+            if self._tried() >= self.most:
+                what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
+                return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
+            crossed = [(e, i) for e, found in enumerate(ended[self.own :]) for i in found]
+            if self._chatters(crossed):
+                what = self.switches.words(crossed[0])
+                return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
+            if resets is None or crossed or part >= 0:
+                self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
+            if not why and (ended_here := self._reset(roots, found, raw, part >= 0, self.ends[k])):
+                return ended_here
+        return Status.SLIDING, why
+
+    def _found(self, raw: Raw) -> set[Which]:
+        """The events that a segment found where it ended."""
+        recent = self.t - self._moment()
+        own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
+        return {(e, i) for e, shape, events in own for i in components_since(events, shape, recent)}
+
+    def _reset(self, roots: Sequence[Which] | None, found: set[Which], raw: Raw, known: bool, end: float) -> tuple[Status, str] | None:
+        """Sets the states that events at the end of a segment set; how the run ends, if it does.
+
+        found: those that it has recorded. known: whether the time was known beforehand.
+        """
+        self.reset = None
+        if self.problem.resets is None or roots is None:
+            return None
+        return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw, known)
+
+    def _after(self, acted: Acted, found: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
+        """Goes on from what events have set; how the run ends, if it does."""
+        for e, i in acted.events:
+            event = self.problem.events[e]
+            if (e, i) in found:
+                found.discard((e, i))  # the segment has recorded it, once
+            else:
+                at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
+                self.found[event.name].append(Events(np.array([self.t]), at))
+            self.reset = (e, i) if event.resets else self.reset
+        if self.reset:
+            self.y = self.origin = acted.y
+            here = self.t - (math.ulp(self.t) * TOGETHER[1] if known else self._moment())  # a known time is off by rounding only
+            near = int(np.count_nonzero(self.save[: self.saved] >= here))
+            for rows in self.rows[:-3:-1]:  # a hop may lie between
+                for k in range(min(near, len(rows))):
+                    rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
+                near -= min(near, len(rows))
+        if acted.status is not None:
+            return acted.status, acted.why
+        return self._ended(raw, acted)
+
+    def _ended(self, raw: Raw, acted: Acted) -> tuple[Status, str] | None:
+        """How the run ends where a terminal event or the end of a set is among those that acted."""
+        assert self.problem.resets is not None
+        ends = list(filter(self.problem.resets.ends, acted.events))
+        if not ends:
+            return None
+        if not self.reset and raw.status is Status.EVENT:
+            return raw.status, raw.message
+        where = f"t = {self.t:.9g}"
+        if all(self.problem.events[e].guard is not None for e, _ in ends):
+            return Status.LEFT_DOMAIN, f"{' and '.join(left(self.problem, self.y))} at {where}, where an event set it; change its reset"
+        names = " and ".join(dict.fromkeys(self.problem.events[e].name for e, _ in ends))
+        return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
+
+    def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
+        """Whether one condition has changed so often within a moment that no step is left between two changes."""
+        for which in crossed:
+            times = self._changes.setdefault(which, deque(maxlen=OFTEN))
+            times.append(self.t)
+            if len(times) == OFTEN and self.t - times[0] <= length_of(MOMENT, self.t, self.problem.t0):
+                return True
+        return False
+
+    def _brief(self, begun: float) -> bool:
+        """Whether nothing but a moment has passed since this time."""
+        return self.t - begun <= length_of(MOMENT, self.t, self.problem.t0)
+
+    def _tried(self) -> int:
+        return int(self.stats["steps"] + self.stats["rejected"])
+
+    def _left(self, raw: Raw) -> int:
+        return int(self.most - self._tried() + raw.stats["steps"] + raw.stats["rejected"])
+
+    def _moment(self) -> float:
+        return together(self.t, self.problem.t0, self.problem.rhs.dtype)
+
+    def _near(self, end: float) -> bool:
+        """Whether no more than a moment is left to this time."""
+        return 0.0 < end - self.t <= self._moment()
+
+    def _hop(self, end: float) -> Raw:
+        """Goes on to a time so near that a straight line leads there."""
+        slope = np.empty_like(self.y)
+        self.problem.rhs(self.t, np.ascontiguousarray(self.y), slope)
+        self.y = self.y + ((end - self.t) * slope).astype(self.y.dtype)
+        later = int(np.searchsorted(self.save, end, side="right"))
+        rows = self.last.y[:0]
+        xp = array_namespace(rows)
+        self.rows.append(xp.tile(xp.asarray(self.y), (later - self.saved, 1)))
+        self.t, self.saved = end, later
+        none = {name: Events(np.empty(0)) for name in self.last.events}
+        return replace(self.last, events=none, status=Status.OK, t_last=end, y_last=self.y)
+
+    def _segment(self, end: float) -> Raw:
+        """Integrates to `end`, or to whatever stops the run before it."""
+        if self._near(end) and self.rows:
+            return self._hop(end)
+        later = np.searchsorted(self.save, end, side="right")
+        laws = self.problem.laws and replace(self.problem.laws, before=self.last.watched)
+        part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, resets=None, laws=laws, origin=self.origin)
+        options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
+        save = self.save[self.saved : later]
+        raw = self._explicit(part, save, options) or integrate_problem(part, method=self.method, save=save, **options)
+        reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
+        self.rows.append(raw.y[:reached])
+        self.saved += reached
+        for name, parts in self.found.items():
+            parts.append(Events.of(raw.events[name]))
+        for name in COUNTS:
+            self.stats[name] += raw.stats[name]
+        self.stats["compile_seconds"] = max(self.stats["compile_seconds"], raw.stats["compile_seconds"])
+        self.t, self.y, self.last = raw.t_last, raw.y_last, raw
+        return raw
+
+    def _explicit(self, part: Problem, save: Array, options: dict[str, Any]) -> Raw | None:
+        """Runs a segment by an explicit method, in the memory of those before it: there may be very many short ones.
+
+        Returns None where the method is another one, or `auto` has something to choose.
+        """
+        name = options.get("explicit", self.method)
+        if name not in METHODS or hasattr(part.rhs, "kernel"):
+            return None
+        if self._run is None:
+            own = {key: value for key, value in options.items() if key not in ("explicit", "strict")}
+            self._run = ExplicitRun(part, METHODS[name], save, **own)
+        else:
+            self._run.anew(part, save, options["max_steps"], options["progress"])
+        ended = self._run.advance(PILOT if "explicit" in options else math.inf)
+        return self._run.raw() if ended else None
+
+    def _share(self, end: float) -> Callable[[float], None] | None:
+        """A progress function for a segment that reports the progress of the whole run."""
+        if self.progress is None:
+            return None
+        start, span, tell = self.t, self.problem.t1 - self.problem.t0, self.progress
+        return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
+
+
+def length_of(short: tuple[float, int], t: float, t0: float) -> float:
+    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t."""
+    return short[0] * (t - t0) + short[1] * math.ulp(t)
+
+
+def together(t: float, t0: float, dtype: str) -> float:
+    """How far from t another event is at one time with it, where states have this precision."""
+    return max(length_of(TOGETHER, t, t0), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
+
+
+def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
+    """The flat numbers of the components of an event at the end of a run."""
+    return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []
+
+
+METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
+
+
+def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    method: one of METHOD_NAMES, or that of a Map. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
+    strict: stiff methods do without LAPACK.
+    Raises SolveError for options that make no sense, and what the right-hand side raised.
+    """
+    if method == MAP.name:
+        return integrate_explicit(problem, MAP, save=save, **options)
+    if method not in METHOD_NAMES:
+        raise SolveError(no_such("method", method, METHOD_NAMES))
+    if problem.switches is not None:
+        return integrate_switched(problem, method=method, save=save, strict=strict, **options)
+    if method in ROSENBROCK:
+        from odesim.stepper.rosenbrock_run import make_run
+
+        run = make_run(problem, method, save, strict=strict, **options)
+        run.advance()
+        return run.raw()
+    if method == "auto":
+        return integrate_auto(problem, save=save, strict=strict, **options)
+    return integrate_explicit(problem, METHODS[method], save=save, **options)

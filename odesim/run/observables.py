@@ -1,0 +1,231 @@
+"""Observables of members at their saved times: expressions in one compiled loop, Python functions member by member."""
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy import IndexedBase, Symbol
+
+from odesim.base.arrays import Array, Layout, on_host
+from odesim.base.errors import CodegenError
+from odesim.base.memo import IdentityKey, Memo
+from odesim.codegen.compiled import CompiledRHS
+from odesim.codegen.observe import Observer
+from odesim.ensembles.request import Chunk, EnsembleRequest
+from odesim.inputs.bind import Numbers
+from odesim.ir.passes import lower_expressions
+from odesim.ir.scalars import Formulas
+from odesim.ir.sizes import extents
+from odesim.stepper.codes import UNDONE
+from odesim.symbolic.system import System
+from odesim.targets.native import load_native
+from odesim.targets.numba_module import key_for, own_imports
+from odesim.targets.unroll import write_values
+
+MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
+RUNTIME = ("maximum", "minimum", "powi")
+_MADE: Memo["Observed"] = Memo()
+
+TEXT = '''
+"""{model}, observables of members: generated, runtime {key}."""
+
+{imports}
+from odesim.runtime.memory import doubles, ints
+
+options = dict(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@nb.njit(forceinline=True, **options)
+def see({arguments}):
+    {lines}
+    return ({outputs},)
+
+
+@nb.njit('void(int64)', **options)
+def run(table):
+    at = ints(table)
+    states, seen, times, count, saved = doubles(at[0]), doubles(at[1]), doubles(at[2]), at[3], at[4]
+    for i in range(count):
+        {params}
+        for k in range(saved):
+            row = i * saved + k
+            t = times[k]
+            {states}
+            {results}, = see({arguments})
+            {put}
+'''.strip("\n")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Some observables of a System with these sizes. whole: its integer parameters, or nothing if they are members' own."""
+
+    compiled: CompiledRHS
+    names: tuple[str, ...]
+    sizes: dict[str, int]
+    whole: Mapping[str, Any] | None
+
+    @cached_property
+    def observer(self) -> Observer:
+        """The Observer of the same observables for one member."""
+        system = self.compiled.system
+        return Observer(replace(system, observables={name: system.observables[name] for name in self.names}, invariants=()))
+
+    @cached_property
+    def formulas(self) -> tuple[tuple[str, ...], Formulas | None]:
+        """The observables that are expressions, and their values as text; None if there are none, or the text is too long."""
+        system, shown = self.compiled.system, self.observer.expressions
+        outputs = {}
+        for k, (name, free) in enumerate(shown.items()):
+            base = IndexedBase(f"_seen{k}", shape=tuple(system.axes[i] for i in free))
+            outputs[base[free] if free else Symbol(f"_seen{k}", real=True)] = sp.sympify(system.observables[name])
+        if not outputs or self.whole is None:
+            return (), None
+        try:
+            found = write_values(system, lower_expressions(outputs, system.axes), self.sizes, self.whole)
+        except CodegenError:
+            return (), None
+        return (tuple(shown), found) if len(found.code) <= MOST_LINES else ((), None)
+
+    @cached_property
+    def function(self) -> Callable[[int], None]:
+        """The compiled loop over members."""
+        formulas = self.formulas[1]
+        assert formulas is not None
+        name = self.compiled.system.name
+        address = load_native(loop_text(name, formulas), f"{name.replace('.', '_')}_seen", ["run"])["run"]
+        return ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
+
+    def fill(self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
+        """chunk.observed (N, T, q): values at the saved times that a member reached, NaN elsewhere."""
+        views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
+        fast, formulas = self.formulas
+        if formulas is not None:
+            shapes = tuple(views[name].shape[2:] for name in fast)
+            flat = self._computed(formulas, request.times, numbers, chunk, params)
+            for name, values in Layout(fast, shapes).split(flat).items():
+                views[name][...] = values
+        reached = request.times <= np.where(chunk.status == UNDONE, -np.inf, chunk.t_end)[:, None]
+        if len(fast) < len(self.names):
+            for i in np.flatnonzero(reached.any(axis=1)):
+                self._one(request, numbers, chunk, int(i), int(reached[i].sum()), params, [n for n in self.names if n not in fast])
+        chunk.observed[~reached] = np.nan
+
+    def _computed(self, formulas: Formulas, times: Array, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> Array:
+        count, saved, _ = chunk.y.shape
+        seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(on_host(chunk.y), np.float64)
+        table = np.zeros(5 + 2 * len(formulas.values), np.int64)
+        kept = [np.ascontiguousarray(times), y, seen]
+        table[:5] = y.ctypes.data, seen.ctypes.data, kept[0].ctypes.data, count, saved
+        for k, name in enumerate(formulas.values):
+            own = name in params
+            values = np.ascontiguousarray(params[name] if own else numbers.params[name], np.float64)
+            kept.append(values)
+            table[5 + 2 * k], table[6 + 2 * k] = values.ctypes.data, values.size // max(count, 1) if own else 0
+        self.function(table.ctypes.data)
+        return seen
+
+    def _one(
+        self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
+    ) -> None:
+        """Fills the rows that member i reached, with functions on arrays."""
+        own = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
+        every = {**numbers.params, **own}
+        bound = self.compiled.bind(self.sizes, every)
+        layout, dtype = request.layout, request.dtype
+
+        def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+            out = np.empty(layout.size, dtype)
+            bound(t, layout.join(now, dtype), out)
+            return layout.split(out.astype(np.float64))
+
+        states = layout.split(on_host(chunk.y[i, :reached]))
+        found = self.observer(request.times[:reached], states, self.sizes, every, slopes)
+        views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
+        for name in names:
+            views[name][i, :reached] = found[name]
+
+
+def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
+    """Fills chunk.observed with the observables of the request. params {name: (N, *shape)}: members' own values."""
+    if not request.outputs.observe:
+        return
+    integers = {p.name for p in request.system.params if p.integer}
+    whole = None if integers & set(params) else {name: numbers.params[name] for name in integers}
+    _observed(request.compiled, request.outputs.observe, numbers.sizes, whole).fill(request, numbers, chunk, params)
+
+
+def _observed(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str, int], whole: Mapping[str, Any] | None) -> Observed:
+    """The Observed of these observables, made once a process."""
+    values = None if whole is None else tuple(np.asarray(v).tobytes() for v in whole.values())
+    key = (IdentityKey(compiled), names, tuple(sorted(sizes.items())), values)
+    return _MADE(key, lambda: Observed(compiled, names, dict(sizes), whole))
+
+
+def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
+    """{observable: shape}: of an expression by its indices, of a Python function by its value at the start of a typical member."""
+    system, made = compiled.system, _observed(compiled, names, numbers.sizes, None)
+    shapes = {}
+    for name, free in made.observer.expressions.items():
+        shapes[name] = extents(tuple(system.axes[i] for i in free), numbers.sizes)
+    if len(shapes) < len(names):
+        layout = compiled.layout(numbers.sizes)
+        bound = compiled.bind(numbers.sizes, numbers.params)
+
+        def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+            out = np.empty(layout.size, compiled.dtype)
+            bound(t, layout.join(now, compiled.dtype), out)
+            return layout.split(out.astype(np.float64))
+
+        start = {name: np.asarray(value, np.float64)[None] for name, value in numbers.initial.items()}
+        found = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
+        shapes |= {name: found[name].shape[1:] for name in names if name not in shapes}
+    return {name: shapes[name] for name in names}
+
+
+def observed_key(system: System, names: tuple[str, ...]) -> str:
+    """_ and 8 hex digits of the code of these observables; empty without any."""
+    if not names:
+        return ""
+    made = hashlib.sha256()
+    for name in names:
+        e = system.observables[name]
+        made.update(sp.srepr(e).encode() if isinstance(e, sp.Basic) else getattr(getattr(e, "__code__", None), "co_code", b""))
+    return f"_{made.hexdigest()[:8]}"
+
+
+def loop_text(model: str, f: Formulas) -> str:
+    """The text of the module: run(table) computes the formulas for all members and saved times."""
+    from odesim.engines.template import fit
+
+    used, states, given = f.words, f.reads("y"), f.reads("p")
+    arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
+    math = [w for w in ("sqrt", "inf", "nan") if w in used]
+    imports = [f"from math import {', '.join(math)}"] if math else []
+    imports += ["import numba as nb"]
+    runtime = [w for w in RUNTIME if w in used]
+    imports += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    imports += own_imports(used)
+    params = []
+    for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
+        params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")
+        params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if q in given]
+    return fit(
+        TEXT,
+        model=model,
+        key=key_for(used),
+        imports="\n".join(imports),
+        arguments=", ".join(arguments),
+        lines="\n".join(f.lines) or "pass",
+        outputs=", ".join(f.outputs),
+        params="\n".join(params) or "pass",
+        states="\n".join(f"y{d} = states[row * {f.states} + {d}]" for d in states) or "pass",
+        results=", ".join(f"o{k}" for k in range(len(f.outputs))),
+        put="\n".join(f"seen[row * {len(f.outputs)} + {k}] = o{k}" for k in range(len(f.outputs))),
+    )

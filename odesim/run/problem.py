@@ -1,0 +1,240 @@
+"""Makes a Problem, as integrators take it, of a System and numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sympy import Symbol
+
+from odesim.base.arrays import Array
+from odesim.base.backends import RUN, STIFF
+from odesim.base.device import check_fits
+from odesim.base.errors import SolveError
+from odesim.base.memo import IdentityKey, Memo
+from odesim.base.options import RunOptions
+from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.observe import Observer
+from odesim.ensembles.costs import make_costs
+from odesim.inputs.bind import Numbers
+from odesim.ir.lowering import default_sizes
+from odesim.stepper.callback import callback_system
+from odesim.stepper.laws import Laws, LawSpec
+from odesim.stepper.problem import Derivatives, Problem, StiffRun
+from odesim.symbolic.parts import free_in_order, key_indices
+from odesim.symbolic.system import System
+from odesim.transforms.modes import HeldSystem
+
+if TYPE_CHECKING:
+    from odesim.codegen.cuda.bound import CudaRHS
+from collections.abc import Iterable
+
+from odesim.stepper.memory import slack_of
+from odesim.stepper.problem import EventSpec, Guarded
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
+
+Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
+
+
+_PARTS: Memo[Parts] = Memo()
+_ORDERS: Memo[tuple[tuple[Symbol, ...], ...]] = Memo()
+
+
+_CUDA: Memo["CudaRHS"] = Memo()
+
+
+def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
+    """The Problem of a System with numbers. laws: watch the invariants; stays: saved states remain on the GPU that computes them."""
+    system = compiled.system
+    if any((event.resets or event.at_start) and not event.terminal for event in system.events):
+        raise SolveError(
+            f"{system.name} has events that set states, or happen at the start, which this integration does not do: take odesim.integrate"
+        )
+    shapes = compiled.event_shapes(numbers.sizes)
+    events = event_specs(system, shapes)
+    rhs = right_side(compiled, numbers, stays=stays)
+    y0 = rhs.layout.join(numbers.initial, compiled.dtype)
+
+    def linear() -> Derivatives:
+        return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
+
+    watched = make_laws(compiled, numbers, rhs) if laws else None
+    if compiled.on.gpu:  # where no Jacobian is computed
+        return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
+
+    def alone(*asked: Any, **options: Any) -> StiffRun:
+        from odesim.engines.lanes.single_run import LaneRun
+
+        return LaneRun(compiled, numbers, *asked, **options)
+
+    lanes = alone if set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
+    costs = make_costs(compiled, numbers.sizes, linear, lanes=compiled.strict and lanes is not None)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, lanes, watched, system.growth is not None)
+
+
+def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
+    """The Laws of the System's invariants; None without any. Raises ParamError if they are too large."""
+    if not compiled.system.invariants:
+        return None
+    laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
+    specs = tuple(LawSpec(v.name, v.sense, s, v.tol) for v, s in zip(compiled.system.invariants, laws.shapes(sizes), strict=True))
+    check_fits(f"{compiled.system.name}: watching the invariants", {f"{s.name!r} of shape {s.shape}": 5 * s.size for s in specs}, 8)
+    if compiled.on.gpu:
+        return Laws(specs, rhs.laws)
+    if compiled.on.compiles:
+        return Laws(specs, laws.bind(sizes, numbers.params, layout))
+    values = _as_dtype(numbers.params, compiled.dtype)
+
+    def look(t: float, y: Array, g: Array) -> None:
+        made = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"law{k}"]) for k in range(len(specs))])
+
+    return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
+
+
+def held_problem(
+    compiled: CompiledRHS,
+    held: HeldSystem | None,
+    numbers: Numbers,
+    *,
+    stop_at: Sequence[float] = (),
+    laws: bool = True,
+    stays: bool = False,
+) -> Problem:
+    """The Problem of a held System (odesim.transforms.modes), whose conditions change where a run comes to them.
+
+    compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
+    """
+    from odesim.run.modes import make_switching
+    from odesim.run.resets import Resetting
+
+    span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
+    switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
+    if held is None or switching is None:
+        return make_problem(compiled, numbers, laws=laws, stays=stays)
+    resets = Resetting(switching) if held.watched else None
+    problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
+    switching.attach(problem.rhs)
+    lanes = problem.lanes if compiled.strict else None  # segments are short
+    return replace(problem, switches=switching, resets=resets, lanes=lanes)
+
+
+def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
+    """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
+    from odesim.run.modes import held_of
+
+    held = held_of(system, options.step)
+    compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)
+    return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
+
+
+def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
+    """The right-hand side with numbers, as its backend computes it."""
+    return BOUND[compiled.backend](compiled, numbers, stays)
+
+
+def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
+    """The right-hand side for a GPU, made once a process."""
+    from odesim.codegen.cuda.bound import CudaRHS
+    from odesim.stepper.device import driver_text
+
+    return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
+
+
+def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """The parameters in the dtype of the states, since numpy computes in the widest type it is given."""
+    return {n: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
+
+
+def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
+    """The right-hand side in numpy behind the integrator's C functions."""
+    layout = compiled.layout(numbers.sizes)
+    sizes = numbers.sizes
+    values = _as_dtype(numbers.params, compiled.dtype)
+
+    def right(t: float, y: Array, out: Array) -> None:
+        made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
+        for name, view in layout.split(out).items():
+            view[...] = made[f"d_{name}"]
+
+    def events(t: float, y: Array, g: Array) -> None:
+        assert compiled.events_arrays is not None
+        made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
+
+    count = compiled.n_events(sizes)
+    return callback_system(right, layout, compiled.dtype, events if count else None, count)
+
+
+BOUND: dict[str, Callable[[CompiledRHS, Numbers, bool], Any]] = {
+    "numba": lambda compiled, numbers, stays: compiled.bind(numbers.sizes, numbers.params),
+    "numpy": lambda compiled, numbers, stays: _numpy_system(compiled, numbers),
+    "cuda": lambda compiled, numbers, stays: cuda_right_side(compiled).bind(numbers.sizes, numbers.params, stays=stays),
+}
+"""{backend: the right-hand side of (compiled, numbers, stays), as right_side has it}, of each backend that integrates a run."""
+
+
+def dimensions(system: System) -> dict[str, tuple[str, ...]]:
+    """{state, observable or event: names of its axes after time}."""
+    out = {str(name): tuple(i.name for i in key_indices(key)) for name, key in zip(system.states, system.equations, strict=True)}
+    for name, e in system.observables.items():
+        out[name] = () if callable(e) and not hasattr(e, "free_symbols") else tuple(i.name for i in free_in_order(e, system.axes))
+    for event in system.events:
+        out.setdefault(event.name, tuple(i.name for i in free_in_order(event.expr, system.axes)))
+    return out
+
+
+def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
+    """The compiled right-hand side of a System, made once a process."""
+
+    def make() -> Parts:
+        compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
+        return compiled, Observer(system), dimensions(system)
+
+    return _PARTS((IdentityKey(system), backend, dtype, strict, ()), make)
+
+
+def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: str, strict: bool) -> CompiledRHS:
+    """The compiled right-hand side of a System whose sums are in the order that is cheapest with these sizes, made once a process."""
+    usual, observer, dims = compiled_parts(system, backend, dtype, strict)
+    usually = default_sizes(system)
+    if not usual.program.orders or sizes == usually:
+        return usual
+    orders, same = (
+        _ORDERS((IdentityKey(usual), tuple(sorted(given.items()))), partial(usual.program.orders_for, given)) for given in (sizes, usually)
+    )
+    if orders == same:
+        return usual
+
+    def make() -> Parts:
+        return CompiledRHS(system, backend, dtype, strict, dict(sizes)), observer, dims
+
+    return _PARTS((IdentityKey(system), backend, dtype, strict, orders), make)[0]
+
+
+_GUARDED: Memo[System] = Memo()
+
+
+def guarded_system(system: System) -> System:
+    """The System with a guard for each state whose symbol assumes a set, made once a process."""
+    return _GUARDED(IdentityKey(system), lambda: add_guards(system))
+
+
+def guard_names(system: System) -> frozenset[str]:
+    """The names of the System's guards, which are not events of the model."""
+    return frozenset(e.name for e in system.events if isinstance(e, Guard))
+
+
+def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype: str) -> Numbers:
+    """Numbers for a System that may have guards: a state within the absolute tolerance of its set counts as inside."""
+    if not any(isinstance(e, Guard) for e in system.events):
+        return numbers
+    return replace(numbers, params={**numbers.params, SLACK: slack_of(rtol, atol, dtype)})
+
+
+def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
+    """The EventSpecs of the System's events, whose shapes are these."""
+    guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
+    facts = zip(system.events, shapes, guards, strict=True)
+    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)

@@ -1,0 +1,110 @@
+"""An explicit Runge-Kutta method as numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from odesim.base.arrays import Array
+
+Row = Mapping[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """An explicit method with s = `last` stages, one more at the new point, and those that only dense output needs.
+
+    A (S, S), c (S,): S counts the stages of dense output too. Row `last` of A is b, the weights of the new state. Stage `last` is the
+    derivative there, and so the first stage of the next step. Of a map s = 0: stage 0 is the new state.
+    E (2, last + 1): weights of the error estimate, all zero where there is none. A second row that is not zero belongs to a second
+    estimate, mixed with the first as in DOP853.
+    P (S, degree): y(t + theta h) = y + h sum_j sum_p P[j, p] theta^(p+1) k_j, of order dense_order.
+    error_order: the power of h in the error norm. gains: (alpha, beta) of the step control.
+    """
+
+    name: str
+    order: int
+    last: int
+    A: Array
+    c: Array
+    E: Array
+    P: Array
+    error_order: int
+    dense_order: int
+    gains: tuple[float, float]
+    factors: tuple[float, float]
+    source: str
+
+    @property
+    def b(self) -> Array:
+        """The weights of the new state (last + 1,)."""
+        return self.A[self.last, : self.last + 1]
+
+    @cached_property
+    def adaptive(self) -> bool:
+        """Whether the method has an error estimate."""
+        return bool(np.any(self.E))
+
+    @cached_property
+    def addresses(self) -> tuple[int, int, int, int]:
+        """The addresses of A, c, E and P."""
+        return self.A.ctypes.data, self.c.ctypes.data, self.E.ctypes.data, self.P.ctypes.data
+
+    @property
+    def stages(self) -> int:
+        """S, the number of stages, those of dense output included."""
+        return len(self.c)
+
+
+def make_method(
+    name: str,
+    *,
+    order: int,
+    A: Sequence[Sequence[float]],
+    c: Sequence[float],
+    P: Mapping[int, Sequence[float]],
+    last: int,
+    dense_order: int,
+    source: str,
+    E: Row | None = None,
+    E2: Row | None = None,
+    error_order: int = 0,
+    gains: tuple[float, float] = (0.0, 0.0),
+    factors: tuple[float, float] = (0.2, 10.0),
+) -> Method:
+    """The Method of these rows; A without its zeros above the diagonal, E and P by the number of the stage."""
+    # gains and factors belong to a method: what is best depends on its order and on how its estimate scatters. The zeros are stored, since
+    # loops over a table take any method; those who write a step out leave them away
+    total = len(c)
+    full = np.zeros((total, total))
+    for i, row in enumerate(A):
+        full[i, : len(row)] = row
+    weights = np.zeros((2, last + 1))
+    for i, row in enumerate((E, E2)):
+        for j, value in (row or {}).items():
+            weights[i, j] = value
+    polynomials = np.zeros((total, max(len(row) for row in P.values())))
+    for j, coefficients in P.items():
+        polynomials[j, : len(coefficients)] = coefficients
+    times = np.array(c, float)
+    for array in (full, times, weights, polynomials):
+        array.setflags(write=False)
+    return Method(name, order, last, full, times, weights, polynomials, error_order, dense_order, gains, factors, source)
+
+
+def step_cost(method: Method, right: float, n: int) -> float:
+    """The cost of an explicit step in nanoseconds: right-hand sides, and sums of stages over n components."""
+    return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
+
+
+@cache
+def stable_up_to(method: Method) -> float:
+    """The largest x > 0 for which the method is stable on y' = -y with steps of x."""
+    for x in np.arange(0.05, 20.0, 0.05):
+        stages = np.zeros(method.last + 1)
+        for i in range(method.last + 1):
+            stages[i] = 1 - x * float(method.A[i, :i] @ stages[:i])
+        if abs(stages[-1]) > 1:
+            return float(x)
+    return 20.0
