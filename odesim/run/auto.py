@@ -25,8 +25,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import usable
-from odesim.stepper.problem import Problem, Raw
+from odesim.stepper.problem import Problem, Raw, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import Method, stable_up_to, step_cost
 

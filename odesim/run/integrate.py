@@ -20,8 +20,7 @@ from odesim.stepper.drive import ExplicitRun, integrate_explicit
 from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.occurrences import Events, components_since, joined
-from odesim.stepper.options import save_grid
-from odesim.stepper.problem import Acted, Problem, Raw, Which
+from odesim.stepper.problem import Acted, Problem, Raw, Which, save_grid
 from odesim.stepper.report import fewer_steps, largest, left
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 

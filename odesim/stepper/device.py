@@ -35,7 +35,7 @@ def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tupl
     counts[FOUND] = count
     return end, place
 """
-"""The search for zeros as a part of the driver: on a GPU nothing is called by its address. The processor's is in called.py."""
+"""The search for zeros as a part of the driver: on a GPU nothing is called by its address. It takes the place of that in crossings.py."""
 
 
 @cache

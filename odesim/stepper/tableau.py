@@ -74,13 +74,15 @@ def make_method(
     factors: tuple[float, float] = (0.2, 10.0),
 ) -> Method:
     """The Method of these rows; A without its zeros above the diagonal, E and P by the number of the stage."""
+    # gains and factors belong to a method: what is best depends on its order and on how its estimate scatters. The zeros are stored, since
+    # loops over a table take any method; those who write a step out leave them away
     total = len(c)
     full = np.zeros((total, total))
     for i, row in enumerate(A):
         full[i, : len(row)] = row
     weights = np.zeros((2, last + 1))
-    for i, given in enumerate((E, E2)):
-        for j, value in (given or {}).items():
+    for i, row in enumerate((E, E2)):
+        for j, value in (row or {}).items():
             weights[i, j] = value
     polynomials = np.zeros((total, max(len(row) for row in P.values())))
     for j, coefficients in P.items():

@@ -18,7 +18,7 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit
 from odesim.stepper.codes import WORDS
-from odesim.stepper.search_sizes import found_size
+from odesim.stepper.search_sizes import memory_size
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
@@ -103,7 +103,7 @@ def thread_source(plan: KernelPlan) -> str:
     words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
     if plan.parts:
         words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
-    words |= {"searched": rows.count if watch or far else 1, "zeros": found_size(watch.room) if watch else 1}
+    words |= {"searched": rows.count if watch or far else 1, "zeros": memory_size(watch.room) if watch else 1}
     each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
     words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
     about = (

@@ -27,8 +27,7 @@ from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.options import check_options, save_grid, usable
-from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw
+from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.transforms.clock import LONGEST, START, STOP
