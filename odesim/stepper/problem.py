@@ -11,7 +11,7 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError, apart, counted
 from odesim.base.options import RunOptions
-from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.stepper.codes import Status
 from odesim.stepper.laws import Laws, Worst

@@ -8,7 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.options import RunOptions
-from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.ir.linear_systems import Solver, UnsolvableError
 from odesim.stepper import control
 from odesim.stepper.codes import Code, Standing

@@ -42,7 +42,7 @@ def dotted(path: Path) -> str:
 
 BY_NAME = {dotted(path): path for path in SOURCES}
 UPWARD = {
-    "odesim.base.pictures": {"odesim.plot.methods", "odesim.ensembles.accessor"},
+    "odesim.base.datasets": {"odesim.plot.methods"},
     "odesim.cli.lab": {"odesim.lab.commands"},
     "odesim.inputs.registry": {"odesim.lab.tasks"},
     "odesim.symbolic": {"odesim.transforms.gradients", "odesim.transforms.sensitivity"},

@@ -12,7 +12,6 @@ import numpy as np
 from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
 from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
@@ -29,6 +28,7 @@ from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions
 from odesim.targets.cache import module_name
+from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine

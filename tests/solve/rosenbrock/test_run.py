@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from odesim.base.errors import SolveError
-from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Structured
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
