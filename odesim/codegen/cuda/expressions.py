@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
-from odesim.codegen.cuda.words import (
+from odesim.targets.cuda_text import CppFunction, Functions, ModuleScope
+from odesim.targets.cuda_words import (
     BUILTINS,
     FUNCTION,
     INT,

@@ -19,9 +19,8 @@ from typing import Any
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.codegen.cuda.scope import Functions, ModuleScope
-from odesim.codegen.cuda.statements import FunctionText
-from odesim.codegen.cuda.words import INT, REAL, Typed, named
+from odesim.targets.cuda_text import Functions, FunctionText, ModuleScope
+from odesim.targets.cuda_words import INT, REAL, Typed, named
 
 WAIT = "odesim_wait(team);"
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)

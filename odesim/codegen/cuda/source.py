@@ -6,7 +6,7 @@ The same text is compiled for a GPU by NVRTC and for a CPU by any C++ compiler. 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from odesim.codegen.cuda.scope import ModuleScope
+from odesim.targets.cuda_text import ModuleScope
 
 PRELUDE = """
 #ifdef ODESIM_HOST

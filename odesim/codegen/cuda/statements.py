@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.cuda.expressions import ExpressionText
-from odesim.codegen.cuda.scope import CppFunction, Functions, ModuleScope
-from odesim.codegen.cuda.words import INT, Typed, is_function, is_pointer, joined, named
+from odesim.targets.cuda_text import CppFunction, ExpressionText, Functions, ModuleScope
+from odesim.targets.cuda_words import INT, Typed, is_function, is_pointer, joined, named
 
 
 class FunctionText(ExpressionText):

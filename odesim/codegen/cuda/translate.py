@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odesim.base.parsing import parse
-from odesim.codegen.cuda.scope import CppFunction, ModuleScope
-from odesim.codegen.cuda.statements import FunctionText
+from odesim.targets.cuda_text import CppFunction, FunctionText, ModuleScope
 
 
 @dataclass
