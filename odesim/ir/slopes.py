@@ -17,9 +17,6 @@ TEXTS = {
     "tanh": "1.0 - f*f",
     "erf": f"{2 / sqrt(pi)!r} * exp(-(a*a))",
     "erfc": f"{-2 / sqrt(pi)!r} * exp(-(a*a))",
-    "erfinv": f"{sqrt(pi) / 2!r} * exp(f*f)",
-    "loggamma": "digamma(a)",
-    "digamma": "polygamma(1.0, a)",
     "lambertw": "exp(-f) / (1.0 + f)",
     "lambertw_lower": "exp(-f) / (1.0 + f)",
     "sqrt": "0.5 / f",
@@ -34,7 +31,7 @@ TEXTS = {
     "asinh": "1.0 / sqrt(a*a + 1.0)",
     "acosh": "1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0))",
     "atanh": "1.0 / ((1.0 - a) * (1.0 + a))",
-    "sinc": "-spherical_jn(1.0, a)",
+    "sinc": "sinc_slope(a)",
     "abs": "1.0 if a > 0.0 else (-1.0 if a < 0.0 else a)",
     "floor": "0.0",
 }
@@ -81,8 +78,6 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
                 return new("+", new("*", a, a), new("*", b, b))
 
             return (a, lambda: new("/", b, square())), (b, lambda: times("-1.0", new("/", a, square())))
-        case Operation("spherical_jn" | "polygamma" | "besseli" | "besseli_ratio" as function, (str(n), str(a))) if is_number(n):
-            return ((a, lambda: order_slope(builder, function, name, float(n), a)),)
         case Operation("binomial", _):  # of whole numbers
             return ()
         case Operation(function, (str(a),)) if function in RULES:
@@ -133,27 +128,6 @@ def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
         return repr(float(b) - 1.0) if is_number(b) else new("-", b, "1.0")
 
     return (a, lambda: times(b, new("pow", a, less()))), (b, lambda: times(name, new("log", base())))
-
-
-def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:
-    """The derivative of function(n, a) by a, as odesim.symbolic.functions has it; value: the name of the function's value."""
-
-    def at(order: float) -> str:
-        return builder.name(function, repr(order), a)
-
-    def both(less: float, more: float) -> str:
-        """The sum less f(n - 1) + more f(n + 1)."""
-        return builder.name("+", builder.times(repr(less), at(abs(n - 1.0))), builder.times(repr(more), at(n + 1.0)))
-
-    if function == "polygamma":
-        return at(n + 1.0)
-    if function == "besseli":
-        return both(0.5, 0.5)
-    if function == "spherical_jn":
-        return both(n / (2 * n + 1), -(n + 1) / (2 * n + 1))
-    rest = builder.name("-", "1.0", builder.name("*", value, at(n + 1.0)))
-    square = builder.name("-", "1.0", builder.name("*", value, value))
-    return builder.name("-", square, builder.times(repr((2 * n + 1) / (2 * n + 2)), rest))
 
 
 def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:

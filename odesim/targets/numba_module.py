@@ -34,11 +34,8 @@ INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", 
 OWN = {
     "elementary": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "asinh", "acosh", "atanh", "sinh", "cosh"),
     "intrinsics": ("floor",),
-    "circular": ("sin", "cos", "tan", "sinc", "asin", "acos", "atan", "atan2"),
-    "special": (
-        *("erfc", "erfinv", "loggamma", "digamma", "polygamma", "lambertw", "lambertw_lower"),
-        *("besseli", "besseli_ratio", "spherical_jn", "binomial"),
-    ),
+    "circular": ("sin", "cos", "tan", "sinc", "sinc_slope", "asin", "acos", "atan", "atan2"),
+    "special": ("erfc", "lambertw", "lambertw_lower", "binomial"),
     "views": ("clip", "on_axis", "wrap"),
     "sums": ("add_down", "add_up"),
     "matrices": ("invert",),
