@@ -42,7 +42,7 @@ from odesim.base.device import architecture, current_device
 from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
-from odesim.solve.methods import METHODS
+from odesim.stepper.methods import METHODS
 from odesim.targets.nvrtc import options_for
 
 os.environ.pop("JAX_PLATFORMS")

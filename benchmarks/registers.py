@@ -23,7 +23,7 @@ from works import make_work
 from odesim.codegen.compiled import CompiledRHS
 from odesim.codegen.cuda.one_system import wide_text
 from odesim.engines.gpu.engine import device_engine, source_of
-from odesim.solve.explicit.device import driver_text
+from odesim.stepper.device import driver_text
 from odesim.symbolic.system import System
 from odesim.targets.nvrtc import compile_cubin, compiler_version, options_for
 

@@ -20,10 +20,10 @@ from markdown import bibliography, formulas, plain
 from sphinx.application import Sphinx
 
 import odesim
-from odesim.lab.claims import all_claims
 from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
-from odesim.lab.output import claim_table
 from odesim.display.document import latex_document
+from odesim.lab.claims import all_claims
+from odesim.lab.output import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
 
 ROOT = Path(__file__).parents[2]

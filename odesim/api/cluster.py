@@ -26,11 +26,12 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import CarriedFile
 from odesim.plot.figures import FigureRun, run_figure
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System
 
+# one of two machines may see /scratch as another disk: the time of the manifest tells, in a file that both certainly have
 SAME = 2.0  # s by which the time of one file may differ between machines, for rounding
 TASK_SECONDS, MOST_CHUNKS = 0.5, 64  # of a task: dask takes some 6 ms of processor time for each
 _OPENED: "Memo[Opened]" = Memo(4)

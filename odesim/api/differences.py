@@ -12,6 +12,7 @@ from odesim.base.errors import counted
 from odesim.base.options import other_versions
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
+# other code rounds otherwise, so the bits may differ, but both runs are within some tolerances of the truth
 TIMES = 20.0  # tolerances between two runs, each of which is within ten of the truth
 
 

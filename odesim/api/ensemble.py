@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from odesim.api.destination import Destination
 from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
 from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
@@ -30,6 +29,7 @@ from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
+from odesim.store.paths import Destination
 from odesim.symbolic.system import System
 
 TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other

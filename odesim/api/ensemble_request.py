@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.request import check_run_options, check_seconds, options_for
+from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
+from odesim.base.signals import check_seconds
 from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.choose import auto_rule
 from odesim.engines.guards import guarded_system, with_slack
@@ -39,10 +40,10 @@ from odesim.ensembles.request import (
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
 from odesim.solve import ROSENBROCK
-from odesim.solve.codes import STATUSES
 from odesim.solve.integrate import METHOD_NAMES as CHOICES
-from odesim.solve.methods import METHODS
-from odesim.solve.options import check_options
+from odesim.stepper.codes import STATUSES
+from odesim.stepper.methods import METHODS
+from odesim.stepper.options import check_options
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from odesim.api.request import (
     check_array_kind,
     check_range,
     check_run_options,
-    check_seconds,
     check_sensitivities,
     options_for,
     sizes_text,
@@ -29,7 +28,7 @@ from odesim.base.backends import RUN
 from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
-from odesim.base.signals import time_limit
+from odesim.base.signals import check_seconds, time_limit
 from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
@@ -39,8 +38,8 @@ from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
 from odesim.solve import integrate_problem
-from odesim.solve.codes import Status
 from odesim.solve.solution import Solution
+from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key
@@ -179,6 +178,7 @@ def integrate(
         problem.rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
+    # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
     below = warn_below_tolerance(system, numbers, options)
 
     def again(times_asked: Array) -> dict[str, Array]:

@@ -22,7 +22,7 @@ from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
 from odesim.inputs.schema import make_extent
-from odesim.solve.codes import STATUSES
+from odesim.stepper.codes import STATUSES
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.manifest import Manifest, array_names
 from odesim.symbolic.system import System
@@ -54,6 +54,8 @@ def restore(
             raise StoreError(f"{store.path} is damaged: its attribute {key!r} does not name the arrays of {system.name}")
     request = replace(request, times=store.times)
     engine = make_engine(request, members)
+    # the key is a digest of the generated text and of what compiles it. A resumed run must end with the bits of one that was never
+    # stopped, so half of a run by other code is refused; rerun, which compares, is not
     if same_code and engine_key(engine) != attributes.get("kernel"):
         raise ParamError(
             f"{store.path} was computed by other code ({attributes.get('kernel')}, now {engine_key(engine)}): "

@@ -17,7 +17,7 @@ from odesim.engines.problem import compiled_parts
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.solve.integrate import METHOD_NAMES
-from odesim.solve.methods.discrete import MAP
+from odesim.stepper.methods import MAP
 from odesim.symbolic.system import System
 from odesim.transforms.sensitivity import sensitivities
 
@@ -43,13 +43,6 @@ def check_run_options(options: RunOptions, use: str) -> None:
         raise SolveError(
             f"{method} has no strict mode on the backend {backend.name}, where {', '.join(ability.strict)} have one{elsewhere}"
         )
-
-
-def check_seconds(seconds: float | None) -> float | None:
-    """max_seconds. Raises ParamError unless it is None, or a number from 0 up."""
-    if seconds is not None and not seconds >= 0:
-        raise ParamError(f"max_seconds must be a number of seconds, 0 or above, not {seconds:g}")
-    return seconds
 
 
 def check_clock(options: RunOptions) -> None:
@@ -170,6 +163,8 @@ def check_sensitivities(system: System, numbers: Numbers) -> None:
         check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)
 
 
+# A state that starts at 1e-12 with atol 1e-9 may grow by e^30 and be wrong in every digit, and each of its steps was accepted. The sum of
+# start and slope times span is a guess that lets the usual small states pass without a word; nothing is refused for it.
 def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) -> list[str]:
     """Those states whose every number starts below atol and, by its slope there, stays below: a warning names them.
 

@@ -20,9 +20,9 @@ from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.occurrences import Events
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.paths import damage_errors
 from odesim.store.read import read_solution

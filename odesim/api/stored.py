@@ -7,7 +7,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from odesim.api.destination import Destination
 from odesim.api.ensemble_request import check_threads, make_ensemble_request
 from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
 from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
@@ -20,11 +19,11 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
 from odesim.solve.auto import STIFF
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
-from odesim.store.paths import RunLock, check_new_run, is_taken
+from odesim.store.paths import Destination, RunLock, check_new_run, is_taken
 from odesim.symbolic.system import System
 
 AGAIN = "odesim resume continues it"

@@ -9,8 +9,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from odesim.base.errors import ParamError
+
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _END: ContextVar[float] = ContextVar("end of the time that runs of this context have", default=math.inf)
+
+
+def check_seconds(seconds: float | None) -> float | None:
+    """max_seconds. Raises ParamError unless it is None, or a number from 0 up."""
+    if seconds is not None and not seconds >= 0:
+        raise ParamError(f"max_seconds must be a number of seconds, 0 or above, not {seconds:g}")
+    return seconds
 
 
 @contextmanager

@@ -119,6 +119,8 @@ def as_values(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
     return values
 
 
+# A value of a file goes through the text that it would be on the command line: one grammar, one set of sentences, and 1e6 is a whole
+# number in both although TOML calls it a float.
 def as_option(name: str, value: Any, file: Path) -> Any:
     """A run option of a file, checked as on the command line; span and save stay text, in the form they have there."""
     where = f"{file}: {name}"

@@ -78,7 +78,7 @@ def is_odesim_page(file: Path) -> bool:
 def write_pages(system: "System", html: Path | None, pdf: Path | None) -> list[Path]:
     """Writes the pages that are asked for; returns their paths. Raises StoreError."""
     if html:
-        from odesim.display.html import html_page
+        from odesim.display.document import html_page
         from odesim.plot.files import write_atomically
 
         text = html_page(system)

@@ -12,6 +12,7 @@ import click
 
 from odesim.base.errors import ClusterError, DeviceError, OdesimError, bounded, escaped, package_failure
 
+# 2 is click's and argparse's; 3 and not 1 for a run that stopped: a script tells "what there is can be used" from "nothing was done"
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
 LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -63,6 +64,7 @@ def exit_code(run: Callable[[], int]) -> int:
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """Treats SIGTERM, which a batch system sends before it kills, like Ctrl-C: computed results are kept."""
+    # a scheduler such as Slurm sends SIGTERM half a minute before it kills
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return

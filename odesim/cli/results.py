@@ -11,14 +11,15 @@ from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted, escaped
 from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
-from odesim.solve.occurrences import BELOW
-from odesim.solve.options import usable
 from odesim.solve.solution import Solution
+from odesim.stepper.occurrences import BELOW
+from odesim.stepper.options import usable
 from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:
     from odesim.api.stored import EnsembleRun
 
+# a table is a look at a result; --json and --out have all digits and all entries
 ENTRIES = 4  # entries of an array, or times of an event, in a table
 STATS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 

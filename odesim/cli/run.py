@@ -193,12 +193,12 @@ def ensemble_command(
     With --backend cuda, all visible GPUs (CUDA_VISIBLE_DEVICES) share the
     members. With --strict, GPU and processor give the same bits.
     """
-    from odesim.api.destination import Destination
     from odesim.api.ensemble import ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
     from odesim.cli.arguments import Stored, choice_for, read_request
     from odesim.cli.results import EnsembleProgress, print_run
+    from odesim.store.paths import Destination
 
     request = read_request(words)
     values, how = ensemble_arguments(**request)

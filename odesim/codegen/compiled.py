@@ -173,7 +173,7 @@ class CompiledRHS:
         return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
-        """The right-hand side with sizes and parameters, as an integrator needs it (odesim.solve.problem.BoundSystem)."""
+        """The right-hand side with sizes and parameters, as an integrator needs it (odesim.stepper.problem.BoundSystem)."""
         return BoundNumba(self, dict(sizes), dict(params))
 
 

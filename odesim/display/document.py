@@ -1,11 +1,16 @@
-"""A System as a LaTeX document: everything that `show` prints, in the symbols of the paper."""
+"""Pages as text: a document in LaTeX, one in HTML, and Markdown for notebooks, all of the same rows.
+
+Formulas are LaTeX in all three: a browser draws them by MathJax, notebooks have it built in. A printer of MathML of our own was four
+times as long and knew every class of sympy a second time.
+"""
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape as escape_html
 
-from odesim.display.formulas import Formulas, rate_latex
-from odesim.display.page import Formula, Page, Row, page_of
-from odesim.symbolic.system import System
+from odesim.display.page import Page, Row, escape, formula_latex, page_of
+from odesim.symbolic.parts import Definition
 
 HEAD = r"""\documentclass{article}
 \usepackage[a4paper,margin=20mm]{geometry}
@@ -16,42 +21,121 @@ HEAD = r"""\documentclass{article}
 \newcommand{\fit}[1]{\sbox{\formula}{$\displaystyle #1$}%
   \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
 \begin{document}"""
-
-RELATIONS = {"=": "=", ">=": r"\geq", "<-": r"\leftarrow"}
-
-TIMES = r" \times "
-
+BLOCK = r"\[", r"\]"
 LETTERS = 80.0  # in a line of a formula
+WEB_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="odesim">
+<title>{title}</title>
+<script id="MathJax-script" async src="https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-chtml.js"></script>
+<style>
+body {{ max-width: 56rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 Georgia, serif; color: #222; background: #fff; }}
+h1, h2 {{ font-family: system-ui, sans-serif; font-weight: 600; }}
+h1 {{ font-size: 1.6rem; margin-bottom: 0; }}
+h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ddd; }}
+p {{ margin: .3rem 0; }}
+div {{ overflow: auto hidden; margin: 0 0 0 1.5rem; }}
+</style>
+</head>
+<body class="mathjax_ignore">
+"""
 
 
-def latex_document(system: System) -> str:
+@dataclass(frozen=True)
+class Markup:
+    """How a language writes the parts of a page; each function takes text that is escaped, and formulas in LaTeX."""
+
+    escape: Callable[[str], str]
+    title: Callable[[str], str]
+    heading: Callable[[str], str]
+    paragraph: Callable[[str], str]
+    named: Callable[[str, str], str]  # the name of a formula, and words about it
+    inline: Callable[[str], str]
+    display: Callable[[str], str]
+
+
+def _web_math(left: str, right: str) -> Callable[[str], str]:
+    # words stay out of MathJax's hands: a page of somebody's words may hold its delimiters
+    return lambda formula: f'<span class="mathjax_process">{left}{escape_html(formula)}{right}</span>'
+
+
+def _named(start: str, end: str) -> Callable[[str, str], str]:
+    return lambda name, words: f"{start}{name}{end}{f': {words}' if words else ''}"
+
+
+LATEX = Markup(
+    escape=escape,
+    title=lambda text: f"\\section*{{{text}}}",
+    heading=lambda text: f"\\subsection*{{{text}}}",
+    paragraph=lambda text: f"{text}\\par",
+    named=_named(r"\textit{", "}"),
+    inline=lambda formula: f"${formula}$",
+    display=lambda formula: f"\\fit{{{in_lines(formula)}}}",
+)
+WEB = Markup(
+    escape=escape_html,
+    title=lambda text: f"<h1>{text}</h1>",
+    heading=lambda text: f"<h2>{text}</h2>",
+    paragraph=lambda text: f"<p>{text}</p>",
+    named=_named("<b>", "</b>"),
+    inline=_web_math(r"\(", r"\)"),
+    display=lambda formula: f"<div>{_web_math(*BLOCK)(formula)}</div>",
+)
+MARKDOWN = Markup(
+    escape=lambda text: re.sub(r"([\\`*_{}\[\]<>&$#|~])", r"\\\1", text),
+    title=lambda text: f"### {text}\n",
+    heading=lambda text: f"#### {text}\n",
+    paragraph=lambda text: f"{text}\n",
+    named=_named("**", "**"),
+    inline=lambda formula: f"${formula}$",
+    display=lambda formula: f"$$\n{formula}\n$$\n",
+)
+
+
+def latex_document(system: Definition) -> str:
     """A LaTeX document that compiles: equations, parameters, initial values, observables, laws, events, closed forms, source."""
+    return "\n".join([HEAD, *_written(page_of(system), LATEX, source=lambda text: text), "\\end{document}"]) + "\n"
+
+
+def html_page(system: Definition) -> str:
+    """The same as a page of HTML."""
     page = page_of(system)
-    body = [f"\\section*{{{escape(page.title)}}}", escape(page.source)]
+    return WEB_HEAD.format(title=escape_html(page.title)) + "\n".join(_written(page, WEB)) + "\n</body>\n</html>\n"
+
+
+def markdown(system: Definition) -> str:
+    """The same as Markdown, for notebooks."""
+    return "\n".join(_written(page_of(system), MARKDOWN))
+
+
+def _written(page: Page, to: Markup, source: Callable[[str], str] | None = None) -> Iterator[str]:
+    """The lines of a page. source: how the line of the source is written; as a paragraph by default."""
+    yield to.title(to.escape(page.title))
+    yield (source or to.paragraph)(to.escape(page.source))
     for title, rows in page.sections.items():
-        body += [f"\\subsection*{{{title}}}", *(row_latex(page, row) for row in rows)]
-    return "\n".join([HEAD, *body, "\\end{document}"]) + "\n"
+        yield to.heading(title)
+        for row in rows:
+            yield from _row(page, row, to)
 
 
-def escape(text: str) -> str:
-    """text with the special characters of LaTeX escaped."""
-    signs = {"\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}
-    text = "".join(signs.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
-    return text if text.isascii() else "".join(c if c.isascii() else "?" for c in text)
-
-
-def row_latex(page: Page, row: Row) -> str:
+def _row(page: Page, row: Row, to: Markup) -> Iterator[str]:
     """A row: its name, words, and the formula, on a line of its own or in that of the words."""
-    words = escape(row.words)
+    words = to.escape(row.words)
     if row.condition is not None:
-        words += rf", for starts with ${page.formulas.print_latex(row.condition)}$"
+        words += f", for starts with {to.inline(page.formulas.print_latex(row.condition))}"
     if row.formula is None:
-        return f"{words}\\par"
+        yield to.paragraph(words)
+        return
     formula = formula_latex(page.formulas, row.formula)
     if row.inline:
-        return f"${formula}${':' if row.formula.name else ','} {words}\\par"
-    title = f"\\textit{{{escape(row.name)}}}{f': {words}' if words else ''}\\par\n" if row.name else ""
-    return f"{title}\\fit{{{in_lines(formula)}}}"
+        yield to.paragraph(f"{to.inline(formula)}{':' if row.formula.name else ','} {words}")
+        return
+    if row.name:
+        yield to.paragraph(to.named(to.escape(row.name), words))
+    yield to.display(formula)
 
 
 def in_lines(formula: str) -> str:
@@ -61,40 +145,12 @@ def in_lines(formula: str) -> str:
     return rf"\begin{{aligned}} & {first}{rest} \end{{aligned}}" if others else first
 
 
-def formula_latex(formulas: Formulas, f: Formula) -> str:
-    """A formula as LaTeX."""
-    text = left_latex(formulas, f)
-    if f.kind == "set":
-        extents = [f"({formulas.latex(n)})" if n.args else formulas.latex(n) for n in f.right]
-        return text + (rf" \in \mathbb{{R}}^{{{TIMES.join(extents)}}}" if extents else "")
-    if f.right is not None:
-        text += f" {RELATIONS[f.relation]} {formulas.print_latex(f.right)}"
-    ranges = [rf"{formulas.print_latex(i)} = 0, \dots, {formulas.latex(last)}" for i, last in f.ranges]
-    return text + (r" \qquad " + r",\; ".join(ranges) if ranges else "")
-
-
-def left_latex(formulas: Formulas, f: Formula) -> str:
-    """The left side of a formula as LaTeX."""
-    if f.name:
-        index = f"_{{{','.join(map(formulas.print_latex, f.left))}}}" if f.left else ""
-        return rf"\mathtt{{{escape(f.name)}}}{index}"
-    if f.kind in ("rate", "next"):
-        return rate_latex(formulas, f.left, f.kind == "next")
-    return formulas.print_latex(f.left) + "(0)" * (f.kind == "start")
-
-
 OPEN, CLOSE = r"\left. ", r" \right."  # brackets that are not seen, around the part of a line that lies in brackets of others
-
 SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] |\\ \\(?:text|mathrm)\{and\})")  # the space before a sign between two terms, or "and"
-
 RANGES = r" \qquad "  # before the ranges of the indices, which end a formula
-
 TOKEN = re.compile(r"\\left\b|\\right\b|\\[a-zA-Z]+|\\.|[{}]")
-
 PIECE = re.compile(r"\\(?:dfrac|frac)|\\[a-zA-Z]+|\\.|[{}_^]|\s+|.", re.DOTALL)
-
 SCRIPT, WIDE = 0.7, {r"\sum": 1.6, r"\prod": 1.6, r"\qquad": 4.0, r"\quad": 2.0}  # widths in letters
-
 UNSEEN = re.compile(r"\\(left|right|mathrm|mathtt|mathbb|text|operatorname|displaystyle|,|;|!)")
 
 

@@ -1,4 +1,4 @@
-"""A System as a page: titles, words and formulas, which LaTeX, HTML and pictures print each in its own way."""
+"""A System as a page: titles, words and formulas, which documents of LaTeX and HTML, notebooks and pictures print each in its own way."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.display.formulas import Formulas, LatexPrinter
+from odesim.display.formulas import Formulas, LatexPrinter, rate_latex
 from odesim.display.text import domain_text
 from odesim.symbolic.indices import boundary_words
 from odesim.symbolic.parts import Definition, Event, free_in_order, key_indices
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
-
-RELATIONS = {"==0": "=", ">=0": ">="}
-
+SIGNS = {"==0": "=", ">=0": ">="}
 WAYS = {-1: "falls through 0", 0: "passes 0", 1: "rises through 0"}
+TIMES = r" \times "
+RELATIONS = {"=": "=", ">=": r"\geq", "<-": r"\leftarrow"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
         "Initial values": [Row(Formula(k, shown(e), "start")) for k, e in system.initial.items()],
         "Parameters": list(parameters(system)),
         "Observables": list(observables(system, formulas)),
-        "Constraints": [Row(Formula(shown(c.expr), sp.S.Zero, "", RELATIONS[c.sense]), c.name) for c in system.constraints],
+        "Constraints": [Row(Formula(shown(c.expr), sp.S.Zero, "", SIGNS[c.sense]), c.name) for c in system.constraints],
         "Invariants": [Row(Formula(shown(v.expr)), v.name, SENSES[v.sense], condition(formulas, v.when)) for v in system.invariants],
         "Events": [row for v in system.events for row in event_rows(v, formulas)],
         "Closed forms": [Row(words=f"{c.name}: {c.kind}, {c.where}") for c in system.closed_forms],
@@ -143,3 +143,32 @@ def defaults(system: Definition) -> str:
     start, end = system.span
     sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
     return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])
+
+
+def formula_latex(formulas: Formulas, f: Formula) -> str:
+    """A formula as LaTeX, with the ranges of its indices."""
+    text = left_latex(formulas, f)
+    if f.kind == "set":
+        extents = [f"({formulas.latex(n)})" if n.args else formulas.latex(n) for n in f.right]
+        return text + (rf" \in \mathbb{{R}}^{{{TIMES.join(extents)}}}" if extents else "")
+    if f.right is not None:
+        text += f" {RELATIONS[f.relation]} {formulas.print_latex(f.right)}"
+    ranges = [rf"{formulas.print_latex(i)} = 0, \dots, {formulas.latex(last)}" for i, last in f.ranges]
+    return text + (r" \qquad " + r",\; ".join(ranges) if ranges else "")
+
+
+def left_latex(formulas: Formulas, f: Formula) -> str:
+    """The left side of a formula as LaTeX."""
+    if f.name:
+        index = f"_{{{','.join(map(formulas.print_latex, f.left))}}}" if f.left else ""
+        return rf"\mathtt{{{escape(f.name)}}}{index}"
+    if f.kind in ("rate", "next"):
+        return rate_latex(formulas, f.left, f.kind == "next")
+    return formulas.print_latex(f.left) + "(0)" * (f.kind == "start")
+
+
+def escape(text: str) -> str:
+    """text with the special characters of LaTeX escaped."""
+    signs = {"\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+    text = "".join(signs.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
+    return text if text.isascii() else "".join(c if c.isascii() else "?" for c in text)

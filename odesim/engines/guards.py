@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.bind import Numbers
-from odesim.solve.explicit.state import slack_of
-from odesim.solve.problem import EventSpec, Guarded
+from odesim.stepper.memory import slack_of
+from odesim.stepper.problem import EventSpec, Guarded
 from odesim.symbolic.system import System
 from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
 

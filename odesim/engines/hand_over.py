@@ -24,9 +24,9 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
 from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
-from odesim.solve.codes import HANDED_OVER, UNDONE, Status
-from odesim.solve.methods import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""

@@ -22,7 +22,7 @@ from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports

@@ -14,7 +14,7 @@ from odesim.engines.problem import held_problem
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.solve import ROSENBROCK, integrate_problem
-from odesim.solve.problem import Raw
+from odesim.stepper.problem import Raw
 from odesim.transforms.events import Guard
 
 

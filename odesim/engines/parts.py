@@ -9,7 +9,7 @@ from odesim.base.arrays import Array
 from odesim.engines.conditions import Conditions
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 
 
 def part_obstacle(request: EnsembleRequest) -> str:

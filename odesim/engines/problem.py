@@ -21,9 +21,9 @@ from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
 from odesim.solve import Derivatives, Problem, callback_system
-from odesim.solve.laws import Laws, LawSpec
-from odesim.solve.problem import StiffRun
 from odesim.solve.rescaled import LONGEST, RescaledRun
+from odesim.stepper.laws import Laws, LawSpec
+from odesim.stepper.problem import StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system
@@ -152,7 +152,7 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
     """The right-hand side for a GPU, made once a process."""
     from odesim.codegen.cuda.bound import CudaRHS
-    from odesim.solve.explicit.device import driver_text
+    from odesim.stepper.device import driver_text
 
     return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
 

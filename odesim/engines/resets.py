@@ -17,9 +17,9 @@ from odesim.base.arrays import Array
 from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
 from odesim.engines.saltation import StateSetter
 from odesim.engines.switching import Switching
-from odesim.solve.codes import Status
-from odesim.solve.resets import Acted, Which
 from odesim.solve.switched import MOMENT, length_of, together
+from odesim.stepper.codes import Status
+from odesim.stepper.problem import Acted, Which
 from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.layered import names_read
 from odesim.transforms.events import Guard
@@ -39,7 +39,7 @@ NEVER, TINY = -1e38, 1e-30
 
 
 class Resetting:
-    """The events that one run stops at (odesim.solve.resets.Resets)."""
+    """The events that one run stops at (odesim.stepper.problem.Resets)."""
 
     def __init__(self, switching: Switching) -> None:
         self._switching, self._conditions = switching, switching.conditions
@@ -73,7 +73,7 @@ class Resetting:
                 self._switching.modes[w.zero][...] = 0.0
 
     def begin(self, t: float, y: Array, end: float) -> Acted | None:
-        """Begins a run: see odesim.solve.resets.Resets."""
+        """Begins a run: see odesim.stepper.problem.Resets."""
         self._forget()
         self._since = t
         roots, rates = [], self._events.rates(t, y)
@@ -90,7 +90,7 @@ class Resetting:
         return acted if roots else None
 
     def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> list[Which] | None:
-        """The events that happen at t: see odesim.solve.resets.Resets."""
+        """The events that happen at t: see odesim.stepper.problem.Resets."""
         roots = {*filter(self._stops, found), *self._timed(part)}
         self._late = t + self._moment(t), y + (self._moment(t) * self._switching.slope(t, y)).astype(y.dtype)
         rates, any_near = self._events.rates(t, y), False
@@ -146,7 +146,7 @@ class Resetting:
         return rests
 
     def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
-        """Applies the events that happen at t: see odesim.solve.resets.Resets."""
+        """Applies the events that happen at t: see odesim.stepper.problem.Resets."""
         self._acts, self._times = [], Counter()
         # how their times move with the parameters, before one of them sets what the function of another reads
         slopes = {root: self._events.time_slopes(root, t, y) if self._events.event(root).resets else {} for root in roots}

@@ -18,8 +18,8 @@ from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, firs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.codes import UNDONE, Status
-from odesim.solve.explicit.state import slack_of
+from odesim.stepper.codes import UNDONE, Status
+from odesim.stepper.memory import slack_of
 from odesim.transforms.events import Guard
 
 WAIT = 0.05  # s between two looks at whether the run should stop

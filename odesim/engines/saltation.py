@@ -14,9 +14,9 @@ from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
 from odesim.engines.switching import Switching
 from odesim.inputs.schema import make_extent
-from odesim.solve.codes import Status
-from odesim.solve.resets import Which
 from odesim.solve.switched import together
+from odesim.stepper.codes import Status
+from odesim.stepper.problem import Which
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Event, key_indices
 from odesim.transforms.events import MOVED, SLACK, Guard, event_rate, free_of, jumps, reads_any, slope

@@ -44,7 +44,7 @@ def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Arr
 
 
 class Switching:
-    """The switches of one run (odesim.solve.problem.Switches). modes: {parameter: its array, which changes between segments}."""
+    """The switches of one run (odesim.stepper.problem.Switches). modes: {parameter: its array, which changes between segments}."""
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
         self.conditions, self.layout, self.dtype, held = conditions, layout, dtype, conditions.held

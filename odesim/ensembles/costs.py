@@ -6,8 +6,8 @@ from typing import Any
 
 from odesim.codegen.compiled import CompiledRHS
 from odesim.solve.auto import step_cost
-from odesim.solve.methods import METHODS
-from odesim.solve.problem import Costs
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import Costs
 
 LANE = 4.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""

@@ -21,6 +21,9 @@ from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, 
 from odesim.inputs.schema import Place, make_schema
 from odesim.symbolic.system import System
 
+# A counter-based generator, because a member's numbers must follow from its number alone: a shard, a chunk on another machine and a
+# resumed run enter the stream where they need it. numpy's normal() takes a varying count of words, so that nobody could enter its stream:
+# uniform numbers are drawn, and the normal ones are their quantiles.
 WORDS = 4  # random words of Philox for one value of its counter
 FUNCTIONS = ("uniform", "normal")
 
@@ -33,6 +36,7 @@ def uniforms(seed: int, name: str, first: int, count: int) -> Array:
     key = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint64)
     block, skip = divmod(first, WORDS)
     raw = np.random.Philox(counter=block, key=key).random_raw(skip + count)[skip:]
+    # the middle of each of 2^52 cells: never 0 or 1, whose quantiles are infinite
     return ((raw >> np.uint64(12)) + 0.5) * 2.0**-52  # type: ignore[no-any-return]
 
 
@@ -334,6 +338,7 @@ def load_table(value: Value, where: str, rank: int) -> Any:
         return np.array(value.data)
     if not str(value.data).lower().endswith(".npy"):
         return read_table(value.data, rank, where)
+    # a table of 10^7 members may be larger than the memory, and a shard reads its rows only
     try:
         return np.lib.format.open_memmap(value.data, mode="r")
     except Exception:  # read_table raises the error for all tables

@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.solve.codes import STATUSES, UNDONE, Status
+from odesim.stepper.codes import STATUSES, UNDONE, Status
 
 
 def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
@@ -19,6 +19,7 @@ def slabs(first: int, end: int, chunk: int) -> Iterator[tuple[int, int]]:
         yield a, min(a + step, end)
 
 
+# a chunk is what an interrupt loses, what a worker gets, and a chunk of zarr: small enough that a few of them fit in memory
 MAX_CHUNK_BYTES = 1 << 27  # of the states of a chunk
 
 

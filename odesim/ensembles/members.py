@@ -26,6 +26,7 @@ from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, value_at
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
+# 8 MB a temporary: an ensemble of 10^7 members must not need arrays of its own size for each step of a formula
 ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated in parts
 
 
@@ -183,6 +184,8 @@ def finite_members(arrays: Mapping[str, Array]) -> Array:
     return np.logical_and.reduce(parts)
 
 
+# A default may be any Python function of the other parameters. Which of them it reads is seen by running it once over a dict that writes
+# that down; the alternative, computing every default anew for each member, costs a Python call for each of 10^7.
 class ReadRecorder(dict[str, Any]):
     """A dict that records which of its keys are read, in `names`."""
 

@@ -12,11 +12,10 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.codegen.compiled import CompiledRHS
-from odesim.solve.codes import STATUSES, UNDONE, Status
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.occurrences import Events
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import STATUSES, UNDONE, Status
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.occurrences import Events
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 from odesim.transforms.events import Guard
 from odesim.transforms.modes import HeldSystem
@@ -38,6 +37,8 @@ class MemberShape:
     blow_up: int = 0
 
 
+# Arrays over members and not a list of results: they are what kernels fill, what zarr stores and what xarray shows, without a copy between.
+# y is not touched when a chunk is made: the thread that fills a page owns it, which counts on machines with several memories.
 @dataclass(frozen=True)
 class Chunk:
     """Results of N members.
@@ -128,6 +129,7 @@ class Chunk:
 NO_ARRAYS = Layout((), ())
 OCCURRENCE = "occurrence"
 # names of arrays and groups that every stored ensemble has
+# a model may call a state `status`: then it is the model's name that stays, and ours gets an underscore
 RESERVED_NAMES = ("status", "t_end", "steps", "rejected", "method", "attempt", "time", "member", OCCURRENCE, "params", "initial", "points")
 
 

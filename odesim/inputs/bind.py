@@ -228,6 +228,8 @@ def _bind(
     bound: dict[str, Any] = {}
     waiting = list(schema.params)
     _sizes_by_default(schema, known_sizes, {p.indexes for p in waiting if p.indexes and p.cover})
+    # a default may be a function of sizes, and a size may follow from the values of an index parameter (its largest row): each parameter
+    # is bound as soon as its shape is known, and only what nothing else determines falls back to the default size
     while waiting:
         ready = next((p for p in waiting if known_sizes.has_all(p.extents)), None)
         if ready is None:
@@ -370,6 +372,7 @@ def _default(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: 
         array = np.asarray(value, dtype=float)
     except (KeyboardInterrupt, MemoryError):
         raise
+    # SystemExit too: exit() in a model file is no reason to end the caller without a word
     except BaseException as e:  # a model file is somebody's code
         sizes = known_sizes.text(known_sizes.values)
         raise ModelError(f"{schema.name}: the default of {place.name} fails with {sizes or 'no sizes'}: {type(e).__name__}: {e}") from e
@@ -401,6 +404,7 @@ def _check_room(schema: Schema, place: Place, shape: tuple[int, ...], known_size
 def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Array:
     """An array of this shape: value itself, or a new array filled with it."""
     if isinstance(value, Value):
+        # the name is part of the seed: setting one parameter more, or in another order, leaves the draws of all others as they were
         rng = np.random.default_rng([seed, *place.name.encode()])
         value = check_numbers(place, value.fill(shape, rng))
     if isinstance(value, np.ndarray):

@@ -146,6 +146,7 @@ class Names:
         return {i: extent for i, extent in self.axes.items() if i in free}
 
 
+# sympy writes 2**(10**9) out, digit for digit, before anybody can stop it
 LARGEST_POWER = 100
 MOST_BITS = 1000  # of the integers in an expression: sympy computes with all of their digits
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -229,8 +230,11 @@ def checked(e: Any) -> Expr:
     return e  # type: ignore[no-any-return]
 
 
+# bounds far above what people type. Without them a text of 10^5 brackets ends in a RecursionError of Python's, and sympy's printers recurse
+# several frames for each of ours.
 LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # sympy would ask of its argument whether it is real, positive, ..., which takes minutes for long sums
     "abs": partial(sp.Abs, evaluate=False),
     "acos": sp.acos, "acosh": sp.acosh, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh, "cos": sp.cos,
     "cosh": sp.cosh, "erf": sp.erf, "erfc": sp.erfc, "erfinv": sp.erfinv, "exp": sp.exp, "digamma": sp.digamma, "lambertw": sp.LambertW,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 EXACT = 2.0**53  # whole numbers up to here are exact in float64
 
+# float() alone would take inf, nan, 1_000 and the digits of every script; numbers are written one way here, on the command line, in TOML
+# files and in tables.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
@@ -62,6 +64,8 @@ def device_sentence(path: str | os.PathLike[str]) -> str:
     return f"{value_text(os.fspath(path))} is a {kind}, not a file" if kind else ""
 
 
+# np.genfromtxt reads a bad cell as nan and a decimal comma as two columns, and pandas guesses: a wrong parameter would integrate quietly.
+# This reader knows less, and says which line is wrong.
 NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+([eE][-+]?[0-9]+)?")
 SUFFIXES = (".csv", ".npy")
@@ -100,6 +104,7 @@ def _read_npy(path: str, where: str) -> "Array":
 
     with open(_check_path(path, where), "rb") as file:
         try:
+            # the file may be a stranger's: numbers are data, and a pickle is a program
             # not np.load, which takes zip files and looks for pickles
             array: Any = np.lib.format.read_array(file, allow_pickle=False)
         except (OSError, MemoryError):

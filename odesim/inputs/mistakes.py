@@ -1,11 +1,13 @@
 """Python's errors in a model file as sentences about the model, with the line of the mistake."""
 
 import ast
-import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
+
+from sympy import Basic, IndexedBase
 
 from odesim.base.errors import SpecError, nearest, value_text
 from odesim.base.parsing import parse
@@ -13,6 +15,7 @@ from odesim.symbolic.functions import CHOICES
 
 NUMPY = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "absolute": "Abs", "abs": "Abs", "maximum": "Max", "minimum": "Min"}
 """{function of numpy: its name in sympy}, where these differ."""
+SHAPED = ("zeros", "ones", "empty", "full", "arange", "linspace", "eye", "identity")
 SYMPY = ("Abs", "Eq", "IndexedBase", "Interval", "KroneckerDelta", "Max", "Min", "Ne", "Piecewise", "Range", "Rational", "S", "Sum",
          "Symbol", "cos", "exp", "log", "oo", "pi", "sin", "sqrt", "symbols", "tanh")  # fmt: skip
 
@@ -51,154 +54,162 @@ def param_line(text: str, name: str) -> int:
 
 
 def error_sentence(e: BaseException, path: str, text: str, names: Mapping[str, Any]) -> str:
-    """The error e of the file with this text, as one line. names: {name: value} that the file has defined."""
+    """The error e of the file with this text, as one line. names: {name: value} that the file has defined.
+
+    What is explained is the expression at the place of the error, which Python knows to the column. The messages of numpy and sympy, which
+    change with their versions, are read by nobody.
+    """
     if isinstance(e, SpecError):
         return " ".join(str(e).split())
-    frames = [frame for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
-    code = _statement(text, frames[-1].lineno, frames[-1].end_lineno) if frames else ""
-    message = e.msg if isinstance(e, SyntaxError) else " ".join(str(e).split())
-    for explain in _EXPLANATIONS:
-        if explanation := explain(e, message, code, names):
+    place = Place(e, _node_at(e, path, text), names)
+    for explain in _EXPLANATIONS.get(type(e), ()):
+        if explanation := explain(place):
             return explanation
+    if isinstance(e, NameError | ImportError) and (explanation := _name(place)):
+        return explanation
+    message = e.msg if isinstance(e, SyntaxError) else " ".join(str(e).split())
     return f"{type(e).__name__}: {message[:300]}".rstrip(": ")
 
 
-def _statement(text: str, first: int | None, last: int | None) -> str:
-    lines = text.splitlines()
-    return "\n".join(lines[(first or 1) - 1 : last or first]) if first else ""
+@dataclass(frozen=True)
+class Place:
+    """An error, the expression or import in which it was raised, and the names of the file."""
+
+    error: BaseException
+    node: ast.AST | None
+    names: Mapping[str, Any]
+
+    @property
+    def call(self) -> str:
+        """What is called there, as it is written: `np.exp`; empty where nothing is."""
+        return ast.unparse(self.node.func) if isinstance(self.node, ast.Call) else ""
+
+    def value(self, node: ast.AST) -> Any:
+        """The value of a name of the file; None for another expression, which is not computed again."""
+        return self.names.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _number_function(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
-    """A function of numbers, called with symbols: np.exp(w[m]), math.exp(tau), float(tau), int(M)."""
-    if not isinstance(e, TypeError):
+def _node_at(e: BaseException, path: str, text: str) -> ast.AST | None:
+    """The smallest expression, or the import, that Python was computing when e was raised."""
+    frames = [frame for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
+    if not frames or frames[-1].lineno is None:
         return None
-    if ufunc := re.search(r"argument 0 of type \w+ which has no callable (\w+) method", message):
-        return f"np.{ufunc[1]} takes numbers, not symbols: write {NUMPY.get(ufunc[1], ufunc[1])}, imported from sympy"
-    if "Cannot convert" not in message and "must be real number" not in message:
+    span = (frames[-1].lineno, frames[-1].colno, frames[-1].end_lineno, frames[-1].end_colno)
+    kinds = (ast.expr, ast.ImportFrom)
+    nodes = [n for n in _parsed(text) if isinstance(n, kinds) and (n.lineno, n.col_offset, n.end_lineno, n.end_col_offset) == span]
+    return nodes[-1] if nodes else None
+
+
+def _number_function(at: Place) -> str | None:
+    """A function of numbers, called with symbols: np.exp(w[m]), max(w[m], 0), float(tau), range(M), len(w)."""
+    module, _, name = at.call.rpartition(".")
+    if name in ("max", "min", "maximum", "minimum") and module in ("", "np", "numpy"):
+        return f"{at.call}(...) compares numbers, not symbols: write {name[:3].capitalize()}(a, b), imported from sympy"
+    if at.call == "range" or (module in ("np", "numpy") and name in SHAPED):
+        return "range() and shapes take whole numbers, and a size is a symbol until a run: write sums as over(Sum, w[k], (k, M))"
+    if module in ("math", "np", "numpy"):
+        return f"{at.call} takes numbers, not symbols: write {NUMPY.get(name, name)}, imported from sympy"
+    if at.call in ("float", "int", "round", "complex"):
+        return f"{at.call}() takes numbers, and a symbol has no value before a run: leave it out"
+    return "an array has no length before a run: write its size, such as M" if at.call == "len" else None
+
+
+def _condition(at: Place) -> str | None:
+    """A condition on symbols used as a bool: if w[m] > 0, 0 < w[m] < 1."""
+    if not isinstance(at.node, ast.Compare | ast.BoolOp):
         return None
-    if call := re.search(r"\b(math|np|numpy)\.(\w+)\(", code):
-        return f"{call[1]}.{call[2]} takes numbers, not symbols: write {NUMPY.get(call[2], call[2])}, imported from sympy"
-    if call := re.search(r"\b(float|int|round|complex)\(", code):
-        return f"{call[1]}() takes numbers, and a symbol has no value before a run: leave it out"
-    return None
+    holds = ast.unparse(at.node)[:80]
+    return f"whether {holds} holds is not known before a run: write Piecewise((a, condition), (b, True)), and And(...) for two conditions"
 
 
-def _range(e: BaseException, message: str, *_: Any) -> str | None:
-    """A size used as a number: sum(w[k] for k in range(M)), np.zeros(M)."""
-    if not isinstance(e, TypeError) or not re.search("cannot be interpreted as an integer|expected a sequence of integers", message):
+def _call(at: Place) -> str | None:
+    """A symbol called like a function, or a function or array whose name was given to something else: w(m), tau(2), exp = 3."""
+    subscripted = at.node.value if isinstance(at.node, ast.Subscript) else None
+    if isinstance(subscripted, ast.Name) and subscripted.id in at.names and not hasattr(at.value(subscripted), "__getitem__"):
+        name = subscripted.id
+        return f"{name} is {value_text(at.names.get(name))} here: the file has given the name of the array to something else"
+    if not isinstance(at.node, ast.Call):
         return None
-    return "range() and shapes take whole numbers, and a size is a symbol until a run: write sums as over(Sum, w[k], (k, M))"
-
-
-def _condition(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
-    """A condition on symbols used as a bool: if w[m] > 0, max(w[m], 0), 0 < w[m] < 1."""
-    match = re.search(r"cannot determine truth value of Relational: (.{0,80})", message)
-    if not isinstance(e, TypeError) or not match:
-        return None
-    if call := re.search(r"\b(?:(?:np|numpy)\.)?(max|min|maximum|minimum)\(", code):
-        name = call[1][:3].capitalize()
-        return f"{call[0]}...) compares numbers, not symbols: write {name}(a, b), imported from sympy"
-    return (
-        f"whether {match[1]} holds is not known before a run: write Piecewise((a, condition), (b, True)), and And(...) for two conditions"
-    )
-
-
-def _call(e: BaseException, message: str, *_: Any) -> str | None:
-    """A symbol called like a function: w(m), tau(1 + w[m]), w[m](2)."""
-    kind = re.fullmatch(r"'(\w+)' object is not callable", message)
-    if not isinstance(e, TypeError) or not kind or kind[1] in ("function", "tuple"):
-        return None
-    if kind[1].endswith("IndexedBase"):
+    value = at.value(at.node.func)
+    if at.call in (*SYMPY, *CHOICES) and at.call in at.names and not callable(value):
+        return f"{at.call} is {value_text(value)} here: the file has given the name of the function to something else"
+    if isinstance(value, IndexedBase):
         return "an element of an array is written in brackets, w[m], not in parentheses"
-    return "a symbol or number stands before parentheses as if it were a function: is a * missing?"
-
-
-def _overwritten(e: BaseException, message: str, code: str, names: Mapping[str, Any]) -> str | None:
-    """A function or an array whose name has been given to something else: exp = 3, then exp(w[m]); w = 3, then w[m]."""
-    if not isinstance(e, TypeError):
-        return None
-    if message.endswith("object is not subscriptable"):
-        for name in re.findall(r"(?<![\w.\])])([A-Za-z_]\w*)\[", code):
-            if name in names and not hasattr(names[name], "__getitem__"):
-                return f"{name} is {value_text(names[name])} here: the file has given the name of the array to something else"
-    if not message.endswith("object is not callable"):
-        return None
-    for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\(", code):
-        if name in (*SYMPY, *CHOICES) and name in names and not callable(names[name]):
-            return f"{name} is {value_text(names[name])} here: the file has given the name of the function to something else"
+    if (value is not None and not callable(value)) or isinstance(at.node.func, ast.Subscript | ast.Constant | ast.BinOp | ast.Call):
+        return "a symbol or number stands before parentheses as if it were a function: is a * missing?"
     return None
 
 
-def _operator(e: BaseException, message: str, *_: Any) -> str | None:
+def _operator(at: Place) -> str | None:
     """An operator that symbols do not have: w[m]^2, A @ x."""
-    sign = re.match(r"unsupported operand type\(s\) for (\^|@)=?:", message)
-    if not isinstance(e, TypeError) or not sign:
-        return None
-    if sign[1] == "^":
+    if isinstance(at.node, ast.BinOp) and isinstance(at.node.op, ast.BitXor):
         return "^ is no power in Python: write **, as in w[m]**2"
-    return "symbols have no matrix product @: write over(Sum, A[i, k]*x[k], (k, M))"
+    if isinstance(at.node, ast.BinOp) and isinstance(at.node.op, ast.MatMult):
+        return "symbols have no matrix product @: write over(Sum, A[i, k]*x[k], (k, M))"
+    return None
 
 
-def _method(e: BaseException, message: str, *_: Any) -> str | None:
+def _method(at: Place) -> str | None:
     """A method of numpy's arrays: w.sum(), w.T, w[m].max()."""
-    found = re.fullmatch(r"'\w*(?:IndexedBase|Indexed|Symbol|Add|Mul|Pow)' object has no attribute '(\w+)'.*", message)
-    if not isinstance(e, AttributeError) or not found:
+    node = at.node.func if isinstance(at.node, ast.Call) else at.node
+    if not isinstance(node, ast.Attribute) or not isinstance(getattr(at.error, "obj", None), Basic):
         return None
-    many = {"sum": "Sum", "max": "MaxOver", "mean": "Sum", "dot": "Sum"}.get(found[1])
-    advice = f": write over({many}, w[k], (k, M)){' / M' * (found[1] == 'mean')}" if many else ", which is one of numpy's arrays"
-    return f"symbols have no .{found[1]}{advice}"
+    many = {"sum": "Sum", "max": "MaxOver", "mean": "Sum", "dot": "Sum"}.get(node.attr)
+    advice = f": write over({many}, w[k], (k, M)){' / M' * (node.attr == 'mean')}" if many else ", which is one of numpy's arrays"
+    return f"symbols have no .{node.attr}{advice}"
 
 
-def _limits(e: BaseException, message: str, code: str, _: Mapping[str, Any]) -> str | None:
+def _limits(at: Place) -> str | None:
     """A sum without its index or its end: Sum(w[k]), Sum(w[k], k)."""
-    if not isinstance(e, ValueError) or not re.match("specify dummy variables|Sum requires values for lower and upper", message):
+    if at.call.rpartition(".")[2] not in ("Sum", "Product"):
         return None
     return "a sum needs its index and its size: write over(Sum, w[k], (k, M))"
 
 
-def _length(e: BaseException, message: str, *_: Any) -> str | None:
-    """The length of an array of symbols: len(w)."""
-    if isinstance(e, TypeError) and re.fullmatch(r"object of type '\w*(IndexedBase|Symbol|Indexed)' has no len\(\)", message):
-        return "an array has no length before a run: write its size, such as M"
-    return None
-
-
-def _name(e: BaseException, message: str, _: str, names: Mapping[str, Any]) -> str | None:
+def _name(at: Place) -> str | None:
     """A name that is not defined, or not imported."""
     import odesim.symbolic
 
-    if isinstance(e, ImportError) and e.name == "odesim.symbolic" and (missing := re.match(r"cannot import name '(\w+)'", message)):
-        if missing[1] in SYMPY:
-            return f"{missing[1]!r} is not in odesim.symbolic: from sympy import {missing[1]}"
-        return f"{missing[1]!r} is not in odesim.symbolic{nearest(missing[1], odesim.symbolic.__all__)}"
-    if not isinstance(e, NameError) or not e.name:
+    if isinstance(at.node, ast.ImportFrom) and at.node.module == "odesim.symbolic":
+        missing = next((alias.name for alias in at.node.names if not hasattr(odesim.symbolic, alias.name)), "")
+        if not missing:
+            return None
+        if missing in SYMPY:
+            return f"{missing!r} is not in odesim.symbolic: from sympy import {missing}"
+        return f"{missing!r} is not in odesim.symbolic{nearest(missing, odesim.symbolic.__all__)}"
+    if not isinstance(at.error, NameError) or not at.error.name:
         return None
+    name = at.error.name
     for module, exports in (("odesim.symbolic", odesim.symbolic.__all__), ("sympy", (*SYMPY, *CHOICES))):
-        if e.name in exports:
-            return f"{e.name!r} is not defined: from {module} import {e.name}"
-    choices = [name for name in names if not name.startswith("__")]
-    return f"{message}{nearest(e.name, choices)}"
+        if name in exports:
+            return f"{name!r} is not defined: from {module} import {name}"
+    return f"name {name!r} is not defined{nearest(name, [known for known in at.names if not known.startswith('__')])}"
 
 
-def _argument(e: BaseException, message: str, *_: Any) -> str | None:
+def _argument(at: Place) -> str | None:
     """Wrong arguments of a part of a System: System(parameters=...), Param(s, 1.0)."""
     from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Map, Param, Source, System
 
-    match = re.match(r"(\w+)(?:\.__init__)?\(\) (.*)", message)
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (ClosedForm, Constraint, Event, Invariant, Map, Param, Source, System)}
-    if not isinstance(e, TypeError) or not match or match[1] not in kinds:
+    kinds = (ClosedForm, Constraint, Event, Invariant, Map, Param, Source, System)
+    if not isinstance(at.node, ast.Call) or not any(at.value(at.node.func) is kind for kind in kinds):
         return None
-    fields = list(signature(kinds[match[1]]).parameters)
-    if unknown := re.search(r"unexpected keyword argument '(\w+)'", message):
-        return f"{match[1]} has no {unknown[1]}; it takes {', '.join(fields)}{nearest(unknown[1], fields)}"
-    if missing := re.search(r"missing \d+ required positional arguments?: (.*)", message):
-        return f"{match[1]} needs {missing[1].replace(chr(39), '')} too: {match[1]}({', '.join(fields)})"
-    return f"{match[1]} takes {', '.join(fields)}: {match[2]}"
+    parameters = signature(at.value(at.node.func)).parameters
+    fields, words = list(parameters), [keyword.arg for keyword in at.node.keywords if keyword.arg]
+    if unknown := [word for word in words if word not in fields]:
+        return f"{at.call} has no {unknown[0]}; it takes {', '.join(fields)}{nearest(unknown[0], fields)}"
+    given = {*fields[: len(at.node.args)], *words}
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in given]
+    if missing:
+        listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        return f"{at.call} needs {listed} too: {at.call}({', '.join(fields)})"
+    return f"{at.call} takes {', '.join(fields)}"
 
 
-_EXPLANATIONS: tuple[Callable[..., str | None], ...] = (
-    _number_function, _range, _condition, _overwritten, _call, _operator, _method, _limits, _length, _name, _argument,
-)  # fmt: skip
+_EXPLANATIONS: dict[type, tuple[Callable[[Place], str | None], ...]] = {
+    TypeError: (_number_function, _condition, _call, _operator, _argument),
+    AttributeError: (_method,),
+    ValueError: (_limits,),
+}
 
 
 def _parsed(text: str) -> Iterable[ast.AST]:

@@ -167,6 +167,8 @@ def _nearest_file(path: str) -> str:
     return f"; did you mean {matches[0] + '.py'!r}?" if matches else ""
 
 
+# not importlib by name: two files of one name would be one module, bytecode would lie beside a stranger's file, and an edited file would
+# not be seen. The key is path, time and size; what a run stores of the file is its sha256, which alone says whether it is the same.
 @lru_cache(maxsize=32)
 def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     """The file as a module. It runs once for each mtime and size, and no bytecode is written beside it.
@@ -242,6 +244,7 @@ def _check_system(value: Any, where: str, name: str) -> System:
     return value
 
 
+# a System does not pickle where its file defines functions, and a path means nothing on another machine: so the content travels
 @dataclass(frozen=True)
 class CarriedFile:
     """A model file: path (with :NAME where that was given), content and its sha256."""

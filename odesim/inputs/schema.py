@@ -22,6 +22,8 @@ from odesim.targets.numpy_text import ArrayFunction, value_at
 if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
+# sympy decides about one number at a time, thousands of times slower than numpy compares an array, and an ensemble has 10^7 of them: so a
+# set becomes comparisons of arrays, once for each System. A set without such a form is still decided by sympy.
 Outside = Callable[[Any], Any]
 """A test: numbers of any shape -> bools of that shape, True where a number lies outside."""
 
@@ -205,6 +207,8 @@ class Sizes:
         """Records that the array `name` has this shape; solve() draws the conclusions."""
         self.facts.extend((extent, n, name) for extent, n in zip(extents, shape, strict=True) if extent.terms)
 
+    # an extent is const + sum of factor * size, such as L - 1 or 2*n + 1. Eliminating one unknown at a time, as long as that gets
+    # further, solves all that models have, and knows from which array each size is, which messages say.
     def solve(self) -> None:
         """Computes the sizes that follow from the recorded shapes. Raises ParamError where two shapes disagree."""
         before = -1
@@ -335,6 +339,7 @@ class Schema:
     numbered_elements: tuple[tuple[str, int, Extent, str], ...]
 
 
+# reading a System takes 20 ms of sympy, binding numbers to it 0.1 ms: a sweep binds many times
 _SCHEMAS: Memo[Schema] = Memo()
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
 MOST = 10**8  # save times; more is a typing mistake
+# t0 has no logarithm: a geometric grid begins at t0 and goes on from there
 FIRST = 1e-4  # of the span: the first time after t0 on a logarithmic grid
 
 
@@ -98,6 +99,7 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
     grid[-1] = t1
     if whole:
         return np.unique(np.rint(grid))
+    # at t0 = 1.7e9 neighbouring floats are 2e-7 apart
     if not np.all(np.diff(grid) > 0):
         raise ParamError(f"save: the span {t0:g}:{t1:g} is too short for {save.count} different times")
     return grid

@@ -8,7 +8,7 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.base.errors import SpecError
-from odesim.symbolic.functions import XLogY
+from odesim.symbolic.functions import Share, XLogY
 from odesim.symbolic.functions import special_slope as slope
 from odesim.symbolic.indices import Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
@@ -113,7 +113,7 @@ class _ChainRule:
             return sp.Piecewise(*((self(value), condition) for value, condition in e.args))
         if isinstance(e, sp.Max | sp.Min):
             return self._max_slope(e)
-        if isinstance(e, XLogY):
+        if isinstance(e, XLogY | Share):
             return e.along(*map(self, e.args))
         slopes = [(n, self(a)) for n, a in enumerate(e.args)]
         return sp.Add(*(self._term(e, n, slope) for n, slope in slopes if slope != 0))

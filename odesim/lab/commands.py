@@ -13,7 +13,7 @@ import click
 from odesim.base.backends import TRAINING, backends_for
 from odesim.base.errors import ParamError
 from odesim.base.options import backend_help
-from odesim.cli.options import CLUSTER, Count, ModelKind, completed
+from odesim.cli.options import CLUSTER, Count, ModelKind, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Counter, echo
@@ -97,6 +97,7 @@ class TrainCommand(click.Command):
 @click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
 @click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
 @click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads of matrix products; default 1.")
+@options("max_seconds")
 @CLUSTER
 @click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing run.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.api.destination import Destination
 from odesim.api.differences import HALF, Differences, Rerun, other_code
 from odesim.base.arrays import Array
 from odesim.base.device import check_saves_fit
@@ -23,7 +22,7 @@ from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.optimizers import stored_settings
 from odesim.lab.training.protocols import Experiment, Optimizer
 from odesim.lab.training.record import read_checkpoint
-from odesim.store.paths import damage_errors
+from odesim.store.paths import Destination, damage_errors
 
 if TYPE_CHECKING:
     from odesim.store.paths import RunLock

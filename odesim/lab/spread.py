@@ -16,7 +16,6 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from odesim.api.destination import Destination
 from odesim.base.arrays import Array
 from odesim.base.backends import find_backend
 from odesim.base.cluster import Cluster, Task, unwanted
@@ -30,7 +29,7 @@ from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, Trajectory, ch
 from odesim.lab.training.protocols import Experiment
 from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
 from odesim.store.guard import read_document
-from odesim.store.paths import RunLock, check_new_run, publish
+from odesim.store.paths import Destination, RunLock, check_new_run, publish
 
 # A training in parts: each seed is stored in a folder beside the run, and all are joined when they have come to their end.
 #

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odesim.api.destination import Destination
 from odesim.base.arrays import Array, check_dtype
 from odesim.base.cluster import Cluster
 from odesim.base.device import array_module, check_saves_fit
 from odesim.base.errors import ParamError
-from odesim.base.signals import stop_signals
+from odesim.base.signals import check_seconds, stop_signals, time_limit
 from odesim.inputs.arguments import check_arguments
 from odesim.lab.experiment import TrainingRequest, as_task, check_seeds
 from odesim.lab.resume import LONG, train_into
 from odesim.lab.spread import check_no_parts, has_parts, remove_parts
-from odesim.lab.training.loop import TrainingOptions, Trajectory
+from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.protocols import Task
+from odesim.store.paths import Destination
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -44,6 +45,7 @@ def train(
     resume: bool = False,
     checkpoint_every: float = 5.0,
     threads: int = 1,
+    max_seconds: float | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
     client: Client | None = None,
 ) -> Trajectory:
@@ -64,8 +66,8 @@ def train(
     updates done and the last losses of the seeds that came to their end. An interrupt raises ClusterError; resume goes on, with or without
     a cluster.
 
-    Ctrl-C and SIGTERM end the training as "interrupted", with what was computed. Raises an OdesimError with one sentence where
-    the request is wrong.
+    Ctrl-C, SIGTERM and the end of max_seconds end the training as "interrupted", with what was computed. Raises an OdesimError with one
+    sentence where the request is wrong.
     """
     as_task(task)
     array_module(backend)  # before anything is made
@@ -74,23 +76,37 @@ def train(
     request = TrainingRequest(task, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, options)
     if not 0 <= checkpoint_every <= LONG:
         raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
-    if out is None:
-        if resume or overwrite or client:
-            what = "resume" if resume else "overwrite" if overwrite else "a cluster"
-            raise ParamError(f"{what} needs the folder of a run: --out RUN.zarr")
+    if out is None and (resume or overwrite or client):
+        what = "resume" if resume else "overwrite" if overwrite else "a cluster"
+        raise ParamError(f"{what} needs the folder of a run: --out RUN.zarr")
+    if resume and overwrite:
+        raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
+    to = None if out is None else Destination(Path(out), overwrite, resume)
+    with time_limit(check_seconds(max_seconds)) as late:
+        trajectory = _trained(request, to, Cluster(client) if client else None, checkpoint_every, progress)
+        limited = trajectory.status == INTERRUPTED and max_seconds is not None and late()
+    return replace(trajectory, message=f"max_seconds = {max_seconds:g}: {trajectory.message}") if limited else trajectory
+
+
+def _trained(
+    request: TrainingRequest,
+    to: Destination | None,
+    cluster: Cluster | None,
+    checkpoint_every: float,
+    progress: Callable[[int, int, Array], None] | None,
+) -> Trajectory:
+    """The training of a request: in memory, in a folder, or seed by seed on a cluster."""
+    options = request.options
+    if to is None:
         experiment = request.experiment()
         with stop_signals() as stop:
             return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
-    if resume and overwrite:
-        raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
-    to = Destination(Path(out), overwrite, resume)
-    if client or (resume and has_parts(to.path)):
+    if cluster or (to.resume and has_parts(to.path)):
         from odesim.lab.spread import train_spread
 
-        cluster = Cluster(client) if client else None
         return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)
     experiment = request.experiment()
-    if overwrite and has_parts(to.path):
+    if to.overwrite and has_parts(to.path):
         remove_parts(to.path)
     check_no_parts(to.path)
     return train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)

@@ -12,18 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odesim.plot.animation import animate
     from odesim.plot.choice import Choice
     from odesim.plot.comparison import figure_of_comparison
     from odesim.plot.ensemble import figure_of_ensemble
     from odesim.plot.files import save
+    from odesim.plot.film import animate
     from odesim.plot.solution import figure_of_solution
     from odesim.plot.style import project_style
     from odesim.plot.trajectory import figure_of_trajectory
 
 _HOMES = {
     "Choice": "choice",
-    "animate": "animation",
+    "animate": "film",
     "figure_of_comparison": "comparison",
     "figure_of_ensemble": "ensemble",
     "figure_of_solution": "solution",

@@ -1,15 +1,16 @@
 """The user's choice of what to draw of a run: quantities, axes, a time, a component, logarithmic scales; checked against the run."""
 
 import math
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odesim.base.arrays import Array, to_ends
-from odesim.base.errors import ParamError, apart, counted, no_such
+from odesim.base.errors import ParamError, apart, counted, no_such, value_text
 
 if TYPE_CHECKING:
     import xarray
@@ -133,3 +134,28 @@ def split_index(text: str) -> tuple[str, tuple[int, ...]]:
         return text, ()
     inside = found[2]
     return found[1], tuple(int(i) for i in inside.split(",") if i.strip()) if inside else ()
+
+
+def make_choice(
+    *,
+    var: str | Iterable[str] = (),
+    x: str | None = None,
+    y: str | None = None,
+    at: float | None = None,
+    index: int | Iterable[int] | None = None,
+    log: str | None = None,
+) -> Choice:
+    """The Choice of these words; a single name or number is one. Raises ParamError for what is neither."""
+    names = (var,) if isinstance(var, str) or not isinstance(var, Iterable) else tuple(var)
+    texts = {"var": names, "x": (x,), "y": (y,), "log": (log,)}
+    for option, given in texts.items():
+        for text in given:
+            if not isinstance(text, str | None) or (option == "var" and text is None):
+                raise ParamError(f"{option} must be a name, as a text, not {value_text(text)}")
+    try:
+        numbers = None if index is None else tuple(operator.index(i) for i in (index if isinstance(index, Iterable) else (index,)))  # type: ignore[call-overload]
+    except TypeError:
+        raise ParamError(f"index must be a whole number, or several, not {value_text(index)}") from None
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float | np.number)):
+        raise ParamError(f"at must be a time, not {value_text(at)}")
+    return Choice(names, x, y, None if at is None else float(at), numbers, log)

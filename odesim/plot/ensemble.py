@@ -8,12 +8,10 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
-from odesim.plot.canvas import Canvas
 from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.ensemble_bands import draw_members, draw_spread
-from odesim.plot.ensemble_curve import draw_curve
-from odesim.plot.ensemble_map import POINTS, draw_map, is_grid, lost_note
+from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note
 from odesim.plot.labels import EndLabels, symbol
+from odesim.plot.layout import Canvas, fit_time, label_time, share_axes
 from odesim.plot.members import (
     MEMBER,
     Drawn,
@@ -29,10 +27,8 @@ from odesim.plot.members import (
     without_copies,
 )
 from odesim.plot.panels import thousands
-from odesim.plot.solution import fit_time, label_time
+from odesim.plot.scales import floor_of, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
-from odesim.plot.times import make_time_axis
-from odesim.plot.tolerance import floor_of
 
 if TYPE_CHECKING:
     import xarray
@@ -180,21 +176,6 @@ def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice
         draw_spread(ax, end_values(run, d, row)[done], d, choice)
     canvas.finish(title_of(run, row), status_notes(run))
     return figure
-
-
-def share_axes(axes: list[Axes]) -> None:
-    """Removes labels of axes that the panel below, or to the left, has too."""
-    spans: list[Any] = [ax.get_subplotspec() for ax in axes] if len(axes) > 1 else []
-    for ax, span in zip(axes, spans, strict=False):
-        if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
-            ax.set_xlabel("")
-        if any(other.rowspan == span.rowspan and other.colspan.stop <= span.colspan.start for other in spans) and same_label(ax, axes):
-            ax.set_ylabel("")
-
-
-def same_label(axes: Axes, every: list[Axes]) -> bool:
-    """Whether all panels have the same label beside them."""
-    return len({ax.get_ylabel() for ax in every if ax is axes or ax.get_ylabel()}) == 1
 
 
 def end_values(run: "xarray.Dataset", drawn: Drawn, row: int) -> Array:

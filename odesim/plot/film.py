@@ -1,47 +1,138 @@
-"""An array of a run along its time, to be animated: chosen by name, read from a training or an integration."""
+"""Films of arrays along a run, chosen by name: each saved time a frame, on one scale; mp4 by ffmpeg, gif by pillow."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from subprocess import CalledProcessError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from odesim.base.arrays import Array, on_host
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, StoreError, counted, no_such, value_text
+from odesim.plot.choice import STORE, TIME, Choice
+from odesim.plot.ensemble import chosen_axes, title_of
+from odesim.plot.ensemble_panels import lost_note
+from odesim.plot.files import MOVING, check_picture, write_atomically
+from odesim.plot.frames import Film, MemberFilm, is_points, make_frames
+from odesim.plot.members import MEMBER, as_members, as_solution, blocks, components, is_state, names_in, values_of, varied_numbers
 from odesim.plot.panels import spread_indices
+from odesim.plot.scales import floor_of
+from odesim.plot.style import project_style
 
+if TYPE_CHECKING:
+    import xarray
+
+DPI = 200  # 630 dots across
+MARK = "odesim"  # in the file's comment: such a file may be replaced
+MOST = 60  # frames a second
+SHORTEST = 20  # ms of a frame of a gif, whose times are whole hundredths of a second: browsers show a shorter one for 100 ms
 FRAMES = 200  # largest number of saved times that are drawn, spread evenly
+NUMBERS = 50_000_000  # largest number of values of members, 400 MB
 ATTENTION = ("c", "attention", "Z")  # what is animated if nothing is named
 
 
-@dataclass(frozen=True)
-class Film:
-    """Values (T, *shape) of `name` at times t (T,), the names of the axes of shape, and what is said above them.
+def animate(
+    run: Any,
+    path: str | Path,
+    *,
+    var: str = "",
+    choice: Choice | None = None,
+    fps: int = 20,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Draws an array of a run along its time as a film, path: .mp4 (needs ffmpeg) or .gif; returns path.
 
-    labels {axis: names of its places}, such as words. unit: of time.
+    run: a Solution, a Trajectory, an ensemble Dataset, or a stored run's folder; of several seeds the mean. var: the array's name; default
+    attention, or the first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or
+    3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, or
+    as a map over two. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved times beyond 200 are
+    thinned evenly. fps: frames a second, of a gif at most 50. The file is complete or absent; an animation that odesim made is replaced,
+    another file with overwrite. progress: called with frames done and all.
+    Raises StoreError and ParamError, in a sentence.
     """
+    if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
+        raise ParamError(f"fps must be a whole number from 1 to {MOST}, not {fps!r}")
+    target = check_animation(path, overwrite=overwrite)
+    film = film_of_run(run, choice or Choice((var,) if var else ()))
+    with project_style():
+        figure, show = make_frames(film)
+        count, hold = len(film.t), fps // 2  # the end is held for half a second
 
-    name: str
-    title: str
-    t: Array
-    values: Array
-    dims: tuple[str, ...]
-    unit: str
-    labels: Mapping[str, Any] = field(default_factory=dict)
+        def write(temporary: Path) -> None:
+            writer = make_writer(target, fps)
+            with writer.saving(figure, str(temporary), DPI):
+                for frame in range(count + hold):
+                    show(min(frame, count - 1))
+                    writer.grab_frame()
+                    if progress:
+                        progress(frame + 1, count + hold)
 
-    @property
-    def kind(self) -> str:
-        """How it is drawn: `vector`, `matrix`, or `points`, the rows of a matrix of 2 or 3 columns that all have length 1."""
-        if self.values.ndim == 2:
-            return "vector"
-        return "points" if is_points(self.values) else "matrix"
+        try:
+            write_atomically(target, write)
+        except CalledProcessError as error:
+            raise StoreError(f"cannot write {str(target)!r}: ffmpeg ended with code {error.returncode}; a .gif needs no ffmpeg") from error
+    return target
 
 
-def is_points(values: Array) -> bool:
-    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
-    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
+def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
+    """The film of a run of any kind. Raises StoreError and ParamError."""
+    from odesim.store.remote import RemotePath, as_place
+
+    if isinstance(run, str | PathLike | RemotePath):
+        from odesim.store.read import open_run
+        from odesim.store.schema import run_kind
+
+        path = as_place(run)
+        run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)
+    kind = run_kind_of(run)
+    if kind == "ensemble":
+        return film_of_members(as_members(run), choice)
+    for name, value in (("x", choice.x), ("y", choice.y), ("at", choice.at), ("index", choice.index), ("log", choice.log)):
+        if value is not None:
+            raise ParamError(f"{name} of a film is for ensembles, and the run is of one system")
+    if len(choice.var) > 1:
+        raise ParamError(f"a film shows one array, and var has {len(choice.var)}: {', '.join(choice.var)}")
+    return film_of(as_solution(run) if kind == "integration" else run, choice.var[0] if choice.var else "")
+
+
+def run_kind_of(run: Any) -> str:
+    """`solution`, `trajectory`, or of a Dataset `ensemble`, `training` or `integration`. Raises ParamError for anything else."""
+    if not hasattr(run, "data_vars") and (hasattr(run, "y") or hasattr(run, "final")):
+        return "solution" if hasattr(run, "y") else "trajectory"
+    attributes = getattr(run, "attrs", {})
+    for key, kind in (("status_names", "ensemble"), ("task", "training"), ("states", "integration")):
+        if key in attributes:
+            return kind
+    raise ParamError(f"a film is of a Solution, a Trajectory, a Dataset of odesim, or the folder of a run, not of {value_text(run)}")
+
+
+def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:
+    """path as a Path, if an animation can be written there. Raises StoreError, also if it is an mp4 and there is no ffmpeg."""
+    target = check_picture(path, overwrite=overwrite, formats=MOVING)
+    with project_style():
+        lacking = target.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable()
+    if lacking:
+        raise StoreError(f"an mp4 needs the program ffmpeg, which is not here; a gif does not: {str(target.with_suffix('.gif'))!r}")
+    return target
+
+
+def make_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    """matplotlib's writer for the extension of target."""
+    return MarkedPillowWriter(fps=fps) if target.suffix.lower() == ".gif" else FFMpegWriter(fps=fps, metadata={"comment": MARK})
+
+
+class MarkedPillowWriter(PillowWriter):
+    """matplotlib's writer of gifs, with a comment in the file."""
+
+    def finish(self) -> None:
+        """Writes the file."""
+        frames: Any = self._frames  # type: ignore[attr-defined]  # which the stubs do not have
+        first, *others = frames
+        duration = max(10 * round(100 / self.fps), SHORTEST)
+        first.save(self.outfile, save_all=True, append_images=others, duration=duration, loop=0, comment=MARK.encode())
 
 
 def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
@@ -109,3 +200,39 @@ def parts_of_training(training: Any) -> Parts:
         f"mean of {counted(len(seeds), 'seed')}" if len(seeds) > 1 else f"seed {seeds[0]}"
     )
     return title, run["time"].values, arrays, {name: v.dims[2:] for name, v in timed.items()}, "iterations", labels
+
+
+def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
+    """The film of an ensemble Dataset. choice: quantity, component, the one or two numbers along the axes, scales.
+
+    Raises ParamError for what the run does not have, and where no time, or no number, varies; StoreError if no member is done.
+    """
+    choice.check()
+    if choice.at is not None or choice.x == TIME:
+        raise ParamError("a film shows all saved times: leave out at, and x = 'time'")
+    if not (run["status"].values >= 0).any():
+        raise StoreError("no member is done yet: there is nothing to draw")
+    shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
+    name = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)[0]
+    count = run.sizes[TIME]
+    if count < 2:
+        raise ParamError(f"{run.attrs['model']} has {counted(count, 'saved time')}; an animation needs two or more: --save N stores them")
+    over = tuple(chosen_axes(run, choice))
+    if not over:
+        raise ParamError("a film of an ensemble is over one or two of the numbers that vary: choose them with x, or x and y")
+    if len(over) == 1:
+        choice.refuse_colors()
+    rows = spread_indices(count, int(min(FRAMES, max(NUMBERS // run.sizes[MEMBER], 2))))
+    drawn = components(run, name, choice, 1)
+    values = np.full((len(rows), run.sizes[MEMBER]), np.nan)
+    done, first = np.flatnonzero(run["status"].values >= 0), 0
+    for part in blocks(run, count * max(drawn.count, 1)):
+        size = part.sizes[MEMBER]
+        values[:, done[first : first + size]] = values_of(part, drawn, rows)[:, :, 0].T
+        first += size
+    numbers = varied_numbers(run)
+    alone = numbers is not None and len(numbers) == len(over)
+    lost = lost_note(run["status"].values, list(run.attrs["status_names"]), ~np.isfinite(values[-1]), run.sizes[MEMBER])
+    floor = floor_of(values, run.attrs, state=is_state(run, drawn))
+    unit = str(run.attrs.get("time_unit", ""))
+    return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)

@@ -1,26 +1,88 @@
-"""Frames of an animation: a vector as bars or a line, a matrix as an image, unit vectors as points on a circle or sphere."""
+"""Frames of a film: a vector as bars or a line, a matrix as an image, unit vectors as points, members as a curve or a map."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from odesim.plot.ensemble_film import MemberFilm, member_frames
-from odesim.plot.film import Film
-from odesim.plot.header import add_header
-from odesim.plot.images import draw_cells
-from odesim.plot.labels import symbol
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, literal, new_figure
-from odesim.plot.tokens import Table, label_places, place_names
+from odesim.base.arrays import Array
+from odesim.base.errors import counted
+from odesim.plot.choice import Choice
+from odesim.plot.ensemble_panels import LOST, MARGIN, POINTS, fill_cells, fit_axis, is_grid, label_axes, make_cells, make_groups, medians
+from odesim.plot.labels import add_header, place_names, symbol
+from odesim.plot.members import Drawn, Varied
+from odesim.plot.panels import draw_cells, thousands
+from odesim.plot.scales import above, add_bar, color_scale, make_log, shade_below, spans, with_pale
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks, literal, new_figure
+from odesim.plot.trajectory import Table, label_places
+
+if TYPE_CHECKING:
+    pass
 
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
+CURVE, MAP = 46.0, 62.0  # mm: heights of the panels of an ensemble
 LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
 NO_VALUE, BEHIND = "×: no finite value", "#a6cbe3"  # a note; the colour of points on the far side of the sphere
-MARGIN = 0.05  # above and below the values, of their range
+ROOM = 0.05  # above and below the values, of their range
+
+
+@dataclass(frozen=True)
+class Film:
+    """Values (T, *shape) of `name` at times t (T,), the names of the axes of shape, and what is said above them.
+
+    labels {axis: names of its places}, such as words. unit: of time.
+    """
+
+    name: str
+    title: str
+    t: Array
+    values: Array
+    dims: tuple[str, ...]
+    unit: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn: `vector`, `matrix`, or `points`, the rows of a matrix of 2 or 3 columns that all have length 1."""
+        if self.values.ndim == 2:
+            return "vector"
+        return "points" if is_points(self.values) else "matrix"
+
+
+def is_points(values: Array) -> bool:
+    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
+    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
+
+
+@dataclass(frozen=True)
+class MemberFilm:
+    """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over one or two numbers that vary.
+
+    alone: whether nothing else differs between members. lost: how many have no value at the end, and why; empty if all have one.
+    floor: below which values may be errors of the integration: logarithmic colours end there.
+    """
+
+    title: str
+    t: Array
+    unit: str
+    values: Array
+    drawn: Drawn
+    over: tuple[Varied, ...]
+    choice: Choice
+    alone: bool
+    lost: str = ""
+    floor: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The component as a symbol."""
+        return self.drawn.symbol(0)
+
 
 Show = Callable[[int], None]  # draws frame k
 
@@ -70,7 +132,7 @@ def vector_frames(film: Film) -> tuple[Figure, Show]:
     values, n = np.ma.masked_invalid(film.values), film.values.shape[1]
     low, high = (float(values.min()), float(values.max())) if values.count() else (0.0, 1.0)
     low, high = (min(low, 0.0), max(high, 0.0)) if n <= BARS else (low, high)
-    room = MARGIN * (high - low) or 1.0
+    room = ROOM * (high - low) or 1.0
     axes.set(xlim=(-0.5, n - 0.5), ylim=(low - room * (low < 0 or n > BARS), high + room), ylabel=symbol(film.name, film.dims))
     axes.set_xlabel(symbol(film.dims[0]))
     few_ticks(axes)
@@ -156,3 +218,59 @@ def point_frames(film: Film) -> tuple[Figure, Show]:
         near.set_data_3d(*film.values[frame][film.values[frame] @ viewer >= 0].T)
 
     return figure, show
+
+
+def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list[str]]:
+    """(Figure, function that draws frame k, notes), of a curve or a map. Scales are those of all times."""
+    rest = [f"1 of {counted(film.drawn.count, 'component')} of the array"] * (film.drawn.count > 1 and film.choice.index is None)
+    figure = new_figure(CURVE if len(film.over) == 1 else MAP)
+    axes = figure.add_subplot()
+    show, notes = (curve_frames if len(film.over) == 1 else map_frames)(film, axes)
+    few_log_ticks(axes)
+    return figure, show, [*rest, *notes, *[f"at the end {film.lost}"] * bool(film.lost)]
+
+
+def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
+    """The median of members with the same, or neighbouring, values of the number."""
+    x = film.over[0]
+    place, group, count = make_groups(x, film.alone)
+    curves = np.array([medians(group, values, count) for values in film.values])
+    label_axes(axes, film.choice, x)
+    if len(x.points) > 1:
+        fit_axis(axes, x.points[[0, -1]], MARGIN)
+    axes.plot(np.tile(place, len(curves)), curves.ravel(), alpha=0)  # for the scale
+    notes = make_log(axes, film.label) if film.choice.is_log("y", spans(curves)) else []
+    axes.set_ylabel(film.label)
+    axes.set_ylim(axes.get_ylim())
+    notes += shade_below(axes, film.floor, whole=bool(film.choice.scale("y")))
+    (line,) = axes.plot(place, curves[0], color=CATEGORIES[0], marker="o" if count <= 40 else "")
+    few_ticks(axes)
+    said = ["median of members"] * (count < len(x.values))
+    return lambda frame: line.set_ydata(curves[frame]), [*said, *notes]
+
+
+def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
+    """Colours of cells over both numbers, or of a point for each member; hatched where no member has a value."""
+    x, y = film.over
+    grid = is_grid(x, y)
+    label_axes(axes, film.choice, x, y, grid=grid)
+    notes: list[str] = []
+    if grid or film.values.shape[1] > POINTS:
+        frames = [make_cells(x, y, values, film.choice) for values in film.values]
+        values: Any = np.array([cells.values for cells in frames])
+        first = frames[0]
+        scale = above(color_scale(values, film.label, film.choice.scale("c"), robust=True), film.floor)
+        shown, colors = with_pale(values, scale)
+        fill_cells(axes, first, first.empty, facecolor="white", zorder=0)
+        mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], norm=scale.norm, cmap=colors, rasterized=True)
+        axes.set(xlim=(first.x[0], first.x[-1]), ylim=(first.y[0], first.y[-1]))
+        axes.patch.set(**LOST)
+        notes += [f"a cell: the median of its members, at most {thousands(first.most)}"] * (first.most > 1)
+        notes += ["hatched: no member has a value"] * bool((~np.isfinite(values) & ~first.empty).any())
+    else:
+        scale = above(color_scale(film.values, film.label, film.choice.scale("c"), robust=True), film.floor)
+        shown, colors = with_pale(film.values, scale)
+        mesh = axes.scatter(x.values, y.values, c=shown[0], norm=scale.norm, cmap=colors, s=8.0, lw=0)
+    add_bar(axes, mesh, film.label, scale)
+    few_ticks(axes, x=4, y=4)
+    return lambda frame: mesh.set_array(shown[frame]), [*notes, *scale.notes]

@@ -1,21 +1,24 @@
-"""Names of quantities as symbols, and labels at the ends of lines, moved apart so that they do not overlap."""
+"""Words of a picture: quantities as symbols, names at the ends of lines, a title with notes and a legend above."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import fill
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import SMALL, break_lines, literal
+from odesim.plot.style import NOTE, SMALL, WIDTH, break_lines, can_draw, literal
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
@@ -32,6 +35,11 @@ LETTER = rf"(?:{GREEK}|[A-Za-z])"
 SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, eta_Y; lambda_ dodges Python's word
 WORD = re.compile("[A-Za-z][A-Za-z0-9_]*")
 DERIVATIVE = re.compile(r"d(.+)_d(.+)")
+TOGETHER = 58  # letters of two notes or more in one line
+MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
+LETTERS = 80  # of a line: more do not fit across 80 mm
+SPACING = 1.3  # of lines, in heights of the type
+EDGE, BETWEEN, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
 
 
 def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
@@ -203,3 +211,90 @@ def thin_ticks(axes: Axes) -> int:
 def set_intervals(axes: Axes, most: int) -> None:
     """Limits the intervals between ticks of the horizontal axis."""
     axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+
+
+def place_names(names: Sequence[str]) -> list[str]:
+    """Names as they are drawn, cut where long; `#7` for the one at place 7 with letters that the font of pictures does not have."""
+    return [short(str(name)) if can_draw(str(name)) else f"#{place}" for place, name in enumerate(names)]
+
+
+def short(name: str) -> str:
+    """A name of at most LETTERS letters."""
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+
+
+def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, last: str = "") -> None:
+    """Writes a title, notes in smaller type and a legend of handles above the panels. The figure grows by their height.
+
+    Short notes share a line; last: a note with a line of its own below them.
+
+    title and notes are plain text, except for formulas that odesim made of names, and are broken into lines.
+    """
+    head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
+    small = figure.text(
+        0.5, 0.5, "\n".join([*in_lines(notes), *[last] * bool(last)]), fontsize=NOTE, ha="center", va="top", linespacing=SPACING
+    )
+    for text in (head, small):
+        break_to_width(text)
+    legend = make_legend(figure, handles) if handles else None
+    below_title = EDGE + height_of(head)
+    below_notes = below_title + height_of(small)
+    panels = below_notes + (BETWEEN + size_of(legend)[1] if legend else 0.0) + BETWEEN
+    total = figure.get_figheight() * 25.4 + panels
+    figure.set_figheight(total / 25.4)
+    head.set_y(1 - EDGE / total)
+    small.set_y(1 - below_title / total)
+    if legend:
+        legend.set_bbox_to_anchor((0.5, 1 - (below_notes + BETWEEN) / total), transform=figure.transFigure)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, 1 - panels / total))
+
+
+def in_lines(notes: Sequence[str]) -> list[str]:
+    """The notes, short ones together in a line."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and "\n" not in note and letter_count(lines[-1]) + letter_count(note) <= TOGETHER:
+            lines[-1] += f"; {note}"
+        else:
+            lines.append(note)
+    return lines
+
+
+def letter_count(text: str) -> int:
+    """The number of letters of the last line of a text, without the marks of formulas."""
+    return len(MARKUP.sub("", text.rpartition("\n")[2]))
+
+
+def break_to_width(text: Text) -> None:
+    """Breaks the lines of a text so that they fit into the width of its figure."""
+    figure: Any = text.get_figure(root=True)
+    lines = text.get_text().split("\n")
+    room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
+    for letters in range(int(LETTERS * figure.get_figwidth() * 25.4 / WIDTH), 5, -2):
+        if text.get_window_extent(figure.canvas.get_renderer()).width <= room:
+            break
+        text.set_text("\n".join(fill(line, letters) for line in lines))
+
+
+def make_legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
+    """The legend with as few rows as fit into the width of the figure."""
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, loc="upper center", ncols=columns, columnspacing=1.2, borderpad=0, borderaxespad=0)
+        if size_of(legend)[0] < figure.get_figwidth() * 25.4 - 2 * MARGIN or columns == 1:
+            break
+        legend.remove()
+    return legend
+
+
+def size_of(legend: Legend) -> tuple[float, float]:
+    """(width, height) of a legend in mm."""
+    figure: Any = legend.get_figure(root=True)
+    box = legend.get_window_extent(figure.canvas.get_renderer())
+    return box.width / figure.dpi * 25.4, box.height / figure.dpi * 25.4
+
+
+def height_of(text: Text) -> float:
+    """The height in mm of the lines of a text."""
+    lines = text.get_text()
+    return SPACING * float(text.get_fontsize()) * (1 + lines.count("\n")) / 72 * 25.4 if lines else 0.0

@@ -1,7 +1,8 @@
-"""Values of members of an ensemble, read block by block, and numbers that differ between members."""
+"""Values of members of an ensemble, read block by block, their quantiles, and numbers that differ between members."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such
 from odesim.plot.choice import Choice, split_index
 from odesim.plot.labels import symbol
+from odesim.plot.scales import is_logarithmic
 
 if TYPE_CHECKING:
     import xarray
@@ -18,6 +20,10 @@ MEMBER, TIME = "member", "time"
 BYTES = 1 << 27  # of values that are in memory at once
 COMPONENTS = 5  # of an array, spread evenly
 BESIDE = 3  # names of zipped numbers on an axis
+SAMPLE = 20_000  # members from which the place of a quantile is guessed
+AROUND = 0.03  # of the rank: a quantile of the sample is off by 0.0035 (standard error), so that this is 8 of them
+BINS = 256  # between a rank that much lower and one that much higher: finer than a line is wide
+STATUS, T_END = "status", "t_end"
 
 
 @dataclass(frozen=True)
@@ -185,16 +191,101 @@ def varied_numbers(run: "xarray.Dataset") -> list[Varied] | None:
     return [varied for varied in found if varied not in zipped[1:]]
 
 
-def is_logarithmic(points: Array) -> bool:
-    """Whether points (n,) in order are positive and grow by one factor, of 1e-6, and not by one step."""
-    if len(points) < 3 or points[0] <= 0 or points[-1] < 3 * points[0]:
-        return False
-    ratios = points[1:] / points[:-1]
-    return bool(np.ptp(ratios) <= 1e-6 * ratios[0])
+def quantiles(read: Callable[[], Iterable[Array]], count: int, levels: Iterable[float], room: int) -> Array:
+    """Quantiles (L, ...) over the first axis of blocks (n, ...) that read() yields; NaN is left out, and is the result of NaN alone.
+
+    count: of members in all blocks; room: the number of members that fit in memory. If all fit, quantiles are numpy's. Else they are
+    those of a random sample, moved to the right rank by counting all members in bins around them.
+    """
+    levels = np.array(list(levels))
+    if count <= room:
+        return nan_quantiles(np.concatenate(list(read())), levels)
+    random, chosen = np.random.default_rng(0), []
+    for block in read():
+        chosen.append(block[random.random(len(block)) < min(SAMPLE, room) / count])
+    sample = np.concatenate(chosen)
+    low, high = (nan_quantiles(sample, np.clip(levels + side * AROUND, 0, 1)) for side in (-1, 1))
+    return count_around(read(), levels, low, high)
 
 
-def spans(values: Sequence[float] | Array, decades: float = 3.0) -> bool:
-    """Whether the finite values are all positive and span more than so many decades."""
-    finite = np.asarray(values, float)
-    finite = finite[np.isfinite(finite)]
-    return bool(len(finite) and finite.min() > 0 and finite.max() > 10**decades * finite.min())
+def count_around(blocks: Iterable[Array], levels: Array, low: Array, high: Array) -> Array:
+    """Quantiles (L, ...) of all blocks, which lie between low and high (L, ...), by counts in bins between these."""
+    shape = low.shape[1:]
+    low, high = low.reshape(len(levels), -1), high.reshape(len(levels), -1)
+    width = np.where(high > low, high - low, 1.0)
+    columns = np.arange(low.shape[1])
+    counts, total = np.zeros((len(levels), low.shape[1], BINS + 2)), np.zeros(low.shape[1])
+    for block in blocks:
+        values = block.reshape(len(block), -1)
+        finite = np.isfinite(values)
+        total += finite.sum(axis=0)
+        for k in range(len(levels)):
+            with np.errstate(invalid="ignore"):
+                place = np.clip(np.floor((values - low[k]) / width[k] * BINS) + 1, 0, BINS + 1)  # 0: below, BINS + 1: above
+            flat = (columns * (BINS + 2) + np.where(finite, place, 0)).astype(np.int64)[finite]
+            counts[k] += np.bincount(flat, minlength=counts[k].size).reshape(counts[k].shape)
+    below = np.cumsum(counts, axis=2)
+    found = np.full(low.shape, np.nan)
+    for k, level in enumerate(levels):
+        for c in np.flatnonzero(total):
+            edge = low[k, c] + width[k, c] * np.arange(BINS + 1) / BINS
+            found[k, c] = min(np.interp(level * total[c], below[k, c, :-1], edge), high[k, c])
+    return found.reshape(len(levels), *shape)
+
+
+def nan_quantiles(values: Array, levels: Array) -> Array:
+    """Quantiles (L, ...) of values (n, ...) without NaN and infinities; NaN where no value is finite."""
+    values = np.where(np.isfinite(values), values, np.nan)
+    found = np.full((len(levels), *values.shape[1:]), np.nan)
+    some = np.isfinite(values).any(axis=0)
+    if some.any():
+        found[:, some] = np.nanquantile(values[:, some], levels, axis=0)
+    return found
+
+
+def as_members(run: "xarray.Dataset") -> "xarray.Dataset":
+    """The ensemble with the axes member and time, also where one of them was chosen, or members lie on the axes of their grid.
+
+    Raises ParamError if it has no status, no time or no state and observable any more.
+    """
+    lists = {key: [name for name in names_in(run, key) if name in run] for key in ("states", "observables")}
+    names = [name for found in lists.values() for name in found]
+    if not names:
+        raise ParamError(f"this Dataset has none of its states and observables any more: {', '.join(names_in(run, 'states'))}, ...")
+    for name in (STATUS, T_END, TIME):
+        if name not in run.variables:
+            raise ParamError(f"this Dataset has no {name!r} any more, which the picture of an ensemble needs")
+    run = run.assign_attrs(lists)
+    if MEMBER not in run.dims:
+        grid = run[STATUS].dims
+        if grid:  # unstacked
+            run = run.stack({MEMBER: grid}, create_index=False).transpose(MEMBER, ...)
+            status = np.where(
+                np.isfinite(run[STATUS].values), run[STATUS].values, -1
+            )  # a place without a member is as one that is not done
+            run = run.assign({STATUS: (MEMBER, status.astype(np.int8))})
+        else:
+            run = run.expand_dims(MEMBER)
+    if TIME not in run.dims:
+        run = run.assign({name: run[name].expand_dims({TIME: [run[TIME].item()]}, axis=1) for name in names})
+    return run
+
+
+def as_solution(run: "xarray.Dataset") -> Any:
+    """The integration as an object with what the picture of a Solution reads. Raises ParamError if a time was chosen."""
+    if TIME not in run.dims:
+        raise ParamError("this Dataset has one time: the picture of an integration is over several")
+    lists = {key: [name for name in names_in(run, key) if name in run] for key in ("states", "observables")}
+    dims = {str(name): tuple(str(dim) for dim in v.dims if dim != TIME) for name, v in run.data_vars.items()}
+    states, observables = ({name: run[name].transpose(TIME, ...).values for name in lists[key]} for key in lists)
+    events = {name: found for name, found in run.attrs.get("events", {}).items() if isinstance(found, list)}
+    return SimpleNamespace(
+        t=run[TIME].values,
+        y=states,
+        observables=observables,
+        events=events,
+        dims=dims,
+        attrs=run.attrs,
+        model=run.attrs["model"],
+        status=run.attrs["status"],
+    )

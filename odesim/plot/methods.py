@@ -1,7 +1,6 @@
 """The pictures of the methods `plot` of solutions, ensembles, trainings and comparisons."""
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such, value_text
-from odesim.plot.choice import TIME, Choice
+from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
-from odesim.plot.datasets import as_members, as_solution
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.members import as_members, as_solution
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.trajectory import figure_of_trajectory
 
@@ -39,31 +38,6 @@ def panels_of(figure: Figure) -> Axes | Array:
     """The Axes of a figure without those of colour bars: one, or an array of them."""
     panels = np.array([axes for axes in figure.axes if axes.get_label() != COLOR_BAR], object)
     return panels if len(panels) > 1 else panels[0]
-
-
-def make_choice(
-    *,
-    var: str | Iterable[str] = (),
-    x: str | None = None,
-    y: str | None = None,
-    at: float | None = None,
-    index: int | Iterable[int] | None = None,
-    log: str | None = None,
-) -> Choice:
-    """The Choice of these words; a single name or number is one. Raises ParamError for what is neither."""
-    names = (var,) if isinstance(var, str) or not isinstance(var, Iterable) else tuple(var)
-    texts = {"var": names, "x": (x,), "y": (y,), "log": (log,)}
-    for option, given in texts.items():
-        for text in given:
-            if not isinstance(text, str | None) or (option == "var" and text is None):
-                raise ParamError(f"{option} must be a name, as a text, not {value_text(text)}")
-    try:
-        numbers = None if index is None else tuple(operator.index(i) for i in (index if isinstance(index, Iterable) else (index,)))  # type: ignore[call-overload]
-    except TypeError:
-        raise ParamError(f"index must be a whole number, or several, not {value_text(index)}") from None
-    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float | np.number)):
-        raise ParamError(f"at must be a time, not {value_text(at)}")
-    return Choice(names, x, y, None if at is None else float(at), numbers, log)
 
 
 def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:

@@ -1,25 +1,25 @@
 """Draws one quantity against time: lines for few components, a map for many, bands of quantiles for very many or a matrix."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.images import draw_cells
-from odesim.plot.jumps import with_jumps
-from odesim.plot.labels import EndLabels, component_labels, end_labels, symbol
-from odesim.plot.logarithmic import make_log
-from odesim.plot.quantity import Quantity
-from odesim.plot.style import CATEGORIES, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
-from odesim.plot.times import TimeAxis, cell_edges, time_text
-from odesim.plot.tokens import place_names
+from odesim.plot.labels import EndLabels, component_labels, end_labels, place_names, symbol
+from odesim.plot.scales import ALIKE, TimeAxis, above, add_bar, by_root, cell_edges, color_scale, make_log, time_text, with_pale
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
+from odesim.stepper.occurrences import Events
 
+ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
+LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 COLUMNS = 500  # largest number of saved times in a map or band
 SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
 WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
@@ -28,6 +28,145 @@ MARKED = 20  # largest number of saved times marked by dots
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
 SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
+
+
+def is_still(values: Array) -> bool:
+    """Whether the columns of values (T, n) are finite and change by no more than the rounding of a sum."""
+    return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
+
+    floor: below which size values may be errors, 0 where that is not known.
+    """
+
+    name: str
+    values: Array
+    dims: tuple[str, ...]
+    jumps: tuple[Array, ...] = ()
+    floor: float = 0.0
+
+    @property
+    def flat(self) -> Array:
+        """The values (T, n) with components in C order."""
+        return np.asarray(self.values, float).reshape(len(self.values), -1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape[1:]
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn: `lines`, `map` (a vector) or `bands`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is a matrix whose last values are drawn too: they are not all alike."""
+        if self.count <= LINES or len(self.shape) < 2 or max(self.shape[0], self.count // self.shape[0]) > ROWS:
+            return False
+        last = next((row for row in self.flat[::-1] if np.isfinite(row).all()), None)
+        return last is None or bool(np.ptp(last) > ALIKE * np.abs(last).max())
+
+    @property
+    def title(self) -> str:
+        """The name with its axes: `V[l, k]`."""
+        return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
+
+    @property
+    def label(self) -> str:
+        """The name with its axes, as a symbol."""
+        return symbol(self.name, self.dims)
+
+    def part(self, index: tuple[int, ...] | None) -> "Quantity":
+        """One component as a number, whose label has the index; all of it for None."""
+        if not index:
+            return self
+        chosen: Any = (slice(None), *index)
+        jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has few components and none changes by more than rounding."""
+        return self.count <= LINES and len(self.values) > 1 and is_still(self.flat)
+
+    @property
+    def neighbours(self) -> int:
+        """Number of neighbouring components of which a map shows the largest."""
+        return -(-self.count // ROWS) if self.kind == "map" else 1
+
+    def component(self, i: int) -> str:
+        """The index of component i as text: `3`, or `1,0` of a matrix."""
+        return ",".join(map(str, np.unravel_index(i, self.shape)))
+
+
+def jump_times(name: str, shape: tuple[int, ...], solution: Any) -> tuple[Array, ...]:
+    """The times at which each component of a state or observable of a Solution jumps; () where none does."""
+    jumps: Mapping[str, Mapping[str, str]] = solution.attrs.get("jumps", {})
+    count = int(np.prod(shape, dtype=int))
+    found: list[list[Array]] = [[] for _ in range(count)]
+    for event, names in jumps.items():
+        occurrences = Events.of(solution.events.get(event, ()))
+        if name not in names or not len(occurrences):
+            continue
+        own = occurrences.indices if names[name] == "component" else None
+        numbers = None if own is None else np.ravel_multi_index(tuple(own.T), shape)
+        for i in range(count):
+            found[i].append(occurrences.t if numbers is None else occurrences.t[numbers == i])
+    return tuple(np.unique(np.concatenate(parts)) for parts in found) if any(found) else ()
+
+
+def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
+    """(x, values, numbers of the given points) of a line with a vertical part at each of the positions `at`.
+
+    Up to a jump the line keeps the last value before it, and from the jump on it has the next one. Of several jumps between two points the
+    last one counts.
+    """
+    after = np.searchsorted(x, at, side="left")
+    inside = (after > 0) & (after < len(x))
+    places = dict(zip(after[inside].tolist(), at[inside].tolist(), strict=True))
+    k = np.array(list(places), int)
+    where, place = np.repeat(k, 2), np.repeat(np.array(list(places.values())), 2)
+    given = np.arange(len(x)) + 2 * np.searchsorted(k, np.arange(len(x)), side="right")
+    both = np.ma.stack([values[k - 1], values[k]], axis=1).ravel() if len(k) else values[:0]
+    line = np.ma.masked_all(len(x) + len(where))
+    added = np.setdiff1d(np.arange(len(line)), given)
+    line[given], line[added] = values, both
+    return np.insert(np.asarray(x, float), where, place), line, given
+
+
+def draw_cells(
+    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, colors_from: float | Literal["root"] | None = None
+) -> tuple[QuadMesh, tuple[str, ...]]:
+    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), with a labelled colour bar above.
+
+    Row 0 is on top.
+    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. colors_from: where
+    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours; root: those of by_root.
+    Returns the cells and notes on values that have no colour.
+    """
+    over = shown if over is None else over
+    values, start = over.compressed(), None if colors_from == "root" else colors_from
+    scale = above(color_scale(values, label, start is not None), start or 0.0)
+    scale = by_root(scale, values) if colors_from == "root" else scale
+    shown, colors = with_pale(shown, scale)
+    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
+    axes.invert_yaxis()
+    ticks: Any = None
+    if scale.cmap == DIVERGING:
+        size = float(scale.norm.vmax or 1.0)
+        power = 10.0 ** np.floor(np.log10(size))
+        end = power * max(step for step in (1, 1.5, 2, 3, 4, 5, 6, 8) if step * power <= size * (1 + 1e-12))
+        ticks = [-end, 0.0, end]
+    add_bar(axes, mesh, label, scale, ticks)
+    return mesh, scale.notes
 
 
 def draw_quantity(

@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from odesim.plot.log_ticks import PLAIN, inside, power_text
-from odesim.plot.style import FAINT, few_ticks
+from odesim.plot.style import FAINT, PLAIN, few_ticks, inside, power_text
 
 STILL = 1e-12  # relative difference that is rounding
 RESIDUAL = 14.0  # mm: height of the panel

@@ -1,22 +1,23 @@
-"""The plot style of the project: 80 mm wide, type of 6 to 8 points, colours that colour-blind readers can distinguish."""
+"""The plot style of the project: 80 mm wide, type of 6 to 8 points, colours that colour-blind readers can distinguish, few ticks."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from math import ceil, floor, log10
 from string import ascii_lowercase
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps, rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter
 
 from odesim.base.errors import escaped
 from odesim.base.memo import ForkLock
-from odesim.plot.log_ticks import RoundFormatter, RoundLocator
 
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NOTE, NORMAL, LARGE = 6.0, 6.5, 7.0, 8.0  # type, in points at true size
@@ -81,6 +82,9 @@ STYLE: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "odesim",  # the same picture, the same bytes
 }
+MOST = 6  # ticks
+DECADES = 2.0  # from which on ticks are powers of ten alone
+PLAIN = (1e-3, 1e4)  # between which numbers are written out
 
 
 class Picture(Figure):
@@ -167,3 +171,59 @@ def break_lines(text: str, most: int = 13) -> str:
             lines.append("")
         lines[-1] += piece
     return literal("\n".join(line.rstrip(" ") for line in lines))
+
+
+class RoundLocator(Locator):
+    """Ticks at powers of ten; below two decades at 1, 2 and 5 of each, or 1 and 3.
+
+    Where that is a single tick: round numbers at even distances.
+    """
+
+    def __call__(self) -> Any:
+        """The ticks within the limits of the axis."""
+        axis: Any = self.axis
+        return self.tick_values(*axis.get_view_interval())
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """The ticks within the limits, which are positive."""
+        low, high = sorted((vmin, vmax))
+        if not 0 < low < high < np.inf:
+            return np.array([])
+        first, last = floor(log10(low)), ceil(log10(high))
+        if high >= 10**DECADES * low:
+            powers = inside(10.0 ** np.arange(first, last + 1), low, high)
+            every = -(-len(powers) // MOST)
+            return powers[(len(powers) - 1) % every :: every]
+        for factors in ((1, 2, 5),) if is_plain(low, high) else ((1,), (1, 3), (1, 2, 5)):  # few where labels are long
+            ticks = inside(np.array([k * 10.0**n for n in range(first, last + 1) for k in factors]), low, high)
+            if len(ticks) > 1:
+                return ticks
+        ticks = inside(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high), low, high)
+        return ticks if is_plain(low, high) or len(ticks) < 3 else ticks[[0, -1]]
+
+
+class RoundFormatter(Formatter):
+    """Ticks as they are written by hand: 0.2, 50, 10^5, 2 10^5."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The tick x as text; `10^5` where the axis shows powers of ten alone."""
+        axis: Any = self.axis
+        low, high = sorted(axis.get_view_interval())
+        return f"{x:g}" if is_plain(low, high) else power_text(x)
+
+
+def power_text(x: float) -> str:
+    """The number x > 0 with a power of ten: 10^5, 2 10^5."""
+    power = floor(log10(x) + 1e-9)
+    factor = float(f"{x / 10.0**power:.6g}")
+    return rf"$\mathdefault{{10^{{{power}}}}}$" if factor == 1 else rf"$\mathdefault{{{factor:g}\times10^{{{power}}}}}$"
+
+
+def is_plain(low: float, high: float) -> bool:
+    """Whether numbers between these limits are written out."""
+    return PLAIN[0] < low and high < PLAIN[1] and high < 10**DECADES * low
+
+
+def inside(ticks: Any, low: float, high: float) -> Any:
+    """The ticks (n,) within the limits, but for rounding."""
+    return ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]

@@ -1,6 +1,7 @@
-"""The picture of a training: the loss over seeds, the recorded observables, and attention as it is at the end."""
+"""The picture of a training: the loss over seeds, the recorded observables, and matrices such as attention as they are at the end."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +12,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, place_labels, symbol
-from odesim.plot.logarithmic import make_log
-from odesim.plot.panels import LONG, draw_quantity, set_loss_scale, set_value_scale
-from odesim.plot.quantity import LINES, Quantity, is_still
-from odesim.plot.solution import ALONE, BAR, FOOT, ROW, cells_in_rows, label_time
-from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, literal, new_figure, project_style
-from odesim.plot.times import TimeAxis, make_time_axis
-from odesim.plot.tokens import Table, draw_table
+from odesim.plot.labels import EndLabels, add_header, place_labels, place_names, symbol
+from odesim.plot.layout import FOOT, label_time, panels_and_tables, space_ticks
+from odesim.plot.panels import LINES, LONG, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
+from odesim.plot.scales import TimeAxis, make_log, make_time_axis
+from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
 if TYPE_CHECKING:
     import xarray
@@ -31,6 +29,50 @@ LOSS, SEED, TIME = "loss", "seed", "time"
 ATTENTION = ("c", "Z")  # matrices that come first
 LEVELS, HALVES = (0.0, 0.25, 0.75, 1.0), 8  # quantiles over seeds: two bands, the inner one of so many seeds
 SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
+ROWS, COLUMNS, PLAIN = 20, 24, 60  # largest numbers of rows, of columns, and of columns that are shown in their own order
+LINE, BARE, LEAST, HEAD = 2.7, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
+LETTERS, LETTER = 14, 1.3  # of a name, longer ones are cut; mm of a letter
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix (m, n) to draw, its axes, and what is to be said above it. labels {axis: names of its places}."""
+
+    name: str
+    values: Array
+    dims: tuple[str, str]
+    when: str
+    labels: Mapping[str, Any]
+
+    def names(self, axis: int) -> list[str] | None:
+        """Names of the places along an axis, None where there are none."""
+        names = self.labels.get(self.dims[axis])
+        return None if names is None or len(names) < self.values.shape[axis] else place_names(names)
+
+    @property
+    def chosen(self) -> tuple[Array, Array]:
+        """(rows, columns) to draw: if there are many those with the largest entries, columns in the order of their rows."""
+        size = np.nan_to_num(np.abs(self.values))
+        rows = np.sort(np.argsort(-size.max(axis=1), kind="stable")[:ROWS])
+        if self.values.shape[1] <= PLAIN and self.names(1) is None:
+            return rows, np.arange(self.values.shape[1])
+        size = size[rows]
+        columns = np.argsort(-size.max(axis=0), kind="stable")[:COLUMNS]
+        return rows, columns[np.lexsort((-size.max(axis=0)[columns], size.argmax(axis=0)[columns]))]
+
+    @property
+    def height(self) -> float:
+        """The height of its panel in mm."""
+        rows, columns = self.chosen
+        left, below = self.places(0, rows), self.places(1, columns)
+        return HEAD + max(LEAST, (LINE if left else BARE) * len(rows)) + (LETTER * max(map(len, below)) if below else 4.0) + 3.0
+
+    def places(self, axis: int, chosen: Array) -> list[str] | None:
+        """Labels of the chosen places along an axis: their names, or their numbers where they are only some; else None."""
+        names = self.names(axis)
+        if names:
+            return [literal(names[i]) for i in chosen]
+        return [str(i) for i in chosen] if len(chosen) < self.values.shape[axis] else None
 
 
 def figure_of_trajectory(
@@ -120,24 +162,6 @@ def tables_of(run: "xarray.Dataset", labels: Mapping[str, Any]) -> dict[str, Tab
     return {name: tables[name] for name in sorted(tables, key=lambda name: name not in ATTENTION)}
 
 
-def panels(maps: Sequence[bool], margin: float) -> tuple[Figure, list[Axes]]:
-    """(Figure, axes) with one wide panel or rows of two. maps: which panels need space for a colour bar; margin in mm."""
-    return panels_and_tables(maps, margin, [])[:2]
-
-
-def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[float]) -> tuple[Figure, list[Axes], list[Axes]]:
-    """(Figure, axes, axes of tables): rows of two, then a wide row of its own for each table.
-
-    maps: which panels need space for a colour bar; tables: heights; margin: all in mm.
-    """
-    n = len(maps)
-    heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
-    figure = new_figure(margin + sum(heights) + sum(tables))
-    cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
-    axes = [figure.add_subplot(cells[cell]) for cell in cells_in_rows(n)]
-    return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
-
-
 def draw_observable(
     axes: Axes, mean: Quantity, values: Any, time_axis: TimeAxis, labels: Mapping[str, Any], choice: Choice
 ) -> tuple[EndLabels | None, list[str]]:
@@ -172,13 +196,6 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis, log: boo
     return notes
 
 
-def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
-    """Reduces the ticks of the time axes of two columns if tick labels have four digits or more and would touch."""
-    if len(axes) > 1 and not time_axis.log and len(f"{time_axis.x[-1]:.0f}") > 3:
-        for ax in axes:
-            ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
-
-
 def title_of(run: "xarray.Dataset") -> str:
     """The title: task, model and seeds."""
     count = run.sizes[SEED]
@@ -205,3 +222,26 @@ def legend_of(seeds: int) -> list[Artist]:
         *half,
         Patch(color=CATEGORIES[0], alpha=outer, lw=0, label="range"),
     ]
+
+
+def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
+    """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours."""
+    rows, columns = table.chosen
+    part = " of ".join(map(str, (len(columns), table.values.shape[1])))
+    said = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
+    x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said, colors_from=0.0 if log else None)
+    label_places(axes, table)
+
+
+def label_places(axes: Axes, table: Table) -> None:
+    """Labels the chosen rows and columns of a table by name, or by number where only some are drawn, and its axes."""
+    rows, columns = table.chosen
+    for axis, places, number, angle in ((axes.yaxis, rows, 0, 0), (axes.xaxis, columns, 1, 90)):
+        labels = table.places(number, places)
+        if labels:
+            axis.set_ticks(range(len(places)), labels, fontsize=SMALL, rotation=angle)
+        else:
+            axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    axes.set_ylabel(symbol(table.dims[0]))
+    axes.set_xlabel(symbol(table.dims[1]))

@@ -1,11 +1,12 @@
 """Integrators that know numbers only, no symbols."""
 
 from odesim.solve.callback import callback_system
-from odesim.solve.codes import Status
 from odesim.solve.integrate import METHOD_NAMES, integrate_problem
-from odesim.solve.methods import METHODS, Method
-from odesim.solve.problem import BoundSystem, Costs, Derivatives, EventSpec, Problem, Raw
-from odesim.solve.rosenbrock import ROSENBROCK, Rosenbrock
+from odesim.stepper.codes import Status
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import BoundSystem, Costs, Derivatives, EventSpec, Problem, Raw
+from odesim.stepper.rosenbrock_methods import ROSENBROCK, Rosenbrock
+from odesim.stepper.tableau import Method
 
 __all__ = [
     "METHODS",

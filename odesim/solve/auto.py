@@ -22,13 +22,14 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
-from odesim.solve.codes import Status
-from odesim.solve.explicit.run import ExplicitRun
-from odesim.solve.methods import METHODS, Method
-from odesim.solve.options import usable
-from odesim.solve.problem import Problem, Raw
-from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.step.stability import HELD, MANY, SHORT
+from odesim.stepper.codes import Status
+from odesim.stepper.control import HELD, MANY, SHORT
+from odesim.stepper.drive import ExplicitRun
+from odesim.stepper.methods import METHODS
+from odesim.stepper.options import usable
+from odesim.stepper.problem import Problem, Raw
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.tableau import Method
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -124,7 +125,7 @@ class Rival:
         if budget < LEAST and not hopeless:
             return None
         if self._run is None:
-            from odesim.solve.rosenbrock.run import make_run
+            from odesim.stepper.rosenbrock_run import make_run
 
             try:
                 self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)

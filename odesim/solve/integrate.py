@@ -5,11 +5,10 @@ from typing import Any
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError, no_such
 from odesim.solve.auto import integrate_auto
-from odesim.solve.explicit.run import integrate_explicit
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.problem import Problem, Raw
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.drive import integrate_explicit
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.problem import Problem, Raw
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
 
@@ -30,7 +29,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
 
         return integrate_switched(problem, integrate_problem, method=method, save=save, strict=strict, **options)
     if method in ROSENBROCK:
-        from odesim.solve.rosenbrock.run import make_run
+        from odesim.stepper.rosenbrock_run import make_run
 
         run = make_run(problem, method, save, strict=strict, **options)
         run.advance()

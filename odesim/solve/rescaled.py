@@ -12,13 +12,13 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.solve.codes import Status
 from odesim.solve.integrate import integrate_problem
-from odesim.solve.laws import CLAUSE, Laws, broken, with_broken
-from odesim.solve.methods import METHODS
-from odesim.solve.occurrences import Events
-from odesim.solve.problem import Problem, Raw
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import Status
+from odesim.stepper.laws import CLAUSE, Laws, broken, with_broken
+from odesim.stepper.methods import METHODS
+from odesim.stepper.occurrences import Events
+from odesim.stepper.problem import Problem, Raw
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 LONGEST = 1e15
 """The span in s: more than any run takes."""

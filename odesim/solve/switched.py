@@ -15,16 +15,15 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import counted
 from odesim.solve.auto import PILOT, explicit_name, looks_between
-from odesim.solve.codes import Status
-from odesim.solve.explicit.run import ExplicitRun
-from odesim.solve.laws import with_broken
-from odesim.solve.methods import METHODS
-from odesim.solve.occurrences import Events, components_since, joined
-from odesim.solve.options import save_grid
-from odesim.solve.problem import Problem, Raw
-from odesim.solve.report import fewer_steps, largest, left
-from odesim.solve.resets import Acted, Which
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.codes import Status
+from odesim.stepper.drive import ExplicitRun
+from odesim.stepper.laws import with_broken
+from odesim.stepper.methods import METHODS
+from odesim.stepper.occurrences import Events, components_since, joined
+from odesim.stepper.options import save_grid
+from odesim.stepper.problem import Acted, Problem, Raw, Which
+from odesim.stepper.report import fewer_steps, largest, left
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 TOGETHER = 1e-12, 4
 """Two events within this moment are at one time, and so is a saved time."""

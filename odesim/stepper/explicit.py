@@ -16,13 +16,17 @@ some do not need is computed for all; a single run skips it, and its right-hand 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
 COMMON = ("t0", "t1", "rtol", "atol", "longest", "most", "fixed", "rest", "total")
-DOES = ("find_events", "watch_laws")
-LOGICAL = ("last", "stopped")
+DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
+LOGICAL = ("last",)
 
 
 def squares(what, old, new):
     # the last bracket is 0, or NaN where the new state is not finite: the larger of NaN and a number may be the number
     return sum_of(square(what / (atol + rtol * larger(abs(old), abs(new)))) + (abs(new) - abs(new)))
+
+
+def strays(what, new):  # 0, or NaN where one of them is not finite
+    return sum_of((new - new) + (what - what))
 
 
 def norm(what, old, new):
@@ -33,9 +37,9 @@ def begin():
     t, log_old, retry, steps, rejected, due, saved = t0, LOG2_LEAST_OLD, 0.0, 0.0, 0.0, inf, 0.0
     if LAST > 0:
         k[0] = right(t0, y)
-        wild = sum_of((y - y) + (k[0] - k[0]))
+        wild = strays(k[0], y)
     else:
-        wild = sum_of((y - y) + (y - y))
+        wild = strays(y, y)
     if ADAPTIVE and (TOGETHER or wild == 0.0):  # Hairer, Norsett, Wanner I, II.4
         size = norm(y, y, y)
         slope = norm(k[0], y, y)
@@ -44,6 +48,13 @@ def begin():
         steep = steepest(slope, norm(dot((-1.0, 1.0), k), y, y) / trial)
         h = first_step(power(0.01 / steep, START_POWER), steep, longest_first, t0, t1 - t0, longest)
     code = RUNNING if wild == 0.0 else NON_FINITE
+
+
+def first_looks():  # of one member
+    if EVENTS:
+        begin_events(t0, y)
+    if LAWS:
+        begin_laws(t0, y)
 
 
 def first_save():  # of one member
@@ -79,15 +90,15 @@ def step():
             second = squares(used * dot(E[1], k), y, z) / N
             error = first / sqrt(first + 0.01 * second) if second != 0.0 else error
         if UNSEEN:  # the estimate does not hold the last slope, and the next step begins with it
-            error = nan if error <= 1.0 and sum_of((z - z) + (k[LAST] - k[LAST])) != 0.0 else error
+            error = nan if error <= 1.0 and strays(k[LAST], z) != 0.0 else error
     else:
-        error = 0.0 if sum_of((z - z) + (k[LAST] - k[LAST])) == 0.0 else nan
+        error = 0.0 if strays(k[LAST], z) == 0.0 else nan
     if SAVES or EVENTS:
         for s in stages(LAST + 1, ALL - 1):  # that only the interpolant needs
             inside = error <= 1.0 and (EVENTS or due < new)
             if TOGETHER or inside:
                 k[s] = right(t + C[s] * used, y + used * dot(A[s], k), x)
-                error = nan if inside and sum_of((x - x) + (k[s] - k[s])) != 0.0 else error
+                error = nan if inside and strays(k[s], x) != 0.0 else error
     fits = error <= 1.0  # an error that is not a number does not
     accept = code == RUNNING and fits and not small
     if ADAPTIVE:
@@ -105,9 +116,12 @@ def step():
     code = state if code == RUNNING else code
 
 
-def search():  # of one member; a terminal event ends the step at `end`, in the part `place` of it
+def search():  # of one member that accepts; a terminal event ends the step at `end`, in the part `place` of it
     if EVENTS:
-        stopped, end, place = find_events(accept, t, used, new)
+        sample_events(t, used, new)
+        end, place = find_events(t, used, new, atol if ADAPTIVE else 0.0)
+        keep_samples()
+        stopped = place >= 0.0
 
 
 def save():  # of one member, after each accepted step
@@ -121,13 +135,13 @@ def save():  # of one member, after each accepted step
         due = grid(saved)
 
 
-def accept():
+def accept():  # events and laws: of one member that accepts
     if EVENTS and stopped:
         code = EVENT
         if place < 1.0:
             z = y + used * dot(weights(place), k)
     if LAWS:
-        watch_laws(accept, end if EVENTS else new, z)
+        watch_laws(end if EVENTS else new, z)
     take(y, z, accept)
     take(k[0], k[LAST], accept)
     t = (end if EVENTS else new) if accept else t

@@ -9,20 +9,20 @@ The lists of that which were kept by hand before were where mistakes were made.
 """
 
 import ast
-import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from odesim.solve.codes import Code
-from odesim.solve.methods import Method
-from odesim.solve.step import control
+from odesim.stepper import control
+from odesim.stepper.codes import Code
+from odesim.stepper.tableau import Method
 
 StageRow = tuple[str, int | str]
 Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
+SUM = "sum_of"
 FREE = frozenset(("inf", "nan"))
 """Names in the text that are no rows and no numbers."""
 
@@ -44,9 +44,6 @@ class Comb(ast.expr):
         super().__init__()
         self.base, self.factor, self.terms, self.weights = base, factor, list(terms), weights
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Comb":
-        return Comb(self.base, *copy.deepcopy((self.factor, self.terms, self.weights), memo))
-
 
 @dataclass
 class Let:
@@ -58,10 +55,15 @@ class Let:
 
 @dataclass
 class Sum:
-    """name = the sum of an expression over the components, in the one order of all targets."""
+    """name = the sum of an expression over the components, in the one order of all targets.
+
+    form, arguments: the text's own function of which the expression is the body, for a target that prints functions.
+    """
 
     name: str
     value: ast.expr
+    form: str = ""
+    arguments: list[ast.expr] = field(default_factory=list)
 
 
 @dataclass
@@ -145,7 +147,19 @@ def name(text: str) -> ast.Name:
 
 def unparsed(e: ast.expr) -> str:
     """The Python text of an expression without combinations."""
-    return ast.unparse(ast.fix_missing_locations(e))
+    return ast.unparse(e)
+
+
+def copied(node: Any) -> Any:
+    """A copy of a syntax tree without its places in a file: copy.deepcopy takes ten times as long, which a warm start would notice."""
+    match node:
+        case Comb():
+            return Comb(node.base, *(copied(part) for part in (node.factor, node.terms, node.weights)))
+        case ast.AST():
+            return type(node)(**{field: copied(getattr(node, field)) for field in node._fields if hasattr(node, field)})
+        case list() | tuple():
+            return type(node)(map(copied, node))
+    return node
 
 
 @dataclass(frozen=True)
@@ -158,13 +172,16 @@ class Text:
     source: str
 
     @cached_property
+    def _body(self) -> list[ast.stmt]:
+        return ast.parse(self.source).body
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
-        """The phases and the named expressions of the text; what is private to its module is not of the text."""
-        body = ast.parse(self.source).body
-        return {f.name: f for f in body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")}
+        """The phases and the named expressions of the text."""
+        return {f.name: f for f in self._body if isinstance(f, ast.FunctionDef)}
 
     def _constant(self, wanted: str) -> Any:
-        for s in ast.parse(self.source).body:
+        for s in self._body:
             if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name) and s.targets[0].id == wanted:
                 return ast.literal_eval(s.value)
         raise KeyError(wanted)
@@ -193,7 +210,7 @@ class _Put(ast.NodeTransformer):
         self.arguments = arguments
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.arguments.get(node.id, node))
+        return copied(self.arguments.get(node.id, node))
 
 
 class _Fold(ast.NodeTransformer):
@@ -203,17 +220,25 @@ class _Fold(ast.NodeTransformer):
         self.text, self.known, self.weights = text, known, weights
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | Comb):
-            ids = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
-            if ids and all(i in self.known for i in ids) and not isinstance(node, ast.Tuple):
-                value = self.value(node)
-                if isinstance(value, bool | int | float):
-                    return ast.Constant(value)
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Tuple | Comb) and self._is_known(node):
+            value = self.value(node)
+            if isinstance(value, bool | int | float):
+                return ast.Constant(value)
         return super().visit(node)
+
+    def _is_known(self, node: ast.expr) -> bool:
+        """Whether an expression has names, and all of them are constants."""
+        names = False
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name):
+                names = True
+                if inner.id not in self.known:
+                    return False
+        return names
 
     def value(self, node: ast.expr) -> Any:
         """The value of an expression of constants. The text is ours: nothing that a user writes comes here."""
-        code = compile(ast.Expression(ast.fix_missing_locations(copy.deepcopy(node))), "text of a step", "eval")
+        code = compile(ast.Expression(ast.fix_missing_locations(copied(node))), "text of a step", "eval")
         return eval(code, {"__builtins__": {}}, self.known)
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
@@ -226,7 +251,9 @@ class _Fold(ast.NodeTransformer):
             arguments = dict(zip((a.arg for a in function.args.args), node.args, strict=True))
             result = function.body[-1]
             assert isinstance(result, ast.Return) and result.value is not None
-            folded: ast.expr = self.visit(_Put(arguments).visit(copy.deepcopy(result.value)))
+            folded: ast.expr = self.visit(_Put(arguments).visit(copied(result.value)))
+            if isinstance(folded, ast.Call) and _calls(folded, SUM):
+                folded.keywords = [ast.keyword(node.func.id, self.visit(copied(a))) for a in node.args]
             return folded
         if node.func.id == "dot":
             return self._dot(node.args[0])
@@ -291,7 +318,7 @@ class Reader:
         return [s for phase in phases for s in self._block(self.text.functions[phase].body)]
 
     def _block(self, body: Iterable[ast.stmt]) -> list[Statement]:
-        return [s for node in body for s in self._statement(copy.deepcopy(node))]
+        return [s for node in body for s in self._statement(copied(node))]
 
     def _scalar(self, e: ast.expr, before: list[Statement]) -> ast.expr:
         """A folded scalar expression; its sums become statements before it."""
@@ -300,10 +327,11 @@ class Reader:
         class Sums(ast.NodeTransformer):
             def visit_Call(self, node: ast.Call) -> ast.expr:
                 self.generic_visit(node)
-                if not (isinstance(node.func, ast.Name) and node.func.id == "sum_of"):
+                if not _calls(node, SUM):
                     return node
                 reader._sums += 1
-                before.append(Sum(f"sum{reader._sums}", node.args[0]))
+                form = str(node.keywords[0].arg) if node.keywords else ""
+                before.append(Sum(f"sum{reader._sums}", node.args[0], form, [k.value for k in node.keywords]))
                 return name(f"sum{reader._sums}")
 
         return Sums().visit(self._fold.visit(e))
@@ -350,7 +378,7 @@ class Reader:
         return [*before, Let(names, value)]
 
     def _stages(self, index: str, ends: Sequence[ast.expr], body: list[ast.stmt]) -> list[Statement]:
-        first, last = (self._fold.visit(copy.deepcopy(e)) for e in ends)
+        first, last = (self._fold.visit(copied(e)) for e in ends)
         if not (isinstance(first, ast.Constant) and isinstance(last, ast.Constant)):
             return [Stages(index, first, last, self._block(body))]
         out: list[Statement] = []
@@ -366,6 +394,10 @@ class Reader:
             return e.value.id, _place(e.slice)
         assert isinstance(e, ast.Name)
         return e.id
+
+
+def _calls(e: ast.expr, function: str) -> bool:
+    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == function
 
 
 def _place(e: ast.expr) -> int | str:
@@ -421,7 +453,7 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
         case Do(names, _, arguments):
             return set().union(*(names_in(a) for a in arguments)), set(names)
         case If(test, yes, no):
-            return names_in(test) | exposed(yes) | exposed(no), set()
+            return names_in(test) | exposed(yes) | exposed(no), surely(yes) & surely(no)
         case While(test, body) | Stages(_, _, test, body):
             return names_in(test) | exposed(body), set()
     raise TypeError(s)
@@ -435,6 +467,11 @@ def exposed(statements: Iterable[Statement]) -> set[Row]:
         out |= reads - ready
         ready |= writes
     return out
+
+
+def surely(statements: Iterable[Statement]) -> set[Row]:
+    """What statements write whatever happens."""
+    return set().union(*(reads_writes(s)[1] for s in statements))
 
 
 def written(statements: Iterable[Statement]) -> set[Row]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
 from odesim.base.memo import ForkLock
 from odesim.store.remote import RemotePath
-
-if TYPE_CHECKING:
-    from zarr import Group
 
 # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
 _SETTINGS = ForkLock()
@@ -112,7 +109,7 @@ def check_array_files(path: Path, arrays: Mapping[str, Any]) -> None:
             raise StoreError(f"{path} is damaged: of {name}, which was given, a file is missing")
 
 
-def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> "Group":
+def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
     """The zarr v3 group at path, opened without consolidated metadata; its chunks are checked when they are read."""
     import zarr
 

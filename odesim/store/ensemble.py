@@ -15,7 +15,7 @@ from odesim.base.errors import StoreError, counted
 from odesim.ensembles.design import Design, Table, design_from_plain
 from odesim.ensembles.ledger import slabs
 from odesim.ensembles.request import Chunk, outputs_from_plain
-from odesim.solve.codes import STATUSES, UNDONE
+from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files, open_group
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
 from odesim.store.paths import damage_errors

@@ -16,7 +16,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import RunOptions
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import META
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
@@ -181,8 +181,9 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
             label, dims = manifest.labels[part.name]
             row = design.labels(0, 1)[part.name]
             array = new(label, row.shape[1:], row.dtype, dims, np.nan if row.dtype.kind == "f" else 0)
-            for a in range(0, count, manifest.chunk) if isinstance(part, Table) else ():
-                array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
+            if isinstance(part, Table):  # numbers of the user's; what is drawn at random is written with each chunk
+                for a in range(0, count, manifest.chunk):
+                    array[a : a + manifest.chunk] = np.asarray(part.table[a : a + manifest.chunk])
         if overwrite:
             publish(work, path, overwrite=True)
         else:

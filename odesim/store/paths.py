@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -177,6 +178,21 @@ def is_taken(path: Path) -> bool:
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     return os.path.lexists(path)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The folder of a run, and what happens if it exists already. shard: (i, n), the i-th of n parts of an ensemble."""
+
+    path: Path
+    overwrite: bool = False
+    resume: bool = False
+    shard: tuple[int, int] | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Whether a run that exists there is continued."""
+        return (self.resume or self.shard is not None) and is_taken(self.path)
 
 
 class RunLock:

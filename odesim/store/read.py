@@ -13,8 +13,8 @@ from odesim.base.errors import StoreError
 from odesim.base.parsing import readable
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
-from odesim.solve.occurrences import BELOW, Events
 from odesim.solve.solution import Known, Seen, Solution
+from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
 from odesim.store.remote import as_place

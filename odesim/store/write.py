@@ -17,8 +17,8 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.solve.occurrences import Events
 from odesim.solve.solution import Solution
+from odesim.stepper.occurrences import Events
 from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path

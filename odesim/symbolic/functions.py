@@ -168,6 +168,12 @@ class Share(sp.Function):  # type: ignore[misc]
         x, y = self.args
         return 1 / y if argindex == 1 else -Share(Share(x, y), y)
 
+    def along(self, dx: Any, dy: Any) -> Any:
+        """The derivative along (dx, dy); 0 where all are 0."""
+        # dx/y, which fdiff() gives, is not a number at y = 0, and no formula at all where y is 0 beyond the end of an axis
+        x, y = self.args
+        return Share(dx, y) - Share(Share(x, y) * dy, y)
+
     def _eval_is_extended_real(self) -> bool:
         return True
 

@@ -80,9 +80,14 @@ class NameScope:
         if isinstance(e, KroneckerDelta):
             self._check_delta(e, extents, fail)
         if isinstance(e, sp.ITE):
+            # sympy folds a Piecewise out of a sum inside a condition, past the index that it depends on
             sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
-            for k in sorted(str(lim[0]) for total in sums for lim in total.limits if lim[0] in e.args[0].free_symbols):
-                fail(f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of it; write that one by Max or Heaviside")
+            summed = {lim[0].name for total in sums for lim in total.limits}
+            for k in sorted({s.name for s in e.args[0].free_symbols if isinstance(s, Symbol) and s not in free and s.name in summed}):
+                fail(
+                    f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of the sum: name the sum first, as in "
+                    f"z = named('z', over(Sum, ..., ({k}, ...))), and write the condition on z"
+                )
         if isinstance(e, REDUCTIONS):
             inner, now = dict(extents), set(free)
             for limit in reversed(e.limits):

@@ -95,8 +95,8 @@ class System(Definition):
             object.__setattr__(self, "growth", expression(self.growth, "growth"))
         check_system(self)
 
-    def _repr_html_(self) -> str:
-        return str(import_module("odesim.display.html").html_fragment(self))
+    def _repr_markdown_(self) -> str:
+        return str(import_module("odesim.display.document").markdown(self))
 
     def _repr_latex_(self) -> str:
         return f"$${import_module('odesim.display.formulas').latex(self)}$$"

@@ -167,7 +167,8 @@ def whole_number_times(u: Expr) -> list[AnyTimes]:
 def affine_coefficients(u: Expr) -> tuple[Expr, Expr]:
     """(a, b) of u = a t + b. Raises UnknownTimesError."""
     slope = sp.expand(u.diff(time))
-    if slope.has(time) or slope == 0:
+    # atan(tan(t)) has the slope 1 and jumps
+    if slope.has(time) or slope == 0 or any(a.has(time) for a in u.atoms(sp.atan, sp.asin, sp.acos)):
         raise UnknownTimesError
     return slope, u.xreplace({time: sp.S.Zero})
 

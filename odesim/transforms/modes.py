@@ -160,10 +160,14 @@ def _hold_conditions(system: System) -> HeldSystem:
     def depends(e: Any) -> bool:
         return not moving.isdisjoint(names_read(e))
 
+    def may_jump_unseen(e: Any) -> bool:
+        # the times of a condition on time alone follow from what the model wrote, jumps included; atan2, put for an atan, would hide them
+        return depends(e) and (not isinstance(e, sp.core.relational.Relational) or not names_read(e).isdisjoint(system.states))
+
     plain = dict(system.equations)
     parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
     if any(may_have_sides(part) and depends(part) for part in parts):
-        plain = {key: changed(rhs, lambda e, _: with_sides(e, depends)) for key, rhs in plain.items()}
+        plain = {key: changed(rhs, lambda e, _: with_sides(e, may_jump_unseen)) for key, rhs in plain.items()}
         parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
     if not any(isinstance(part, STEPPED) for part in parts):
         return HeldSystem(system, system, (), ())

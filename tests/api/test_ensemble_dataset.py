@@ -139,7 +139,7 @@ def test_the_room_of_pictures_lists_what_it_has():
         _ = odesim.plot.figure_of_nothing
 
 
-def test_a_system_is_html_with_mathml():
-    """A notebook shows equations as MathML, without scripts and with its texts escaped."""
-    page = odesim.load_model("joma.nonlinear")._repr_html_()
-    assert page.startswith("<div>") and "<math" in page and "<script" not in page and "src=" not in page
+def test_a_system_is_markdown_with_formulas():
+    """A notebook shows equations as formulas in LaTeX, without scripts."""
+    page = odesim.load_model("joma.nonlinear")._repr_markdown_()
+    assert page.startswith("### joma.nonlinear") and r"\frac{\mathrm{d}}" in page and "<" not in page

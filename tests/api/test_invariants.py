@@ -13,8 +13,8 @@ import odesim
 from odesim.base.errors import SpecError
 from odesim.cli import cli
 from odesim.solve import ROSENBROCK
-from odesim.solve.laws import SENSES
-from odesim.solve.methods import METHODS
+from odesim.stepper.laws import SENSES
+from odesim.stepper.methods import METHODS
 from odesim.store.read import read_solution
 from odesim.store.write import write_solution
 from odesim.symbolic import Invariant, System, index, over, sizes, time

@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 import odesim
-from odesim.api.destination import Destination
 from odesim.api.ensemble import run_ensemble
 from odesim.api.ensemble_request import make_execution
 from odesim.api.stored import resume
 from odesim.base.options import RunOptions, Values, Work
 from odesim.base.signals import ctrl_c, stop_signals, time_limit
 from odesim.cli import cli
+from odesim.store.paths import Destination
 
 MEMBERS: dict[str, Any] = {"params": {"mu": np.linspace(0.5, 1.5, 12).reshape(4, 3)}, "method": "tsit5"}
 RUNS: dict[str, dict[str, Any]] = {
@@ -54,6 +54,17 @@ def test_an_ensemble_goes_on_where_its_time_ended(tmp_path):
     assert run.status == "interrupted" and run.message.startswith("max_seconds = 0: stopped after 0 of 4 members")
     assert resume(to.path).status == "ok"
     assert odesim.open_run(to.path).v.values.tobytes() == whole.v.values.tobytes()
+
+
+def test_a_training_goes_on_where_its_time_ended(tmp_path):
+    """In memory and stored; resume completes it with the bits of one that had the time."""
+    run = odesim.train("scan_snap", steps=3, max_seconds=0)
+    assert run.status == "interrupted" and run.message.startswith("max_seconds = 0: ")
+    out = tmp_path / "run.zarr"
+    assert odesim.train("scan_snap", steps=3, out=out, max_seconds=0).iteration < 3
+    done, whole = odesim.train("scan_snap", steps=3, out=out, resume=True), odesim.train("scan_snap", steps=3)
+    assert done.status == "ok"
+    assert all(done.final[name].tobytes() == values.tobytes() for name, values in whole.final.items())
 
 
 def test_on_the_command_line(tmp_path):

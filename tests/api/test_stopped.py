@@ -20,7 +20,7 @@ from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ModelError, ParamError, StoreError
 from odesim.engines import run as chunks_module
 from odesim.engines.run import Execution
-from odesim.solve.codes import STATUSES, UNDONE
+from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.ensemble import EnsembleStore
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 from tests.support.matrix import crossed

@@ -18,7 +18,7 @@ from odesim.engines import run as chunks_module
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.engines.run import joined
 from odesim.ensembles.ledger import chunk_size, shard_chunks
-from odesim.solve.codes import STATUSES, UNDONE
+from odesim.stepper.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 from tests.support.matrix import slow_but
 

@@ -8,8 +8,8 @@ import odesim
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, TRAINING, backends_for, find_backend
 from odesim.base.errors import ParamError
 from odesim.base.options import RunOptions
-from odesim.solve.methods import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 USES = (RUN, ENSEMBLE, TRAINING)
 

@@ -35,7 +35,7 @@ def test_no_place(place, workshop, odesim, closed, monkeypatch):  # noqa: F811
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")
 
-    monkeypatch.setattr("odesim.solve.explicit.run.RunState", fail)
+    monkeypatch.setattr("odesim.stepper.drive.RunState", fail)
     monkeypatch.setattr("odesim.targets.cache.write_file", fail)
     (workshop / "folder").mkdir()
     inner = Path(closed, "no")

@@ -13,7 +13,7 @@ import zarr
 
 import odesim as library
 from odesim.base.errors import counted
-from odesim.solve.codes import Status
+from odesim.stepper.codes import Status
 from odesim.store.paths import group_attributes
 from tests.support import toy
 from tests.support.matrix import slow_but

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve.codes import UNDONE
+from odesim.stepper.codes import UNDONE
 from odesim.store.chunks import open_group
 from tests.support.strangers import MARKED, READS, check_reading, copy, edit, make_runs, read
 

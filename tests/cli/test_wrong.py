@@ -268,7 +268,7 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         pytest.fail("it was computed")
 
-    monkeypatch.setattr("odesim.solve.explicit.run.RunState", fail)
+    monkeypatch.setattr("odesim.stepper.drive.RunState", fail)
     command, *pieces = TABLE[name]
     if command.startswith("figure") and "{closed}" in command and not open_to_all():
         pytest.skip("somebody else could not even read this checkout")

@@ -14,7 +14,7 @@ from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
 from odesim.lab.networks import layers as embedding
-from odesim.solve.explicit import device
+from odesim.stepper import device
 from odesim.targets.nvrtc import Cubin
 from tests.support.cuda_host import make_cupy
 from tests.support.cupy_arrays import make_arrays

@@ -229,7 +229,7 @@ def test_shim_one_large_run_is_interrupted(place: str, times: int, arrays: str, 
 
         cupy.cuda.function.Module.get_function = launching
     if place == "after":
-        from odesim.solve.explicit.device import DeviceRun
+        from odesim.stepper.device import DeviceRun
 
         catch_up, asked = DeviceRun.catch_up, iter(range(10**6))
 

@@ -16,7 +16,7 @@ from odesim.codegen.cuda.one_system import wide_text
 from odesim.codegen.cuda.scope import ModuleScope
 from odesim.codegen.cuda.source import Driver
 from odesim.inputs.registry import list_models, load_model
-from odesim.solve.explicit.device import driver_text
+from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities
 from odesim.targets import nvrtc
 from odesim.targets.nvrtc import compile_cubin, options_for
@@ -82,7 +82,9 @@ def alone() -> Driver:
     """A kernel without the integrator: the right-hand side, events and laws, and the team that computes them."""
     steps = parse("def run(at):\n    return 0\n").body[0]
     assert isinstance(steps, ast.FunctionDef)
-    return Driver(ModuleScope({"run": steps}, {}, "solve_"), driver_text().places)
+    whole = driver_text()
+    terms = {name: f for name, f in whole.scope.functions.items() if name.endswith("_of") or name in ("square", "larger")}
+    return Driver(ModuleScope({"run": steps, **terms}, {}, "solve_"), whole.places, whole.sums)
 
 
 def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driver | None = None) -> None:

@@ -19,7 +19,7 @@ from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
-from odesim.solve.step import arithmetic
+from odesim.stepper import powers as arithmetic
 from odesim.targets.nvrtc import options_for
 from tests.support.cuda_host import build
 

@@ -8,7 +8,7 @@ import pytest
 import odesim
 from odesim.engines.hand_over import HandOver, allowance
 from odesim.ensembles.request import METHOD_NAMES
-from odesim.solve.codes import Status
+from odesim.stepper.codes import Status
 
 MU = np.array([[0.5, 1.5], [4.8, 3.0], [2.5, 0.7], [2.0, 2.0], [6.0, 7.0], [1.0, 2.2], [5.5, 0.5]])
 RODAS = METHOD_NAMES.index("rodas5p")

@@ -90,3 +90,16 @@ def test_members_and_friction(backend: str) -> None:
         run = odesim.integrate(made, params={"c": friction}, backend=backend)
         assert float(run.final["x"]) == pytest.approx(0.9 - friction * 0.405, abs=1e-9)
     assert odesim.integrate(made, params={"c": 2.0}, backend=backend).status == "sliding"
+
+
+@pytest.mark.parametrize("angle", [atan(tan(pi * t)), sp.asin(sin(pi * t)), atan(sin(pi * t) / cos(pi * t))])
+def test_a_condition_on_an_angle_in_time(angle: sp.Expr) -> None:
+    """Every zero and every pole is a time of the condition: the time for which it holds is that of numpy's own points."""
+    made = System(
+        name="angle", source=Source("own", "test"), axes={}, equations={g: sp.Piecewise((1, angle > 0), (0, True))}, params=(),
+        initial={g: 0}, span=(0.1, 3.2),
+    )  # fmt: skip
+    points = np.linspace(0.1, 3.2, 310_001)
+    share = np.mean(sp.lambdify(t, angle, "numpy")(points) > 0)
+    for method in METHODS:
+        assert float(odesim.integrate(made, method=method, backend="numpy").final["g"]) == pytest.approx(3.1 * share, abs=2e-4)  # of points

@@ -10,7 +10,7 @@ from sympy import Interval, Rational, Symbol, cos, oo
 
 import odesim
 from odesim.solve import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.engines import ADAPTIVE
 from tests.support.matrix import crossed, slow_but

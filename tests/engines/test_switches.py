@@ -18,7 +18,7 @@ from odesim.base.errors import SolveError, SpecError
 from odesim.engines.switching import Switching, held_of
 from odesim.inputs.registry import list_models, load_model
 from odesim.solve import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, Naturals0, Piecewise, Sum, exp, oo, sqrt, symbols
+from sympy import Interval, Naturals0, Piecewise, Sum, Symbol, exp, oo, sqrt, symbols
 
 from odesim.base.errors import ModelError, ParamError
 from odesim.ensembles import members as whole
@@ -62,13 +62,9 @@ def formulas(s: System) -> list[Formula]:
     return [*(slot.start for slot in plan.states if isinstance(slot.start, Formula)), *(rule.formula for rule in plan.rules)]
 
 
-NO_FORMULA = (
-    *("classics.deep_linear_modes", "gibbs.lumped", "hierarchy.covariance", "hierarchy.gated", "hierarchy.grouped", "hierarchy.occurrence"),
-    *("hopfield.potts", "hopfield.two_patterns", "joma.cluster", "joma.linear", "joma.linear_attention", "joma.linear_bterm"),
-    *("joma.linear_multinode", "joma.linear_softmax", "joma.nonlinear", "joma.nonlinear_softmax", "joma.self_consistent"),
-    *("particles.circle", "particles.two_clusters", "reversal.bilinear", "reversal.full", "scan_snap.theorem4", "topics.stage1"),
-)
-"""Models without a start or a constraint that reads a parameter."""
+def names_of(e: Any) -> set[str]:
+    """Names of all symbols and arrays in an expression, or of none in a number."""
+    return {str(getattr(a, "label", a)) for a in getattr(e, "atoms", lambda *_: ())(Symbol, IndexedBase)}
 
 
 @pytest.mark.parametrize("entries", [whole.ENTRIES, 20], ids=["at once", "in parts"])
@@ -85,7 +81,8 @@ def test_members_are_what_they_are_alone(name, entries, monkeypatch):
             own[slot.name] = rng.integers(1, 5, shape) if slot.integer else rng.uniform(0.1, 1.0, shape)
     read = [(formula, sorted(own_names_read(formula, frozenset(own)))) for formula in formulas(s)]
     cases = [(formula, given) for formula, names in read if names for given in (names, *([name] for name in names))]
-    assert bool(cases) == (name not in NO_FORMULA)
+    params = {p.name for p in s.params if p.indexes is None}
+    assert bool(cases) == any(names_of(e) & params for e in (*s.initial.values(), *(c.expr for c in s.constraints)))
     for formula, given in cases:
         found = member_values(formula, s.axes, numbers.sizes, numbers.params, {name: own[name] for name in given})
         for i in range(7):

@@ -20,7 +20,8 @@ from tests.support.balls import BALLS
 from tests.support.dips import DIPS
 from tests.support.models import MAPS
 from tests.support.pulses import PULSES
-from tests.support.threads import METHODS, MODELS
+from tests.support.threads import LISTED as MODELS
+from tests.support.threads import METHODS
 
 FILE = Path(__file__).with_name("bits.txt")
 SAVE = 5

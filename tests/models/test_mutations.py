@@ -41,7 +41,7 @@ NO_CLOCK = (
     *("particles.sphere", "particles.circle", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full"),
 )
-STATES = [(name, state) for name in FLOWS for state in CONTRACT[name][0]]
+STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
 
 
 def broken(system: System, limit: float, **given: Any) -> list[str]:

@@ -10,8 +10,8 @@ from matplotlib.text import Text
 
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
-from odesim.plot.colors import color_scale
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.scales import color_scale
 from odesim.plot.style import SMALL
 from tests.support.texts import clashes, drawn_texts
 

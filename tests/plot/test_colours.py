@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import PowerNorm, to_rgb
 
-from odesim.plot.colors import by_root, color_scale, root_ticks
-from odesim.plot.images import draw_cells
+from odesim.plot.panels import draw_cells
+from odesim.plot.scales import by_root, color_scale, root_ticks
 from odesim.plot.style import CATEGORIES, new_figure, ordered_colors, project_style
 
 # Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB

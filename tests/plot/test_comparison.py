@@ -11,8 +11,7 @@ from matplotlib.text import Text
 from scipy.stats import ttest_1samp
 
 from odesim.lab.compare.comparison import Comparison
-from odesim.plot.comparison import BEYOND, COMPONENTS, THEORY, component_indices, figure_of_comparison, short_label
-from odesim.plot.residuals import ALIKE, SAME
+from odesim.plot.comparison import ALIKE, BEYOND, COMPONENTS, SAME, THEORY, component_indices, figure_of_comparison, short_label
 from odesim.plot.style import INK, SMALL, WIDTH
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 

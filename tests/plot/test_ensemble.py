@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.ensemble_bands import draw_spread
+from odesim.plot.ensemble_panels import draw_spread
 from odesim.plot.members import Drawn, components, values_of
 from odesim.plot.style import SMALL, new_figure, project_style
 from tests.support.texts import clashes, drawn_texts

@@ -12,10 +12,10 @@ from matplotlib.colors import to_rgb
 import odesim
 from odesim.base.errors import ParamError
 from odesim.plot import Choice, animate
-from odesim.plot.colors import PALE
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.ensemble_film import film_of_members
+from odesim.plot.film import film_of_members
 from odesim.plot.frames import make_frames
+from odesim.plot.scales import PALE
 from tests.support.texts import clashes, drawn_texts, notes
 
 GRID = {"r": [1, 2, 4], "eta_Y": [0.1, 0.3, 0.9, 2.7], "N": [5, 9]}

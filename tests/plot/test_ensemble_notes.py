@@ -13,9 +13,9 @@ from matplotlib.patches import Rectangle
 
 from odesim.ensembles.accessor import unstack
 from odesim.plot.choice import Choice
-from odesim.plot.datasets import as_members
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.header import in_lines
+from odesim.plot.labels import in_lines
+from odesim.plot.members import as_members
 
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
 RTOL, ATOL = 1e-6, 1e-9

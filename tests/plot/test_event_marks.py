@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from odesim.plot.marks import SIZE
-from odesim.plot.solution import figure_of_solution
+from odesim.plot.solution import SIZE, figure_of_solution
 from tests.support.pictures import CASES, LOG, T, grow, solution
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.plot.quantiles import quantiles
+from odesim.plot.members import quantiles
 
 LEVELS = (0.1, 0.5, 0.9)
 SHAPES = {

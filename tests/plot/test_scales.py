@@ -11,12 +11,9 @@ from matplotlib.patches import Rectangle
 
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
-from odesim.plot.colors import PALE
-from odesim.plot.panels import set_value_scale
-from odesim.plot.quantity import MAP
+from odesim.plot.panels import MAP, set_value_scale
+from odesim.plot.scales import ALL_BELOW, NOTE, PALE, cell_edges, make_time_axis
 from odesim.plot.solution import figure_of_solution
-from odesim.plot.times import cell_edges, make_time_axis
-from odesim.plot.tolerance import ALL_BELOW, NOTE
 from tests.support.pictures import CASES, LOG, T, grow, solution
 from tests.support.texts import notes
 

@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from odesim.plot.labels import spread_positions, symbol
-from odesim.plot.panels import SAMPLE
-from odesim.plot.quantity import MAP, ROWS
-from odesim.plot.solution import MANY, cells_in_rows, figure_of_solution
+from odesim.plot.layout import cells_in_rows
+from odesim.plot.panels import MAP, ROWS, SAMPLE
+from odesim.plot.solution import MANY, figure_of_solution
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution

@@ -13,9 +13,9 @@ from matplotlib.text import Text
 
 from odesim.base.errors import ParamError, StoreError
 from odesim.plot.choice import Choice
+from odesim.plot.labels import place_names
 from odesim.plot.style import SMALL
-from odesim.plot.tokens import COLUMNS, place_names
-from odesim.plot.trajectory import figure_of_trajectory
+from odesim.plot.trajectory import COLUMNS, figure_of_trajectory
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
 

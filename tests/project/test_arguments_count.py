@@ -14,10 +14,10 @@ ALLOWED = {
     "targets/unrolled_calls.py combine_block": "runs that kernel, with its arguments",
     "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
-    "cli/commands/train.py run": "the arguments of the command",
+    "lab/commands.py run_training": "the arguments of the command",
     "symbolic/system.py Map": "what people call, with the parts of a System",
-    "solve/methods/explicit.py make_method": "the columns of a tableau",
-    "solve/methods/rosenbrock.py make_rosenbrock": "the columns of a table",
+    "stepper/tableau.py make_method": "the columns of a tableau",
+    "stepper/rosenbrock_methods.py make_rosenbrock": "the columns of a table",
 }
 
 

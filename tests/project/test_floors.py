@@ -16,7 +16,7 @@ FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
     ("ir", "display", "transforms", "targets", "codegen", "reference"),
-    ("solve", "stepper", "inputs"),
+    ("stepper", "solve", "inputs"),
     ("ensembles",),
     ("engines", "run", "store", "plot"),
     ("api", "cluster"),
@@ -35,7 +35,7 @@ def label(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """odesim/solve/tableau.py -> odesim.solve.methods; a package's __init__.py -> the package."""
+    """odesim/stepper/tableau.py -> odesim.stepper.tableau; a package's __init__.py -> the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -46,7 +46,7 @@ UPWARD = {
     "odesim.cli.lab": {"odesim.lab.commands"},
     "odesim.inputs.registry": {"odesim.lab.tasks"},
     "odesim.symbolic": {"odesim.transforms.gradients", "odesim.transforms.sensitivity"},
-    "odesim.symbolic.system": {"odesim.display.html", "odesim.display.formulas"},
+    "odesim.symbolic.system": {"odesim.display.document", "odesim.display.formulas"},
 }
 """The files that import from higher floors, when something is drawn or asked for: a run has a method `plot`, a notebook shows a System, a
 command meets a stored training, a task is named where a model should be; and the public name of a gradient is `odesim.symbolic.grad`."""
@@ -100,7 +100,7 @@ def rank(module: str) -> tuple[int, int]:
 
 
 def room(module: str) -> str:
-    """odesim.solve.step.roots -> solve; the facade, `odesim` itself, is a room of its own."""
+    """odesim.stepper.search -> stepper; the facade, `odesim` itself, is a room of its own."""
     return (*module.split("."), "")[1]
 
 

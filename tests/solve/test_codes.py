@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from odesim.solve.codes import HANDED_OVER, STATUSES, UNDONE, WORDS, Code, Status, stored
+from odesim.stepper.codes import HANDED_OVER, STATUSES, UNDONE, WORDS, Code, Status, stored
 
 # the numbers of stores that were written before: these do not change
 KNOWN = ["ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up", "interrupted", "sliding", "left_domain"]

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.base.errors import SolveError
 from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
-from odesim.solve.explicit import run as integrate
+from odesim.stepper import drive as integrate
 from tests.support.problems import problem
 from tests.support.stiff_problems import stiff
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve.occurrences import Events, components_since
+from odesim.stepper.occurrences import Events, components_since
 
 TABLE: dict[str, list[dict[str, Any]]] = {
     "none": [],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from odesim.base.errors import SolveError
 from odesim.solve import METHODS, EventSpec, Status, integrate_problem
-from odesim.solve.explicit import run as integrate
+from odesim.stepper import drive as integrate
 from tests.support.problems import Decay, Problem, problem
 
 NAMES = list(METHODS)

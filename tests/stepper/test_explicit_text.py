@@ -8,9 +8,8 @@ from sympy import Interval, oo, symbols
 
 import odesim
 from odesim.base.arrays import Array
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.step import control
+from odesim.stepper import control
+from odesim.stepper.methods import MAP, METHODS
 from odesim.symbolic import IndexedBase, Map, Param, Source, System, index, sizes
 from tests.support.interpreted import Interpreted
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.api.destination import Destination
 from odesim.api.ensemble import ensemble_arguments, run_ensemble
 from odesim.engines.run import Execution
+from odesim.store.paths import Destination
 
 MODEL = "joma.nonlinear"
 SIZE = 8  # members in a chunk here

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.solve.methods import Method
-from odesim.solve.options import fixed_steps, usable
-from odesim.solve.step import arithmetic, control
+from odesim.stepper import control
+from odesim.stepper import powers as arithmetic
+from odesim.stepper.options import fixed_steps, usable
 from odesim.stepper.statements import Comb, Each, If, Let, Out, Reader, Right, Row, Statement, Sum, Take, While, explicit_reader, unparsed
+from odesim.stepper.tableau import Method
 
 RULES = ("trial_step", "steepest", "first_step", "step_end", "too_small", "pi_goal", "next_step", "at_most", "moment")
 

@@ -1,13 +1,21 @@
 """The shipped models by kind: differential equations, and Maps."""
 
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
 
-MAPS = ("hierarchy.occurrence", "hopfield.classical", "hopfield.dense", "hopfield.update")
+
+def _text(name: str) -> str:
+    """The file of a shipped model, which is not run."""
+    return (Path(__file__).parents[2] / "models" / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+
+
+MAPS = tuple(name for name in list_models() if re.search(r"\bMap\(", _text(name)))
 FLOWS = [name for name in list_models() if name not in MAPS]
-GROWING = ("joma.linear", "joma.linear_multinode", "joma.nonlinear")
+GROWING = tuple(name for name in list_models() if "growth=" in _text(name))
 """Those with a rate of growth, for the rescaled clock."""
 COMPILED = (
     "hopfield.update",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from odesim.solve import METHODS
-from odesim.solve.rosenbrock import ROSENBROCK
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 Array = np.ndarray[Any, Any]
 Right = Callable[[float, Array], Array]

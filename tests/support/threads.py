@@ -9,13 +9,15 @@ import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
 from odesim.engines.choose import make_engine
 from odesim.engines.gpu.engine import DeviceEngine, source_of
+from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from tests.support.models import FLOWS
 
 if TYPE_CHECKING:
     import xarray
 
-# every model at a size that a thread holds, with a parameter that is a member's own
-MODELS: dict[str, dict[str, Any]] = {
+# models at a size that a thread holds, with a parameter that is a member's own
+LISTED: dict[str, dict[str, Any]] = {
     "classics.committee": {"grid": {"sigma": "linspace(0.1,0.2,3)"}, "sizes": {"K": 1, "M": 1}},
     "classics.deep_linear": {"grid": {"a0": "linspace(0.1,0.2,3)"}, "sizes": {"d": 2}},
     "classics.deep_linear_modes": {"grid": {"s": "linspace(0.9,1.0,3)"}},
@@ -72,6 +74,20 @@ MODELS: dict[str, dict[str, Any]] = {
     "topics.stage1": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2}},
     "topics.tied": {"grid": {"P": "linspace(0.4,0.5,3)"}, "sizes": {"d": 2, "N": 2, "K": 3}},
 }
+
+
+def row_for(name: str) -> dict[str, Any]:
+    """The row of a model that is not listed: sizes of at most three, and the first parameter that is a number or filled by one."""
+    system = load_model(name)
+    sizes = {size: min(n, 3) for size, n in bind(system).sizes.items()}
+    numbers = bind(system, sizes=sizes)
+    own = next(p.name for p in system.params if p.indexes is None and not p.integer and np.all(np.asarray(numbers.params[p.name]) > 0))
+    value = float(np.ravel(numbers.params[own])[0])
+    return {"grid": {own: [0.9 * value, 0.95 * value, value]}, "sizes": sizes}
+
+
+MODELS = LISTED | {name: row_for(name) for name in FLOWS if name not in LISTED}
+"""Every model: a new one needs no row."""
 IN_THREADS = [name for name in MODELS if name != "galore.projected"]
 """Those that a thread integrates: events that set states are refused there."""
 METHODS: dict[str, list[float | None]] = {

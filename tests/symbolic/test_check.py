@@ -27,6 +27,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown array": ({"equations": {v[m]: IndexedBase("aa", shape=(M,))[m]}}, r"no array 'aa'.*did you mean 'a'.*aa\[m\]"),
     "unknown function": ({"equations": {v[m]: f(v[m])}}, r"relu\(v\[m\]\) is not a function"),
     "sum taken apart": ({"equations": {v[m]: sp.Piecewise((1, parts > v[m]), (2, True))}}, "a condition on a sum over m of a Piecewise"),
+    "raw sum taken apart": (
+        {"equations": {v[m]: sp.Piecewise((1, Sum(sp.Piecewise((a[k], a[k] > 0), (1, True)), (k, 0, M - 1)) > v[m]), (2, True))}},
+        r"a condition on a sum over k of a Piecewise, .* z = named\('z', over\(Sum, ",
+    ),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
     "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 index, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),

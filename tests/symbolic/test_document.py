@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sympy import Symbol
 
-from odesim.display.document import escape, latex_document
+from odesim.display.document import latex_document
+from odesim.display.page import escape
 from odesim.inputs.registry import load_model
 from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from tests.support.models import Shipped

@@ -191,3 +191,30 @@ def test_mistakes_in_a_system() -> None:
     with pytest.raises(SpecError, match="'h1' is a layer and also a state, parameter or size"):
         equations = {x[i]: layers(1, lambda l, h: h[i] * h1[i], x[i])[1][i]}
         System("t.s", SOURCE, {i: D}, equations, (Param(h1, 1.0, REAL, ""),), {x[i]: 0})
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_two_towers_do_not_share_their_layers(backend: str) -> None:
+    """Two stacks of layers with the same names h1, h2, one of which reads the other's weights too: the flow is minus the differences."""
+    W = weights(2)
+    one = layers(2, lambda l, h: tanh(over(Sum, W[l][i, j] * h[j, n], (j, D))), X[i, n])
+    two = layers(2, lambda l, h: over(Sum, W[1 - l][i, j] * h[j, n], (j, D)) + h[i, n] ** 2 / 4, T[i, n])
+    loss = over(Sum, (one[2][i, n] - two[2][i, n]) ** 2 + one[1][i, n] * two[1][i, n], (i, D), (n, N)) / 2
+    s = System(
+        name="test.towers", source=SOURCE, axes={a: D, b: D}, equations=gradient_flow(loss, {w[a, b]: 1 for w in W}),
+        observables={"loss": loss}, params=(Param(X, 1.0, REAL, "left"), Param(T, 1.0, REAL, "right")),
+        initial=dict.fromkeys((w[a, b] for w in W), 0.1), sizes={D: 3, N: 2}, span=(0, 0.2),
+    )  # fmt: skip
+    given, y = numbers(2)
+
+    def value(y: np.ndarray) -> float:
+        U = y.reshape(2, 3, 3)
+        left, right = [given["X"]], [given["T"]]
+        for l in range(2):
+            left, right = [*left, np.tanh(U[l] @ left[-1])], [*right, U[1 - l] @ right[-1] + right[-1] ** 2 / 4]
+        return float(((left[2] - right[2]) ** 2 + left[1] * right[1]).sum() / 2)
+
+    bound, out = compile_system(s, backend=backend).bind(GIVEN, given), np.empty(18)
+    bound(0.0, y, out)
+    np.testing.assert_allclose(out, -central(value, y), atol=1e-7)
+    assert {"h1[i, n]", "h1_2[i, n]", "h2[i, n]", "h2_2[i, n]"} <= {line.partition(" = ")[0] for line in definitions_text(s).splitlines()}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Sum, Symbol, exp, log
+from sympy import Piecewise, Sum, Symbol, exp, log
 
 import odesim
 from odesim.base.errors import SpecError
@@ -145,3 +145,17 @@ def test_a_neighbour_in_a_layer_and_beside_it() -> None:
     run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": a}, initial={"y": b})
     want = max(0.0, a[0] * b[1], a[1] * b[2])
     np.testing.assert_allclose(run.y["y"][-1] - b, (want + np.roll(a, -1)) * want, rtol=1e-12, atol=1e-15)
+
+
+def test_a_condition_on_a_sum_of_choices_takes_a_name() -> None:
+    """sympy takes a Piecewise out of a sum in a condition, which is refused; of a sum with a name it does not: y' = 1 from sum > 1 on."""
+    y, total = Symbol("y", real=True), over(Sum, Piecewise((x[i], x[i] > s), (0, True)), (i, D))
+    parts: dict[str, Any] = {"axes": {i: D}, "params": (Param(s, 0.2, REAL, "least"),), "sizes": {D: 3}, "initial": {x[i]: 0, y: 0}}
+
+    def chosen(total: Any) -> System:
+        return System(name="t.chosen", source=SOURCE, equations={x[i]: 1, y: Piecewise((1, total > 1), (0, True))}, **parts)
+
+    with pytest.raises(SpecError, match=r"name the sum first, as in z = named"):
+        chosen(total)
+    for backend in ("numpy", "numba"):
+        assert odesim.integrate(chosen(named("z", total)), backend=backend).y["y"][-1] == pytest.approx(2 / 3, abs=1e-6)

@@ -56,6 +56,7 @@ def test_a_run_on_a_corner_has_the_slope_of_one_side(method):
     assert taken[0] <= taken[1] + 1
 
 
+METHODS = ("rodas5p", "tsit5")
 ROOTS = [2, 10**9, sp.Rational(7, 2), 3, 7, 10**3, 10**6, sp.Rational(1, 10**6)]
 
 
@@ -144,3 +145,16 @@ LOGS = [(0.0, 0.0, 0.0), (0.0, 2.0, 0.0), (2.0, 3.0, 2 * np.log(3)), (0.0, -1.0,
 def test_xlogy(a, b, want):
     """What scipy has."""
     assert float(evaluate(xlogy(p, g), (), {}, {}, {"p": a, "g": b})) == want
+
+
+@pytest.mark.parametrize("rhs", ["alone", "entropy", "behind"])
+def test_sensitivities_of_logarithms_beyond_an_axis(rhs):
+    """0 log 0 beyond the ends has the slope 0 and the second slope 0: the stiff method and the explicit one agree, at 100 rtol."""
+    after = {"alone": xlogy(x[m + 1], x[m + 1]), "entropy": -x[m] * entropy(x[m + 1], (m, M)), "behind": xlogy(x[m - 1], x[m - 1])}[rhs]
+    system = System(
+        name="edge", source=SOURCE, axes={m: M}, equations={x[m]: after - x[m]}, params=(), initial={x[m]: (m + 1) / M}, sizes={M: 4},
+        boundary={m: "zero"}, span=(0.0, 0.5),
+    )  # fmt: skip
+    runs = [odesim.integrate(system, sensitivities="x", method=name, backend="numpy", rtol=1e-9, atol=1e-11) for name in METHODS]
+    assert np.isfinite(runs[0].y["dx_dx_start"]).all()
+    np.testing.assert_allclose(*(run.y["dx_dx_start"][-1] for run in runs), atol=1e-7)

@@ -49,7 +49,7 @@ class CudaRHS:
 
 @dataclass(frozen=True)
 class BoundCuda:
-    """A right-hand side with sizes and parameters, its arrays on the device (odesim.solve.problem.BoundSystem)."""
+    """A right-hand side with sizes and parameters, its arrays on the device (odesim.stepper.problem.BoundSystem)."""
 
     right: CudaRHS
     sizes: dict[str, int]
@@ -140,7 +140,7 @@ class BoundCuda:
 
 @dataclass(frozen=True)
 class DeviceLaws:
-    """The invariants of a System on a GPU (odesim.solve.laws.Values)."""
+    """The invariants of a System on a GPU (odesim.stepper.laws.Values)."""
 
     bound: BoundCuda
 

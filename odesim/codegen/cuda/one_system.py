@@ -1,11 +1,12 @@
 """The kernel of one large system: right-hand side and events run by a team of threads, led by the integrator.
 
-The integrator is odesim.solve.explicit.loop itself: its functions are translated, and what they ask of whole arrays is an order to the
-team. So a GPU takes the steps that a CPU takes, and finds the same events.
+The integrator is the driver that odesim.stepper.one_system prints: its functions are translated, and what they ask of whole arrays is an
+order to the team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
 import ast
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -16,7 +17,7 @@ from odesim.codegen.cuda.phases import ArrayType, Phases
 from odesim.codegen.cuda.product import PRODUCT, TENSOR
 from odesim.codegen.cuda.scope import ModuleScope, module_scope
 from odesim.codegen.cuda.source import Driver, cuda_source
-from odesim.codegen.cuda.team import LEADER, TEAM, WORKERS
+from odesim.codegen.cuda.team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
 from odesim.codegen.cuda.translate import Translation
 from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
 from odesim.ir.program import Program
@@ -32,6 +33,7 @@ STAGE_HEAD = (
     "long long ns_, long long s_, long long z0_"
 )
 VALUES_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
+FIRST_SUM = 7  # the numbers of the orders below it are those of LEADER
 VALUES = {"find_events": "events_all", "find_laws": "laws_all"}
 
 
@@ -58,13 +60,17 @@ def wide_text(
     teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry, late) for k in kernels]
     there = {k.name for k in kernels}
     teams += [f"__device__ void {word}({VALUES_HEAD}) {{}}" for name, word in VALUES.items() if name not in there]
-    lead = Translation(own=_orders())
+    lead = Translation(own=_orders(driver))
     run = lead.function(driver.scope, "run", (INT,))
-    places = {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
+    sums = [_Sum(k, name, *driver.sums[name]) for k, name in enumerate(driver.sums)]
+    terms = Translation()
+    places = {"CALLS": "\n        ".join(s.call(entry) for s in sums)}  # first: it holds names of places
+    places |= {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
         TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(),
-        *teams, _filled(LEADER, places), lead.text(), _filled(WORKERS, places),
+        *_sums_of_team(sums, terms, driver), *teams, _filled(LEADER, places), *(_filled(s.order(), places) for s in sums), lead.text(),
+        _filled(WORKERS, places),
     )  # fmt: skip
     return ModuleText(source, tuple(slots), numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 
@@ -80,13 +86,55 @@ def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int
     return most * slots
 
 
-def _orders() -> dict[str, tuple[Any, str]]:
+def _sums_of_team(sums: list["_Sum"], terms: Translation, driver: Driver) -> list[str]:
+    """The sums over components for a team of threads: the terms of the integrator's text, and their functions."""
+    made = [s.for_team(terms.function(driver.scope, f"{s.name}_of", (REAL,) * (1 + len(s.rows) + len(s.numbers))).name) for s in sums]
+    return [terms.text(), *made]
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum over components as an order of the leader: its number among them, its name, the rows and the numbers of its terms."""
+
+    k: int
+    name: str
+    rows: Sequence[str]
+    numbers: Sequence[str]
+
+    def for_team(self, term: str) -> str:
+        """The function with which a team adds up; term: the function of a term."""
+        words = {
+            "NAME": self.name, "TERM": term, "COUNT": str(max(len(self.rows), 1)),
+            "ROWS": ", ".join(f"const R* {x}_row" for x in self.rows), "NUMBERS": "".join(f"double {named(x)}, " for x in self.numbers),
+            "LOAD": " ".join(f"entry_[{q}][u] = (double){x}_row[low + l + 32 * u];" for q, x in enumerate(self.rows)),
+            "ENTRIES": ", ".join([*(f"entry_[{q}][u]" for q in range(len(self.rows))), *map(named, self.numbers)]),
+        }  # fmt: skip
+        return _filled(SUM, words)
+
+    def order(self) -> str:
+        """The leader's side."""
+        mail = [f"m[{3 + q}] = {x}_row;" for q, x in enumerate(self.rows)]
+        mail += [f"m[{3 + len(self.rows) + q}] = __double_as_longlong({named(x)});" for q, x in enumerate(self.numbers)]
+        arguments = [*(f"long long {x}_row" for x in self.rows), *(f"double {named(x)}" for x in self.numbers)]
+        words = {"NAME": self.name, "ARGUMENTS": ", ".join(arguments), "MAIL": " ".join(mail), "NUMBER": str(FIRST_SUM + self.k)}
+        return _filled(SUM_ORDER, words)
+
+    def call(self, entry: str) -> str:
+        """The workers' side."""
+        mail = [f"(const {entry}*)m[{3 + q}]" for q in range(len(self.rows))]
+        mail += [f"__longlong_as_double(m[{3 + len(self.rows) + q}])" for q in range(len(self.numbers))]
+        first = f"(const {entry}*)m[1], (const {entry}*)a[@K@], (const long long*)a[@ORDER@], (const double*)a[@COEF@], m[2], a[@N@]"
+        return f"if (what == {FIRST_SUM + self.k}) odesim_{self.name}_all(team, {first}, {', '.join(mail)}, (double*)a[@SUMS@]);"
+
+
+def _orders(driver: Driver | None = None) -> dict[str, tuple[Any, str]]:
+    """What the leader does not do itself, as a Translation has it; without a driver, for the team."""
     return {
-        "squares": (REAL, "odesim_squares"),
+        **({name: (REAL, f"odesim_{name}") for name in driver.sums} if driver else {}),
         "fill": (None, "odesim_fill"),
         "call STAGE": (None, "odesim_stage"),
-        "call EVENTS": (None, "odesim_events"),
-        "call LAWS": (None, "odesim_laws"),
+        "call EVENTS_AT": (None, "odesim_events"),
+        "call LAWS_AT": (None, "odesim_laws"),
         "judge": (None, "odesim_judge"),
     }
 

@@ -3,7 +3,7 @@
 The same text is compiled for a GPU by NVRTC and for a CPU by any C++ compiler. A header gives CUDA's words a meaning there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from odesim.codegen.cuda.scope import ModuleScope
@@ -23,10 +23,15 @@ __device__ __forceinline__ long long odesim_power(long long x, long long n) { lo
 
 @dataclass(frozen=True)
 class Driver:
-    """The integrator: the scope of its function run(address of a table), and places in that table: K, ROWS, COEF, N, SUMS."""
+    """The integrator: the scope of its function run(address of a table), and places in that table: K, ORDER, COEF, N, SUMS, of laws.
+
+    sums: {name: (rows, numbers)} of its sums over components, as their names. A term is the function NAME_of of a component of a
+    combination of stages and of each row, and of the numbers.
+    """
 
     scope: ModuleScope
     places: Mapping[str, int]
+    sums: Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 
 def cuda_source(about: str, functions: str, *kernels: str) -> str:

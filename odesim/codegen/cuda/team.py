@@ -115,7 +115,7 @@ template <int LATE, int U, class R> __device__ __forceinline__ void odesim_combi
     _Pragma("unroll") for (int u = 0; u < U; ++u) out[u] = (R)sums[u];
 }
 
-// values now (n,) against their senses, as odesim.solve.explicit.laws.judge has it
+// values now (n,) against their senses, as odesim.stepper.operations.judge has it
 template <class R> __device__ void odesim_judge_all(odesim_team& team, long long n, const long long* sense, const R* value, double* best,
                                                     double* worst, double* times, double t, long long first) {
     for (long long i = team.thread; i < n; i += team.threads) {
@@ -144,41 +144,44 @@ template <class R> __device__ void odesim_fill_all(odesim_team& team, const R* x
         y[i] = found[0];
     }
 }
+""".strip("\n")
 
-// the square of e in units of the tolerance between p and q; not finite where q is not
-__device__ __forceinline__ double odesim_square(double e, double p, double q, double atol, double rtol) {
-    const double quotient = e / (atol + rtol * (p > q ? p : q));
-    return quotient * quotient + (q - q);
-}
-
-// sums[32]: the sum of squares of that in units of the tolerance between a and b (n,)
-template <class R> __device__ void odesim_squares_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
-                                                      long long ns, long long n, const R* a, const R* b, double atol, double rtol,
-                                                      double* sums) {
+SUM = r"""
+// sums[32]: the sum of @TERM@ over all components, the first of its arguments x + sum_j coef[j] k_j
+template <class R> __device__ void odesim_@NAME@_all(odesim_team& team, const R* x, const R* k, const long long* rows, const double* coef,
+                                                     long long ns, long long n, @ROWS@, @NUMBERS@double* sums) {
     const long long blocks = (n + 1023) / 1024;
     for (long long block = team.warp; block < blocks; block += team.warps) {
         const long long low = 1024 * block, size = n - low < 1024 ? n - low : 1024;
-        double sum = 0.0, x0 = 0.0, x1 = 0.0, p[4], q[4];
+        double sum = 0.0, x0 = 0.0, x1 = 0.0, entry_[@COUNT@][4];
         R e[4];
         long long l = team.lane;
         for (; l + 96 < size; l += 128) {
-            _Pragma("unroll") for (int u = 0; u < 4; ++u) {
-                p[u] = fabs((double)a[low + l + 32 * u]);
-                q[u] = fabs((double)b[low + l + 32 * u]);
-            }
+            _Pragma("unroll") for (int u = 0; u < 4; ++u) { @LOAD@ }
             odesim_combine<0, 4>(x, k, rows, coef, ns, n, low + l, 32, e);
-            _Pragma("unroll") for (int u = 0; u < 4; ++u) sum = sum + odesim_square(e[u], p[u], q[u], atol, rtol);
+            _Pragma("unroll") for (int u = 0; u < 4; ++u) sum = sum + @TERM@((double)e[u], @ENTRIES@);
         }
         for (; l < size; l += 32) {
+            const int u = 0;
             odesim_combine<0, 1>(x, k, rows, coef, ns, n, low + l, 0, e);
-            const double square = odesim_square(e[0], fabs((double)a[low + l]), fabs((double)b[low + l]), atol, rtol);
-            if (l < 32) x0 = square; else if (l < 64) x1 = square;  // which count where there are no more
-            sum = sum + square;
+            @LOAD@
+            const double term = @TERM@((double)e[0], @ENTRIES@);
+            if (l < 32) x0 = term; else if (l < 64) x1 = term;  // which count where there are no more
+            sum = sum + term;
         }
         odesim_keep(team, sums + 32 + block, odesim_fold_sum(sum, x0, x1, size));
     }
     odesim_wait(team);
     odesim_tree_sum(team, sums + 32, blocks, 1);
+}
+""".strip("\n")
+
+SUM_ORDER = r"""
+__device__ double odesim_@NAME@(long long* at, long long y, long long ns, @ARGUMENTS@) {
+    long long* m = odesim_mail + 4;
+    m[0] = (long long)at; m[1] = y; m[2] = ns; @MAIL@
+    odesim_order(@NUMBER@);
+    return ((volatile double*)at[@SUMS@])[32];
 }
 """.strip("\n")
 
@@ -217,12 +220,6 @@ __device__ void odesim_judge(long long* at, double t, long long first) {
     m[0] = (long long)at; m[1] = __double_as_longlong(t); m[2] = first;
     odesim_order(6);
 }
-__device__ double odesim_squares(long long* at, long long y, long long ns, long long a, long long b, double atol, double rtol) {
-    long long* m = odesim_mail + 4;
-    m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = a; m[4] = b; m[5] = __double_as_longlong(atol); m[6] = __double_as_longlong(rtol);
-    odesim_order(3);
-    return ((volatile double*)at[@SUMS@])[32];
-}
 __device__ void odesim_fill(long long* at, long long y, long long ns, long long target) {
     long long* m = odesim_mail + 4;
     m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = target;
@@ -259,12 +256,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, lon
         long long* a = (long long*)m[0];
         if (what == 1) stage_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3], m[4], m[5], m[6], m[7], m[8]);
         if (what == 2) events_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
-        if (what == 3)
-            odesim_squares_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
-                               a[@N@], (const @R@*)m[3], (const @R@*)m[4], __longlong_as_double(m[5]), __longlong_as_double(m[6]),
-                               (double*)a[@SUMS@]);
+        @CALLS@
         if (what == 4)
-            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ROWS@], (const double*)a[@COEF@], m[2],
+            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ORDER@], (const double*)a[@COEF@], m[2],
                             a[@N@], (@R@*)m[3]);
         if (what == 5) laws_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
         if (what == 6)

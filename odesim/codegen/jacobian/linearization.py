@@ -96,7 +96,7 @@ class Linearization:
 
 @dataclass(frozen=True)
 class BoundLinear:
-    """The derivatives of a right-hand side with numbers (odesim.solve.problem.Derivatives), derived on first use."""
+    """The derivatives of a right-hand side with numbers (odesim.stepper.problem.Derivatives), derived on first use."""
 
     linear: Linearization
     sizes: dict[str, int]

@@ -18,8 +18,8 @@ from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
-from odesim.solve.codes import WORDS
-from odesim.solve.step.sizes import found_size
+from odesim.stepper.codes import WORDS
+from odesim.stepper.search_sizes import found_size
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched

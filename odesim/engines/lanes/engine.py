@@ -22,13 +22,12 @@ from odesim.engines.lanes.search import LaneSearch
 from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.codes import stored
-from odesim.solve.methods import METHODS
-from odesim.solve.methods.discrete import MAP
-from odesim.solve.options import fixed_steps, usable
-from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.step.compiled import search_functions
-from odesim.solve.step.control import longest_step
+from odesim.stepper.codes import stored
+from odesim.stepper.control import longest_step
+from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.options import fixed_steps, usable
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.search_compiled import search_functions
 from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values

@@ -3,7 +3,7 @@
 It takes their values at the ends of the pieces of every step.
 An explicit step takes these samples itself, while its stages are in registers.
 
-Where a value changes its sign, or may have done so in between, that lane alone is searched (odesim.solve.step.search). It is the same for
+Where a value changes its sign, or may have done so in between, that lane alone is searched (odesim.stepper.search). It is the same for
 any method that has an interpolant.
 """
 
@@ -13,8 +13,8 @@ from odesim.engines.lanes.lines import at, real
 from odesim.engines.lanes.plan import KernelPlan, WatchedEvents
 from odesim.engines.lanes.queue import queue_texts
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.codes import WORDS
-from odesim.solve.step.sizes import MARKS
+from odesim.stepper.codes import WORDS
+from odesim.stepper.search_sizes import MARKS
 
 
 def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -34,7 +34,7 @@ def happen_text(watch: WatchedEvents) -> str:
 
 
 def mark_lines(i: int, pieces: int) -> list[str]:
-    """Lines that mark component i where it passes zero or may: wherever odesim.solve.step.samples.places_in finds a place.
+    """Lines that mark component i where it passes zero or may: wherever odesim.stepper.search_samples.places_in finds a place.
 
     (2 g_k - g_j) g_j <= 0: from sample j to k the function falls to half, or passes zero.
     """

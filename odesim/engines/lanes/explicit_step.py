@@ -7,7 +7,7 @@ from odesim.engines.lanes.events import begin_lines, watched_lines
 from odesim.engines.lanes.lines import at, span_arguments
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.statements import Reader, Right, Row, explicit_reader
 

@@ -9,7 +9,7 @@ from odesim.engines.lanes.queue import LEAVING, QUEUEING
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
-from odesim.solve.codes import WORDS, Code
+from odesim.stepper.codes import WORDS, Code
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """
@@ -207,7 +207,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
 def judged_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of judged(S, l, t0, rtol, atol): whether a step of lane l that became too small means a blow-up.
 
-    The rule is that of odesim.solve.step.blow_up.
+    The rule is that of odesim.stepper.report.
     """
     w, states = plan.width, plan.formulas.states
     begun = at(rows.start, w) if plan.parts else "t0"

@@ -15,7 +15,7 @@ from odesim.engines.lanes.lines import at, call_right, load_numbers, real
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit, lane_where, put_state
-from odesim.solve.codes import WORDS, Code
+from odesim.stepper.codes import WORDS, Code
 
 UNSEEN = 64
 

@@ -1,4 +1,4 @@
-"""The text of a state inside a step, from the rows of the step: odesim.solve.step.interpolant for lanes.
+"""The text of a state inside a step, from the rows of the step: odesim.stepper.control for lanes.
 
 weights(h, theta) and blend(y, c, k, c, k, ...) are functions of the kernel, which makes it quick to compile.
 """
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from odesim.engines.lanes.lines import at, combination
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.step.interpolant import weight
+from odesim.stepper.control import weight
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 
 
 def weight_text(coefficients: Iterable[float]) -> str:

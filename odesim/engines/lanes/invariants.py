@@ -1,4 +1,4 @@
-"""The text that keeps linear invariants of a right-hand side in all lanes, as odesim.solve.rosenbrock.invariants does for one run."""
+"""The text that keeps linear invariants of a right-hand side in all lanes, as odesim.stepper.rosenbrock does for one run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -2,7 +2,7 @@
 
 A member's numbers stand in lane l of rows of W: S[row*W + l]. A loop over the lanes does one step of all of them. The rest is done lane
 by lane: a finished member is written, and the next one takes its place. In strict mode a member has the bits that the integrator of one
-system gives it. For that, the arithmetic here is that of odesim.solve.explicit, in the same order.
+system gives it. For that, the arithmetic here is that of odesim.stepper.drive, in the same order.
 """
 
 import hashlib
@@ -21,22 +21,22 @@ from odesim.engines.lanes.look import limited_text
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
-from odesim.solve.step import SEARCH
-from odesim.solve.step import control as step_control
+from odesim.stepper import control as step_control
+from odesim.stepper.search_compiled import SEARCH
 from odesim.targets.cache import functions_of, source_of
 from odesim.targets.numba_module import key_for, own_imports
 
 ARITHMETIC = ("exp2", "log2", "power")
-CONTROL = "odesim.solve.step.control"
+CONTROL = "odesim.stepper.control"
 HELPERS = "odesim.stepper.words"
 EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
 SOURCES = (
     "odesim.engines.lanes.runtime",
-    "odesim.solve.step.arithmetic",
+    "odesim.stepper.powers",
     CONTROL,
     "odesim.runtime.memory",
     *SEARCH,
-    "odesim.solve.step.by_address",
+    "odesim.stepper.search_by_address",
 )
 RUNTIME = ("maximum", "minimum", "powi")
 
@@ -71,7 +71,7 @@ STIFF_SOURCES = (
     "odesim.engines.lanes.rosenbrock_loops",
     "odesim.engines.lanes.interpolant",
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
-    "odesim.solve.methods.rodas5p",
+    "odesim.stepper.rosenbrock_methods",
     CONTROL,
 )
 
@@ -93,7 +93,7 @@ def head_text(plan: KernelPlan, body: str) -> str:
     kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
     events = ["from odesim.engines.lanes.runtime import keep"] if plan.watch is not None else []
     if plan.watch is not None and not plan.called:
-        events.append(f"from odesim.solve.step.search import {'passed' if plan.discrete else 'search'}")
+        events.append(f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}")
     return module_head(f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}", body, plan.strict, events)
 
 
@@ -122,7 +122,7 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
     lines += more
-    lines += [f"from odesim.solve.step.arithmetic import {', '.join(arithmetic)}"] if arithmetic else []
+    lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
     lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
     lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']

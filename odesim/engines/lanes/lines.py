@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.codes import Code
+from odesim.stepper.codes import Code
 
 
 def at(row: int, width: int) -> str:

@@ -8,8 +8,8 @@ from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state,
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.solve.auto import stable_up_to
-from odesim.solve.codes import Code
-from odesim.solve.step.stability import FAR, FEW, HELD, MANY, SHORT
+from odesim.stepper.codes import Code
+from odesim.stepper.control import FAR, FEW, HELD, MANY, SHORT
 
 
 def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:

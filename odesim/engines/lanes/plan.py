@@ -9,8 +9,8 @@ from odesim.codegen.invariants.find import linear_invariants
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.scalars import Formulas
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.step.sizes import STRAIGHT, TERMINAL, kinds, most_zeros
+from odesim.stepper.rosenbrock_methods import Rosenbrock
+from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
 # in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
@@ -127,7 +127,7 @@ class KernelPlan:
 
     @property
     def called(self) -> str:
-        """The function of odesim.solve.step.by_address that searches a step; empty where none is called: on a GPU, and for a map."""
+        """The function of odesim.stepper.search_by_address that searches a step; empty where none is called: on a GPU, and for a map."""
         if self.watch is None or self.discrete or self.width == 1:
             return ""
         return "search_polynomial" if self.queued else "search_step"

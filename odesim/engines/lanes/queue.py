@@ -1,6 +1,6 @@
 """The text by which components wait in a queue until there is one for each place of a vector, and are then searched together.
 
-That is for events whose samples are enough (odesim.solve.step.straight). Where these show one zero and no dip, the vector finds it with
+That is for events whose samples are enough (odesim.stepper.search). Where these show one zero and no dip, the vector finds it with
 the arithmetic of one component alone. Where they show neither, or a fall at the end of the step that goes on, there is none. Components
 whose samples show anything else, or whose zeros few Newton steps do not reach, are searched alone.
 """
@@ -9,7 +9,7 @@ from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import fit
-from odesim.solve.step.sizes import NEAR, SETTLED
+from odesim.stepper.search_sizes import NEAR, SETTLED
 
 STEPS = 3
 """Newton steps from the chord of a piece, which most often reach rounding."""

@@ -11,8 +11,8 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rosenbrock_step import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
 from odesim.engines.lanes.rows import Rows
 from odesim.ir.scalars import printed
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.rosenbrock.stages import CHECKED
+from odesim.stepper.rosenbrock import CHECKED
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 
 DENSE = """
 @kernel

@@ -1,4 +1,4 @@
-"""The text of one step of a Rosenbrock method in all lanes, as odesim.solve.rosenbrock has it for one system.
+"""The text of one step of a Rosenbrock method in all lanes, as odesim.stepper.rosenbrock has it for one system.
 
 The values f, J and df/dt at the start of a step stay in rows. From there a rejected step is tried again with another matrix.
 """
@@ -24,10 +24,10 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
-from odesim.solve.codes import Code
-from odesim.solve.rosenbrock import Rosenbrock
-from odesim.solve.rosenbrock.stages import CHECKED
-from odesim.solve.step.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
+from odesim.stepper.codes import Code
+from odesim.stepper.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
+from odesim.stepper.rosenbrock import CHECKED
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 
 
 def slope_lines(linear: SparseSystem, state: str, t: str) -> tuple[list[str], list[str]]:
@@ -49,7 +49,7 @@ def zero(values: Sequence[str]) -> str:
 
 
 def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
-    """Lines that choose the first step from y0, ..., f and J, as odesim.solve.step.control has it."""
+    """Lines that choose the first step from y0, ..., f and J, as odesim.stepper.control has it."""
     linear, w = plan.linear, plan.width
     y = [f"y{d}" for d in range(len(f))]
     bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
@@ -127,7 +127,7 @@ def stage_lines(plan: KernelPlan, factors: Factors, i: int) -> list[str]:
 
 
 def defect_lines(plan: KernelPlan, factors: Factors) -> list[str]:
-    """Lines for q<d>: the distance of the interpolant from the solution within the step (odesim.solve.rosenbrock.stages.Stages.defect)."""
+    """Lines for q<d>: the distance of the interpolant from the solution within the step (odesim.stepper.rosenbrock.Stages.defect)."""
     m: Rosenbrock = plan.method
     n = plan.formulas.states
     place, slope = m.dense(CHECKED).tolist(), m.dense_slope(CHECKED).tolist()

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from odesim.solve.step.roots import helper
+from odesim.stepper.search_samples import helper
 
 
 @helper
 def keep(found: Any, count: int, stop: float, facts: Any, size: int, first: int, most: int, times: Any, places: Any, counts: Any) -> None:
     """Puts the zeros up to stop among those of a member, in the order of time: the first `most` of each event, and their number.
 
-    times, places (events, most) and counts (events,) of the member begin at row first. facts (4, size): as odesim.solve.step.search has
+    times, places (events, most) and counts (events,) of the member begin at row first. facts (4, size): as odesim.stepper.search has
     them, then of each component which event it belongs to, and its number there.
     """
     for q in range(count):

@@ -5,9 +5,9 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.step.compiled import search_functions, search_table
-from odesim.solve.step.sizes import found_size
-from odesim.solve.step.table import ANSWERS
+from odesim.stepper.search_compiled import search_functions, search_table
+from odesim.stepper.search_sizes import found_size
+from odesim.stepper.search_table import ANSWERS
 
 
 class LaneSearch:

@@ -1,6 +1,6 @@
 """One system integrated by a lane kernel: the stiff methods of small systems, compiled and without LAPACK.
 
-The kernel is the one that members of an ensemble have, so that a run has the bits of a member. odesim.solve.report reads from here what
+The kernel is the one that members of an ensemble have, so that a run has the bits of a member. odesim.stepper.report reads from here what
 it reads from the runs of other integrators.
 """
 
@@ -25,14 +25,13 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.inputs.bind import Numbers
-from odesim.solve.codes import STATUSES, UNDONE, Code, Status
-from odesim.solve.laws import LawWatch, Worst
-from odesim.solve.options import check_options, save_grid, usable
-from odesim.solve.problem import NoLanesError, Problem, Progress, Raw
-from odesim.solve.report import collect
 from odesim.solve.rescaled import LONGEST
-from odesim.solve.rosenbrock import ROSENBROCK
-from odesim.solve.standing import Standing
+from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
+from odesim.stepper.laws import LawWatch, Worst
+from odesim.stepper.options import check_options, save_grid, usable
+from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw
+from odesim.stepper.report import collect
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.transforms.clock import START, STOP
 
 ROOM = 8192
@@ -68,7 +67,7 @@ def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[s
 
 
 class LaneRun:
-    """A run of a stiff method in lanes, one of which is used; options as of odesim.solve.rosenbrock.run.RosenbrockRun.
+    """A run of a stiff method in lanes, one of which is used; options as of odesim.stepper.rosenbrock_run.RosenbrockRun.
 
     What is left before its end begins again from the start when it is gone on with. Raises NoLanesError where lanes cannot do it.
     """

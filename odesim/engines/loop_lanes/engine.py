@@ -20,9 +20,9 @@ from odesim.engines.loop_lanes.kernel import LANES as WIDTH
 from odesim.engines.loop_lanes.kernel import MOST_ROWS, kernel_text, looped
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve.methods import METHODS
-from odesim.solve.options import usable
-from odesim.solve.step.control import longest_step
+from odesim.stepper.control import longest_step
+from odesim.stepper.methods import METHODS
+from odesim.stepper.options import usable
 from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.transforms.lanes import LANES, TIME, lane_system

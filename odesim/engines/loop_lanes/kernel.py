@@ -10,10 +10,10 @@ from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
 from odesim.engines.template import fit
 from odesim.solve.auto import stable_up_to
-from odesim.solve.codes import WORDS
-from odesim.solve.methods import METHODS
-from odesim.solve.step import stability
+from odesim.stepper import control as stability
+from odesim.stepper.codes import WORDS
 from odesim.stepper.lanes import Looped
+from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader
 
 LANES = 16

@@ -6,7 +6,7 @@ import pytest
 
 from odesim.engines.lanes.interpolant import bent_weight_text, weight_text
 from odesim.solve import METHODS, ROSENBROCK
-from odesim.solve.step.interpolant import weight
+from odesim.stepper.control import weight
 
 THETAS = (0.0, 0.1, 1 / 3, 0.8, 1.0)
 

@@ -1,31 +1,53 @@
 """Error norms add in the order of all other sums."""
 
+import ctypes
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
 
+from odesim.runtime import sums as reduce
 from odesim.runtime.memory import ints
-from odesim.runtime.sums import block_sum, tree_sum
-from odesim.solve.explicit import norms, places
+from odesim.stepper import slots
+from odesim.stepper.drive import SOURCES
+from odesim.stepper.one_system import RULES, explicit_driver
+from odesim.targets.cache import load_module, sources_text
+
+COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 
 
-@numba.njit(error_model="numpy")
-def tree(address: int, count: int) -> float:
-    return norms.tree_sum(ints(address), np.int64(0), count)
+@pytest.fixture(scope="module")
+def sums() -> tuple[Any, Any]:
+    """The sums of the printed driver, of parts (tree) and of squares, for Python."""
+    driver = load_module("\n\n".join([sources_text(SOURCES, RULES, "@helper"), explicit_driver().text]), "norms")
+    tree_sum, squares = driver.tree_sum, driver.squares
+
+    @numba.njit(error_model="numpy")
+    def tree(address: int, count: int) -> float:
+        return tree_sum(ints(address), np.int64(0), count)
+
+    @numba.njit(error_model="numpy")
+    def total(address: int, zero: int) -> float:
+        return squares(ints(address), zero, np.int64(0), zero, zero, 1.0, 0.0)
+
+    return tree, total
 
 
-@numba.njit(error_model="numpy")
-def block(address: int, e: int, zero: int, count: int) -> float:
-    return norms.block_sum(ints(address), e, zero, zero, np.int64(0), count, 1.0, 0.0)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 31, 32, 33, 64, 65, 96, 100, 1000, 1024])
-def test_one_order_of_addition(count):
-    """Blocks and trees of an error norm have the bits of odesim.runtime.sums."""
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 31, 32, 33, 64, 65, 96, 100, 1000, 1024, 1025, 3000])
+def test_one_order_of_addition(count, sums):
+    """Trees and sums of squares of an error norm have the bits of odesim.runtime.sums."""
+    tree, total = sums
     values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count) ** 0.1
-    zeros, sums, at = np.zeros(count), values.copy(), np.zeros(places.AT_SIZE, np.int64)
-    at[places.SUMS], at[places.N], at[places.WIDTH] = sums.ctypes.data, count, 8
-    assert tree(at.ctypes.data, count) == tree_sum(values.copy(), count)
-    room = np.zeros(32)
-    at[places.SUMS] = room.ctypes.data
-    assert block(at.ctypes.data, values.ctypes.data, zeros.ctypes.data, count) == block_sum(values**2, count)
+    zeros, sums, at = np.zeros(count), values.copy(), np.zeros(slots.TABLE_SIZE, np.int64)
+    at[slots.SUMS], at[slots.N], at[slots.WIDTH] = sums.ctypes.data, count, 8
+    assert tree(at.ctypes.data, count) == reduce.tree_sum(values.copy(), count)
+    block, rest = np.zeros(1024), np.zeros(64)
+
+    @COMBINE
+    def combine(table: int, y: int, k: int, order: int, coef: int, ns: int, lo: int, hi: int, target: int) -> None:
+        block[: hi - lo] = values[lo:hi]
+
+    at[slots.COMBINE], at[slots.BLOCK] = ctypes.cast(combine, ctypes.c_void_p).value, block.ctypes.data
+    at[slots.SUMS] = rest.ctypes.data
+    assert total(at.ctypes.data, zeros.ctypes.data) == reduce.blocked_sum(values**2)

@@ -5,20 +5,20 @@ from collections import Counter
 
 import pytest
 
-from odesim.solve.explicit import INLINE, LOOP
-from odesim.solve.explicit.run import SOURCES
-from odesim.solve.step import compiled
+from odesim.stepper import search_compiled as compiled
+from odesim.stepper.drive import SOURCES
+from odesim.stepper.one_system import SHARED, explicit_driver
 from odesim.targets.cache import source_of
 
-TEXTS = {"loop": SOURCES, "loop on a GPU": (*LOOP, INLINE), "search": compiled.SOURCES}
+TEXTS = {"driver": SOURCES, "driver on a GPU": SHARED, "search": compiled.SOURCES}
 
 AGAIN = {"_compile", "helper"}  # how functions are compiled, which a module that is imported by itself says too
 
 
-def names_of(module: str) -> set[str]:
-    """What a module defines, its imports apart."""
+def names_of(text: str) -> set[str]:
+    """What a text defines, its imports apart."""
     found = set()
-    for node in ast.parse(source_of(module)).body:
+    for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Assign):
@@ -31,5 +31,6 @@ def names_of(module: str) -> set[str]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_name_is_defined_twice(text: str) -> None:
     """In one text the second would take the place of the first."""
-    counts = Counter(name for module in TEXTS[text] for name in names_of(module))
+    sources = [source_of(module) for module in TEXTS[text]] + ([explicit_driver().text] if text != "search" else [])
+    counts = Counter(name for source in sources for name in names_of(source))
     assert not {name for name, count in counts.items() if count > 1} - AGAIN

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odesim.solve.rosenbrock.control import Control
-from odesim.solve.step.control import SAFETY
-from odesim.solve.step.control import STIFF_GROW as GROW
-from odesim.solve.step.control import STIFF_SHRINK as SHRINK
+from odesim.stepper.control import SAFETY
+from odesim.stepper.control import STIFF_GROW as GROW
+from odesim.stepper.control import STIFF_SHRINK as SHRINK
+from odesim.stepper.rosenbrock import Control
 
 NOT_FINITE = [np.nan, np.inf]
 ERRORS = st.lists(st.one_of(st.floats(1e-14, 1e6), st.sampled_from([0.0, 1.0, *NOT_FINITE])), min_size=1, max_size=8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
-from odesim.solve.rosenbrock.invariants import ConservedInvariants
+from odesim.stepper.rosenbrock import ConservedInvariants
 
 EPS = float(np.finfo(float).eps)
 # a weak acid: HA + A, and of the small ones H = A + OH; HA + H - OH is the sum of both

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from odesim.solve.step import arithmetic
-from odesim.solve.step.control import LOG2_LEAST_OLD
+from odesim.stepper import powers as arithmetic
+from odesim.stepper.control import LOG2_LEAST_OLD
 
 compiled = numba.njit(error_model="numpy", fastmath=False)
 log2, exp2 = compiled(arithmetic.log2.py_func), compiled(arithmetic.exp2.py_func)

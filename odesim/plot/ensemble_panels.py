@@ -1,0 +1,366 @@
+"""Panels of an ensemble: bands of all members against time, histograms, a curve over one number that differs, a map over two."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from odesim.base.arrays import Array
+from odesim.base.errors import counted
+from odesim.plot.choice import Choice
+from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
+from odesim.plot.panels import last_finite, spread_indices, thousands
+from odesim.plot.scales import (
+    TimeAxis,
+    above,
+    add_bar,
+    cell_edges,
+    check_axis,
+    color_scale,
+    floor_of,
+    make_log,
+    shade_below,
+    spans,
+    with_pale,
+)
+from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
+
+if TYPE_CHECKING:
+    import xarray
+
+LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
+COLUMNS = 200  # largest number of saved times
+OUTER = (0.005, 0.995)  # ranks of the middle 99 %
+BINS = (8, 60)  # smallest and largest number
+IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
+REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
+GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each
+DOTS, MARGIN = 40, 0.03  # largest number of dots along a curve or an axis; of the axis, beside them
+NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
+POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
+LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
+
+
+def draw_members(
+    axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws median and middle 80 % of all done members against time, a colour for each component; returns their labels and notes."""
+    shown = spread_indices(len(time_axis.x), COLUMNS)
+    x, rows = time_axis.x[shown], time_axis.rows[shown]
+    numbers = len(rows) * len(drawn.indices)
+
+    def read() -> Iterator[Array]:
+        return (values_of(part, drawn, rows) for part in blocks(run, 4 * numbers))
+
+    done = int((run["status"].values >= 0).sum())
+    marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
+    own, marks, equal = without_copies(drawn, marks)
+    floor = floor_of(marks, run.attrs, state=is_state(run, drawn))
+    colors = colors_of(own)
+    for k, color in enumerate(colors):
+        axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
+        axes.plot(x, marks[1, :, k], color=color)
+    complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
+    axes.set_xscale("log" if time_axis.log else "linear")
+    notes = [*equal, *(make_log(axes, own.label) if choice.is_log("y", spans(marks[1])) else [])]
+    notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    axes.set_ylabel(own.label)
+    axes.set_xlim(x[0], x[-1])
+    few_ticks(axes)
+    few_log_ticks(axes)
+    set_panel_note(axes, drawn, complete, done)
+    labels = end_labels(axes, own.labels, last_finite(np.ma.masked_invalid(marks[1])), last_time(x, marks[1])) if len(colors) > 1 else None
+    return labels, notes
+
+
+def last_time(x: Array, curves: Array) -> float:
+    """The last of the times x (T,) at which curves (T, n) have values."""
+    return float(x[np.isfinite(curves).any(axis=1)].max(initial=x[0]))
+
+
+def colors_of(drawn: Drawn) -> list[Any]:
+    """A colour for each drawn component."""
+    return [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
+
+
+def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str = "") -> None:
+    """Writes above a panel how many components it shows and how many members have values at all times, unless all do."""
+    notes = [f"{len(drawn.indices)} of {counted(drawn.count, 'component')}"] * (len(drawn.indices) < drawn.count and len(drawn.indices) > 1)
+    notes += [f"{thousands(complete)} of {counted(done, 'member')}"] * (complete < done)
+    axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
+
+
+def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None:
+    """Draws histograms of values (N, C) of members, filled for one component, an outline for each of several."""
+    finite = values[np.isfinite(values)]
+    complete = int(np.isfinite(values).all(axis=1).sum())
+    beyond = below = 0
+    if len(finite):
+        log = bool(finite.max() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
+        below = int((finite <= 0).sum()) if log else 0
+        scaled = np.log(np.where(values > 0, values, np.nan)) if log else values
+        low, high = central_range(scaled[np.isfinite(scaled)])
+        edges = np.linspace(low, high, bin_count(scaled[np.isfinite(scaled)], low, high) + 1)
+        beyond = int(((scaled < low) | (scaled > high)).sum())
+        axes.set_xscale("log" if log else "linear")
+        style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
+        for k, color in enumerate(colors_of(drawn)):
+            counts, _ = np.histogram(scaled[np.isfinite(scaled[:, k]), k], bins=edges)
+            drawn_edges = np.exp(edges) if log else edges
+            axes.hist(drawn_edges[:-1], drawn_edges.tolist(), weights=counts, histtype=style, color=color, label=drawn.labels[k])
+    if choice.is_log("y", False):
+        axes.set_yscale("log")
+    more = [f"{beyond} beyond"] * bool(beyond) + [f"{below} ≤ 0, not shown"] * bool(below)
+    set_panel_note(axes, drawn, complete, len(values), ", ".join(more))
+    axes.set_xlabel(drawn.label)
+    axes.set_ylabel("members")
+    few_ticks(axes, whole=True)
+    few_log_ticks(axes)
+    if len(drawn.indices) > 1 and axes.has_data():
+        add_legend(axes, len(drawn.indices))
+
+
+def add_legend(axes: Axes, count: int) -> None:
+    """Adds a legend of histograms in a space of its own, above all of them."""
+    rows = -(-count // IN_ROW)
+    low, high = axes.get_ylim()
+    room = FOR_ROW * rows
+    axes.set_ylim(low, high * (high / low) ** room if axes.get_yscale() == "log" else low + (high - low) * (1 + room))
+    handles, _ = axes.get_legend_handles_labels()
+    in_rows = [handles[k] for column in range(IN_ROW) for k in range(column, count, IN_ROW)]  # matplotlib fills columns
+    axes.legend(handles=in_rows, frameon=False, loc="upper center", ncols=IN_ROW, columnspacing=1.2, handlelength=1.2, borderpad=0.1)
+
+
+def bin_count(values: Array, low: float, high: float) -> int:
+    """The number of bins from low to high by the rule of Freedman and Diaconis, within BINS."""
+    quarter = float(np.subtract(*np.quantile(values, (0.75, 0.25))))
+    width = 2 * quarter / len(values) ** (1 / 3)
+    return int(np.clip(np.ceil((high - low) / width), *BINS)) if width > 0 else BINS[0]
+
+
+def central_range(values: Array) -> tuple[float, float]:
+    """(low, high) of a histogram of values (n,): their range, without outliers far beyond the middle 99 %; never empty."""
+    low, high = np.quantile(values, OUTER)
+    reach = REACH * (high - low)
+    first, last = (max(values.min(), low - reach), min(values.max(), high + reach)) if reach > 0 else (values.min(), values.max())
+    if last - first <= 1e-9 * max(abs(first), abs(last)):
+        half = 0.5 * max(abs(float(first)), 1e-12) if first else 0.5
+        first, last = first - half, last + half
+    return float(first), float(last)
+
+
+def draw_curve(
+    axes: Axes, x: Varied, drawn: Drawn, values: Array, choice: Choice, *, alone: bool, floor: float = 0.0
+) -> tuple[EndLabels | None, list[str]]:
+    """Draws values (N, C) of components against x; returns labels of the lines, and notes.
+
+    alone: whether nothing else differs. floor: below which values may be errors.
+
+    Where members share a value of x, the line is their median and the band their middle 80 %. Where other things differ too and none
+    is shared, neighbours in groups of equal size take the place of those that share.
+    """
+    place, group, count = make_groups(x, alone)
+    grouped = count < len(x.points)
+    dots = count <= DOTS and len(drawn.indices) == 1
+    parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
+    if choice.is_log("x", x.is_log):
+        check_axis("x", x.name, x.points)
+        axes.set_xscale("log")
+    if len(x.points) > 1:
+        fit_axis(axes, x.points[[0, -1]], MARGIN if dots else 0.0)
+    curves = []
+    for k, color in enumerate(parts):
+        middle = medians(group, values[:, k], count)
+        if count < len(x.values):
+            low, high = group_quantiles(group, values[:, k], count)
+            axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
+        axes.plot(place, middle, color=color, marker="o" if dots else "")
+        curves.append(middle)
+    lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
+    if len(lost):
+        draw_lost(axes, *np.unique(lost, return_counts=True))
+    notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
+    notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    notes += [f"lines: {count} groups of neighbours in {x.label}"] * grouped
+    axes.set_xlabel(x.label)
+    axes.set_ylabel(drawn.label)
+    few_ticks(axes)
+    few_log_ticks(axes)
+    ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
+    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
+
+
+def fit_axis(axes: Axes, ends: Array, margin: float) -> None:
+    """Sets the horizontal limits to the two ends, with a margin, in shares of the axis, in which the outer dots are whole."""
+    log = axes.get_xscale() == "log"
+    low, high = np.log(ends) if log else ends
+    room = margin * (high - low)
+    limits = np.array([low - room, high + room])
+    axes.set_xlim(*(np.exp(limits) if log else limits))
+
+
+def draw_lost(axes: Axes, places: Array, counts: Array) -> None:
+    """Marks above the panel the places (n,) at which members have no value: `3×` for three of them, a cross alone where places are many."""
+    axes.yaxis.get_offset_text().set(x=-0.01, ha="right")  # a power of ten stands there too: left of the panel
+    style: Any = {"transform": axes.get_xaxis_transform(), "color": FAINT, "clip_on": False}
+    if len(places) > NUMBERED:
+        axes.plot(places, np.full(len(places), ABOVE), "x", ms=2.5, mew=0.5, **style)
+        return
+    for place, count in zip(places, counts, strict=True):
+        axes.text(place, ABOVE, f"{count}×" if count > 1 else "×", ha="center", va="center", fontsize=SMALL, **style)
+
+
+def make_groups(x: Varied, alone: bool) -> tuple[Array, Array, int]:
+    """(values of x (n,), the group of each member (N,), n); members whose x is not finite have the group n."""
+    finite = np.isfinite(x.values)
+    points = x.points
+    if alone or len(points) <= 0.5 * finite.sum():
+        return points, np.where(finite, np.searchsorted(points, x.values), len(points)), len(points)
+    edges = np.quantile(x.values[finite], np.linspace(0, 1, min(int(np.clip(finite.sum() // EACH, *GROUPS)), len(points)) + 1))
+    group = np.clip(np.searchsorted(edges, x.values, side="right") - 1, 0, len(edges) - 2)
+    group = np.where(finite, group, len(edges) - 1)
+    return medians(group, x.values, len(edges) - 1), group, len(edges) - 1
+
+
+def group_quantiles(group: Array, values: Array, count: int) -> tuple[Array, Array]:
+    """The lowest and highest of LEVELS (count,) of the values (N,) in each group."""
+    order = np.argsort(group, kind="stable")
+    borders = np.searchsorted(group[order], np.arange(count + 1))
+    found = np.array([nan_quantiles(values[order[a:b]], np.array([LEVELS[0], LEVELS[-1]])) for a, b in pairwise(borders)])
+    return found[:, 0], found[:, 1]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A map: borders x (n + 1,), y (m + 1,) and medians (m, n) of the members in each cell, NaN where none has a value.
+
+    empty (m, n): cells without a member; most: largest number of members in a cell.
+    """
+
+    x: Array
+    y: Array
+    values: Array
+    empty: Array
+    most: int
+
+
+def is_grid(x: Varied, y: Varied) -> bool:
+    """Whether members lie on a grid: at least one for each pair of distinct values, on average."""
+    return len(x.points) * len(y.points) <= len(x.values)
+
+
+def make_cells(x: Varied, y: Varied, values: Array, choice: Choice) -> Cells:
+    """The Cells of values (N,) of members on a grid, or of many members in bins of equal size."""
+    places, borders = [], []
+    for varied, scale in ((x, "x"), (y, "y")):
+        if is_grid(x, y):
+            points = varied.points
+            edges = outer_edges(points, choice.is_log(scale, varied.is_log))
+            place = np.clip(np.searchsorted(points, varied.values), 0, len(points) - 1)
+        else:
+            edges = np.linspace(varied.points[0], varied.points[-1], CELLS + 1)
+            place = np.clip(np.searchsorted(edges, varied.values, side="right") - 1, 0, CELLS - 1)
+        places.append(np.where(np.isfinite(varied.values), place, -1))
+        borders.append(edges)
+    n, m = len(borders[0]) - 1, len(borders[1]) - 1
+    known = (places[0] >= 0) & (places[1] >= 0)
+    flat = np.where(known, places[1] * n + places[0], n * m)
+    members = np.bincount(flat, minlength=n * m + 1)[: n * m].reshape(m, n)
+    return Cells(borders[0], borders[1], medians(flat, values, n * m).reshape(m, n), members == 0, int(members.max(initial=0)))
+
+
+def medians(group: Array, values: Array, count: int) -> Array:
+    """Medians (count,) of the finite values (N,) in each group 0, 1, ...; NaN where there is none."""
+    finite = np.isfinite(values) & (group < count)
+    group, values = group[finite], values[finite]
+    order = np.lexsort((values, group))
+    group, values = group[order], values[order]
+    sizes = np.bincount(group, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    found, some = np.full(count, np.nan), sizes > 0
+    low, high = (starts + (sizes - 1) // 2)[some], (starts + sizes // 2)[some]
+    found[some] = (values[low] + values[high]) / 2
+    return found
+
+
+def outer_edges(points: Array, log: bool) -> Array:
+    """Borders (n + 1,) of cells around points (n,), the outer cells as wide as their neighbours."""
+    if len(points) == 1:
+        half = (abs(points[0]) or 1.0) / 4
+        return np.array([points[0] - half, points[0] + half])
+    scaled = np.log(points) if log else points
+    inner = cell_edges(scaled, False)
+    inner[0], inner[-1] = 1.5 * scaled[0] - 0.5 * scaled[1], 1.5 * scaled[-1] - 0.5 * scaled[-2]
+    return np.exp(inner) if log else inner
+
+
+def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice: Choice, floor: float = 0.0) -> list[str]:
+    """Draws values (N,) of members as colours over x and y, hatched or crossed where there is none; returns notes.
+
+    floor: below which values may be errors: logarithmic colours end there, and no sign is shown.
+    """
+    notes: list[str] = []
+    label_axes(axes, choice, x, y, grid=is_grid(x, y))
+    if is_grid(x, y) or len(values) > POINTS:
+        cells = make_cells(x, y, values, choice)
+        scale = above(color_scale(cells.values, label, choice.scale("c"), robust=True), floor)
+        shown, colors = with_pale(cells.values, scale)
+        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=colors, rasterized=True)
+        fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, **LOST)
+        if scale.cmap == DIVERGING:  # both ends are dark where there is no colour
+            dot_cells(axes, cells, cells.values < -floor)
+            notes.append("dotted: values < 0")
+        axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
+        notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
+    else:
+        scale = above(color_scale(values, label, choice.scale("c"), robust=True), floor)
+        size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
+        lost = ~np.isfinite(values)
+        shown, colors = with_pale(values[~lost], scale)
+        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=shown, norm=scale.norm, cmap=colors, lw=0)
+        axes.scatter(x.values[lost], y.values[lost], s=size + 4, c=FAINT, marker="x", lw=0.5)
+    add_bar(axes, mesh, label, scale)
+    few_ticks(axes, x=4, y=4)
+    few_log_ticks(axes)
+    return [*notes, *scale.notes]
+
+
+def label_axes(axes: Axes, choice: Choice, *over: Varied, grid: bool = True) -> None:
+    """Gives the axes the names and scales of the numbers that lie along them, x and, in a map, y."""
+    for axis, varied, letter in zip((axes.xaxis, axes.yaxis), over, "xy", strict=False):
+        log = choice.is_log(letter, varied.is_log and grid)
+        if log:
+            check_axis(letter, varied.name, varied.points)
+        (axes.set_xscale if letter == "x" else axes.set_yscale)("log" if log else "linear")
+        axis.set_label_text(varied.label)
+
+
+def fill_cells(axes: Axes, cells: Cells, which: Array, **style: Any) -> None:
+    """Fills cells which (m, n) with a colour, or a hatch, row by row in one patch for neighbours."""
+    for j in range(len(which)):
+        changes = np.flatnonzero(np.diff(np.concatenate([[0], which[j].astype(int), [0]])))
+        for a, b in zip(changes[::2], changes[1::2], strict=True):
+            axes.fill_between(cells.x[[a, b]], cells.y[j], cells.y[j + 1], lw=0, **style)
+
+
+def dot_cells(axes: Axes, cells: Cells, which: Array) -> None:
+    """Puts a dot on the middle of cells which (m, n); of more than DOTS along an axis, on some of them, spread evenly."""
+    m, n = which.shape
+    chosen = which & (np.arange(m) % -(-m // DOTS) == 0)[:, None] & (np.arange(n) % -(-n // DOTS) == 0)
+    rows, columns = np.nonzero(chosen)
+    places = ([cells.x[columns], cells.x[columns + 1]], axes.get_xscale()), ([cells.y[rows], cells.y[rows + 1]], axes.get_yscale())
+    x, y = (np.sqrt(ends[0] * ends[1]) if scale == "log" else (ends[0] + ends[1]) / 2 for ends, scale in places)
+    axes.scatter(x, y, s=2.0, c=FAINT, lw=0)
+
+
+def lost_note(statuses: Any, names: list[str], lost: Array, total: int) -> str:
+    """How many members have no value and how they ended; empty if all have one. statuses (N,); lost (N,)."""
+    if not lost.any():
+        return ""
+    ended = [(name, int((statuses[lost] == k).sum())) for k, name in [*enumerate(names), (-1, "not done")]]
+    reasons = ", ".join(f"{thousands(n)} {name}" for name, n in ended if n)
+    return f"{thousands(int(lost.sum()))} of {counted(total, 'member')} without a value: {reasons}"

@@ -1,0 +1,278 @@
+"""Scales of a picture: of time, of values, of colours; what of values they leave out, and what is below the tolerances of the run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import floor, log10
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Colormap, LogNorm, Normalize, PowerNorm
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, counted
+from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal
+
+GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
+TIMES = 10.0  # a step has errors of one tolerance, and many steps have made the values
+NOTE = "grey: below the tolerances of the run, where digits may be errors"
+ALL_BELOW = "all below the tolerances of the run: digits may be errors"
+PALE = "#d4d4d4"  # of values that logarithmic colours do not have
+SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
+ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
+ROOT = 0.1  # of the largest value: colours go by the square root where the mean is below
+FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
+
+
+def is_logarithmic(points: Array) -> bool:
+    """Whether points (n,) in order are positive and grow by one factor, of 1e-6, and not by one step."""
+    if len(points) < 3 or points[0] <= 0 or points[-1] < 3 * points[0]:
+        return False
+    ratios = points[1:] / points[:-1]
+    return bool(np.ptp(ratios) <= 1e-6 * ratios[0])
+
+
+def spans(values: Sequence[float] | Array, decades: float = 3.0) -> bool:
+    """Whether the finite values are all positive and span more than so many decades."""
+    finite = np.asarray(values, float)
+    finite = finite[np.isfinite(finite)]
+    return bool(len(finite) and finite.min() > 0 and finite.max() > 10**decades * finite.min())
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """A time axis for saved times t (T,): positions x = (t - start) / unit (T',), the rows of results to draw, the label."""
+
+    t: Array
+    x: Array
+    rows: Array
+    start: float
+    unit: float
+    log: bool
+    label: str
+
+    @property
+    def left_out(self) -> str:
+        """The note on times that a logarithmic axis does not have; empty if it has all."""
+        count = len(self.t) - len(self.rows)
+        times = f"$t$ = {self.t[0]:g}" if count == 1 else f"{count} of {counted(len(self.t), 'time')}"
+        return f"{times}, not shown (log)" if count else ""
+
+    def positions(self, t: Any) -> Array:
+        """Positions on the axis of times t (n,); on a logarithmic axis only of those after start."""
+        x = (np.asarray(t, float) - self.start) / self.unit
+        return x[x > 0] if self.log else x
+
+
+def make_time_axis(t: Array, phrase: str = "", log: bool | None = None) -> TimeAxis:
+    """The TimeAxis of saved times t (T,). phrase: their unit; log: whether it is logarithmic.
+
+    By default it is if the times are geometric, from 0 or from the first one. Powers of 1000 go into the label. Raises ParamError if
+    it is to be logarithmic and no time is positive.
+    """
+    t = np.asarray(t, float)
+    suffix = f" ({literal(phrase)})" if phrase else ""
+    for start in dict.fromkeys((0.0, float(t[0]))) if log is not False else ():
+        rows = np.flatnonzero(t > start)
+        if is_geometric(t[rows] - start):
+            since = f" − {start:g}" if start else ""
+            return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"$t${since}{suffix}")
+    if log:
+        rows = np.flatnonzero(t > 0)
+        if not len(rows):
+            raise ParamError(f"log x: no saved time is > 0, the last is {t[-1]:g}; leave x out of log")
+        return TimeAxis(t, t[rows], rows, 0.0, 1.0, True, f"$t${suffix}")
+    largest = float(np.max(np.abs(t)))
+    power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
+    unit = 10.0**power
+    return TimeAxis(t, t / unit, np.arange(len(t)), 0.0, unit, False, f"$t / 10^{{{power}}}${suffix}" if power else f"$t${suffix}")
+
+
+def is_geometric(x: Array) -> bool:
+    """Whether x (n,) > 0 grows by a constant factor over two decades or more; the last step may be shorter."""
+    if len(x) < 4 or np.any(np.diff(x) <= 0):
+        return False
+    ratios = np.diff(np.log(x))
+    # users often round times to a digit or two: 1, 3, 10, 30
+    return bool(x[-1] / x[0] > 99 and np.all(np.abs(ratios[:-1] / np.median(ratios) - 1) < 0.2) and ratios[-1] < 1.2 * ratios[0])
+
+
+def cell_edges(x: Array, log: bool) -> Array:
+    """Borders (n + 1,) of cells around x (n,); the outer borders are the first and the last x. log: geometric middles."""
+    if len(x) == 1:
+        return np.array([x[0], x[0] + (abs(x[0]) or 1.0)])
+    middle = np.sqrt(x[1:] * x[:-1]) if log else (x[1:] + x[:-1]) / 2
+    return np.concatenate([x[:1], middle, x[-1:]])
+
+
+def time_text(t: float) -> str:
+    """A time as text of three digits, or of all its digits before the point: 0.0312, 2500, 1.2e+06."""
+    return f"{t:.0f}" if 1e3 <= abs(t) < 1e6 else f"{t:.3g}"
+
+
+def check_axis(scale: str, name: str, points: Array) -> None:
+    """Raises ParamError if the numbers (n,) along a logarithmic axis, in order, are not all positive. scale: `x` or `y`."""
+    if len(points) and points[0] <= 0:
+        raise ParamError(
+            f"log {scale}: {name} goes down to {points[0]:g}, and a logarithmic axis needs values > 0; leave {scale} out of log"
+        )
+
+
+def make_log(axes: Axes, label: str) -> list[str]:
+    """Makes the value axis logarithmic; lines leave out values <= 0. Returns notes. label: of the quantity.
+
+    Where no value is positive the axis stays linear.
+    """
+    lines = [line for line in axes.get_lines() if line.get_transform() is axes.transData]
+    values: list[Array] = [np.ma.filled(np.ma.masked_invalid(np.ma.asarray(line.get_ydata(), float)), np.nan) for line in lines]
+    finite = np.concatenate([v[np.isfinite(v)] for v in values]) if values else np.empty(0)
+    bands = [np.asarray(p.vertices)[:, 1] for c in axes.collections if isinstance(c, PolyCollection) for p in c.get_paths()]
+    if not (finite > 0).any() and not any((edge > 0).any() for edge in bands):
+        return [f"{label}: no value > 0, so that its axis is linear"]
+    for line, value in zip(lines, values, strict=True):
+        line.set_ydata(np.where(value > 0, value, np.nan))
+    axes.set_yscale("log")
+    axes.autoscale(axis="y")
+    notes = [left_out(label, finite)] * bool((finite <= 0).any())
+    return notes + [f"{label}: the band reaches values ≤ 0, beyond the axis"] * any((edge <= 0).any() for edge in bands)
+
+
+def left_out(label: str, finite: Array) -> str:
+    """How many of finite values (n,) are <= 0, as a note."""
+    return f"{label}: {int((finite <= 0).sum())} of {counted(len(finite), 'value')} ≤ 0, not shown (log)"
+
+
+def floor_of(values: Array, attributes: Mapping[str, Any], *, state: bool) -> float:
+    """Below which size values (...) of a quantity may be errors of the integration; 0 for steps without error control.
+
+    That is ten times the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
+    """
+    if attributes.get("step") is not None or "rtol" not in attributes:
+        return 0.0
+    values = np.abs(np.asarray(values, float))
+    largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
+    return TIMES * (float(attributes["atol"]) + (0.0 if state else float(attributes["rtol"]) * largest))
+
+
+def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:
+    """Shades the part of a logarithmic value axis below floor, down to a hundredth of it or whole; returns a note if there is one."""
+    low, high = axes.get_ylim()
+    if axes.get_yscale() != "log" or low >= floor:
+        return []
+    if not whole and low < BELOW * floor:
+        low = BELOW * floor
+        for line in axes.get_lines():
+            line.set_clip_on(True)
+    axes.axhspan(low, min(floor, high), color=GREY, lw=0, zorder=0)
+    axes.set_ylim(low, high)
+    few_log_ticks(axes)
+    return [NOTE]
+
+
+@dataclass(frozen=True)
+class ColorScale:
+    """A norm, the name of its colours, at which ends values lie beyond it (`neither`, `min`, `max`, `both`), and notes."""
+
+    norm: Normalize
+    cmap: str
+    extend: Any = "neither"
+    notes: tuple[str, ...] = ()
+
+
+def color_scale(values: Array, label: str, log: bool | None = None, *, robust: bool = False) -> ColorScale:
+    """The ColorScale of values: diverging around 0 for both signs, logarithmic over three decades.
+
+    log: whether it is logarithmic, None: by the values. robust: leave out few values far from all others, which have the colour at an end.
+    """
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if (log or (log is None and spans(finite))) and high > 0:
+        low = float(finite[finite > 0].min())
+        notes = [left_out(label, finite)] * bool((finite <= 0).any())
+        return ColorScale(LogNorm(low, high if high > low else 2 * low), SEQUENTIAL, notes=tuple(notes))
+    notes = [f"{label}: no value > 0, so that its colours are linear"] * bool(log)
+    extend = "neither"
+    if robust and len(finite):
+        first, last = limits(finite)
+        beyond = int(((finite < first) | (finite > last)).sum())
+        if beyond:
+            extend = "both" if low < first and high > last else "min" if low < first else "max"
+            reach = {"both": f"{low:.3g} to {high:.3g}", "min": f"down to {low:.3g}", "max": f"up to {high:.3g}"}[extend]
+            notes.append(f"{label}: {beyond} of {counted(len(finite), 'value')} beyond the colours ({reach})")
+        low, high = first, last
+    size = max(abs(low), abs(high))
+    if low < -0.1 * size and high > 0.1 * size:
+        return ColorScale(Normalize(-size, size), DIVERGING, extend, tuple(notes))
+    half = 0.5 * size or 0.5
+    if high - low <= ALIKE * size:
+        notes += [f"{label}: one colour, its values differ by {high - low:.1g} at most"] * (high - low > 1e-13 * size)
+        return ColorScale(Normalize(low - half, high + half), SEQUENTIAL, extend, tuple(notes))
+    return ColorScale(Normalize(low, high), SEQUENTIAL, extend, tuple(notes))
+
+
+def by_root(scale: ColorScale, values: Array) -> ColorScale:
+    """The scale with colours by the square root, if it is linear and most values (n,) are small; else the scale as it is.
+
+    They are small if none is negative and their mean is below a tenth of the largest.
+    So the many small probabilities are seen beside the one that a run starts with.
+    """
+    finite = values[np.isfinite(values)]
+    linear = type(scale.norm) is Normalize and scale.cmap == SEQUENTIAL
+    if not linear or not len(finite) or finite.min() < 0 or not 0 < finite.mean() < ROOT * finite.max():
+        return scale
+    return replace(scale, norm=PowerNorm(0.5, 0, float(finite.max())))
+
+
+def root_ticks(high: float) -> list[float]:
+    """Ticks of colours by the square root up to high: 0, a tenth, a half and the whole of its first digit."""
+    whole = float(f"{high:.0e}")
+    whole = whole if whole <= high else whole - 10.0 ** np.floor(np.log10(high))
+    return [0.0, whole / 10, whole / 2, whole]
+
+
+def above(scale: ColorScale, floor: float) -> ColorScale:
+    """The scale, where it is logarithmic, from floor on: what lies below has no colour. With a note only if all lies below."""
+    low, high = scale.norm.vmin, scale.norm.vmax
+    if not isinstance(scale.norm, LogNorm) or low is None or high is None or not low < floor:
+        return scale
+    if high <= floor:
+        return replace(scale, notes=(*scale.notes, ALL_BELOW))
+    return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
+
+
+def with_pale(values: Any, scale: ColorScale) -> tuple[Any, Colormap]:
+    """(values with what is not finite masked, colours); what lies below a logarithmic scale is pale."""
+    shown, colors = np.ma.masked_invalid(values), colormaps[scale.cmap]
+    if not isinstance(scale.norm, LogNorm) or scale.norm.vmin is None:
+        return shown, colors
+    return np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown), colors.with_extremes(under=PALE)  # LogNorm drops values <= 0
+
+
+def limits(finite: Array) -> tuple[float, float]:
+    """The smallest and the largest of values (n,), without few that are far off and would make all others one colour."""
+    low, high = np.quantile(finite, (0.25, 0.75))
+    reach = FAR * (high - low)
+    inside = finite[(finite >= low - reach) & (finite <= high + reach)]
+    few = len(finite) - len(inside) <= max(SHARE * len(finite), 1)
+    kept = inside if few and np.ptp(finite) > FAR * np.ptp(inside) > 0 else finite
+    return float(kept.min()), float(kept.max())
+
+
+def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:
+    """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default few round ones."""
+    figure: Any = axes.get_figure(root=True)
+    if ticks is None and isinstance(scale.norm, PowerNorm):
+        ticks = root_ticks(float(scale.norm.vmax or 1.0))
+    elif ticks is None and not isinstance(scale.norm, LogNorm):
+        ticks = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
+    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=1.5, pad=0.8, which="both")
+    few_log_ticks(bar.ax)
+    bar.ax.minorticks_off()
+    if isinstance(bar.formatter, ScalarFormatter):
+        bar.formatter.set_useOffset(False)
+    bar.set_label(label, labelpad=2.5)

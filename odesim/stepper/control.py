@@ -1,0 +1,141 @@
+"""Step control: the rules of every integrator, as scalar functions.
+
+The loop of one explicit run compiles them. Kernels of lanes and threads of a GPU hold them. The Rosenbrock run calls them as they are.
+Powers come from the caller: compiled code has its own (arithmetic.py).
+
+Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 (first step, p. 169); Hairer, Wanner II (1996), IV.2 (PI
+rule) and IV.8, eqs. 8.27-8.28 (Gustafsson's rule; numbers as in their code rodas.f).
+"""
+
+from math import inf
+from typing import Any
+
+SAFETY = 0.9
+"""Of the step that the error norm allows."""
+REJECTED_GROW = 0.9
+"""The most that follows a rejected step, in units of it."""
+LOST = 0.25
+"""The step that follows one whose error norm is not finite, in units of it."""
+STIFF_SHRINK, STIFF_GROW = 0.2, 6.0
+"""The factors of a step of a Rosenbrock method; an explicit one has its own."""
+LEAST, LEAST_SQUARE = 1e-10, 1e-20
+"""An error norm counts for no less, and its square."""
+LOG2_LEAST_OLD, LEAST_OLD = -13.287712379549449, 1e-2
+"""An older one counts for no less than 1e-4 in the PI rule, by its log2, and than 1e-2 in Gustafsson's."""
+SHORTEST = 1e-300
+"""A step of a Rosenbrock method is no shorter: the inverse of a shorter one overflows."""
+SOON = 2.2e-10
+"""Of the time passed: 1e5 smallest steps."""
+SMALLEST = 2.2e-15
+"""A step is no shorter, in parts of the time and of the time passed: some ten spacings of the numbers there."""
+
+
+def trial_step(size: float, slope: float, span: float) -> tuple[float, float]:
+    """A step at which to evaluate the second derivative, and the longest first step, from the norms of the state and its derivative."""
+    h = 0.01 * size / slope if slope > 0.0 else 0.0
+    fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span  # a state of 0 has no size to go by
+    trial = h if fair else 1e-6 * span
+    return (trial if trial < span else span), (100.0 * h if fair else span)
+
+
+def steepest(slope: float, bend: float) -> float:
+    """The norm for the first step: of the first derivative or, if larger and finite, of the second."""
+    return bend if bend > slope and bend < 1e300 else slope
+
+
+def first_step(guess: float, steep: float, most: float, t0: float, span: float, longest: float) -> float:
+    """The first step; guess: (0.01/steep)^(1/p), where p is the power of h in the error norm. No step is above longest.
+
+    It is no smaller than a step from t0 may be: whether that is short enough its error tells.
+    """
+    guess = guess if steep > 1e-15 and steep < 1e300 else 1e-6 * span
+    guess = guess if guess < most else most
+    guess = guess if guess > SMALLEST * abs(t0) else SMALLEST * abs(t0)
+    guess = guess if guess < span else span
+    return longest if guess > longest else guess
+
+
+def step_end(t: float, h: float, t1: float) -> tuple[float, bool]:
+    """The end of a step of h, and whether it is the last one: a step may be 1 % longer than planned."""
+    last = t + 1.01 * h >= t1
+    return (t1 if last else t + h), last
+
+
+def longest_step(most: float | None) -> float:
+    """The size at which steps are limited if none may be above `most`, not even the last one."""
+    return inf if most is None else most / 1.01
+
+
+def too_small(t: float, h: float, new: float, t0: float) -> bool:
+    """Whether a step of h from t to new, of a run that began at t0, is lost in rounding."""
+    return new == t or h < SMALLEST * abs(t) or h < SMALLEST * (t - t0)
+
+
+def runs_away(value: float, slope: float, passed: float) -> bool:
+    """Whether a component with this derivative, whose steps have become too small, would double soon, in units of the time passed."""
+    grows = (value > 0.0 and slope > 0.0) or (value < 0.0 and slope < 0.0)
+    return grows and abs(value) <= SOON * passed * abs(slope)
+
+
+def pi_goal(size: float, old: float, fits: bool, alpha: float, beta: float) -> float:
+    """log2 of error^-alpha old^beta, from log2 of the error norm and of the one accepted before, which counts if the step is accepted."""
+    goal = -alpha * size
+    return goal + beta * old if fits else goal
+
+
+def gustafsson(less: float, ratio: float, fits: bool) -> float:
+    """The factor of Gustafsson's rule; less: error^(-1/p); ratio: SAFETY h / (h_old less_old), of the step accepted before."""
+    factor, ahead = SAFETY * less, ratio * less * less
+    return ahead if fits and ahead < factor else factor
+
+
+def gustafsson_by_norms(error: float, ratio: float, old: float, p: int) -> float:
+    """The factor of Gustafsson's rule from the error norms themselves, with other rounding than gustafsson().
+
+    ratio: SAFETY h / h_old, 0 if no step was accepted before.
+    """
+    factor = SAFETY * error ** (-1 / p)
+    return min(factor, ratio * (old / error**2) ** (1 / p)) if error <= 1.0 and ratio > 0.0 else factor
+
+
+def next_step(h: float, error: float, factor: float, again: bool, shrink: float, grow: float) -> float:
+    """The step after h with this error norm, accepted if error <= 1, and a rule's factor, limited to shrink ... grow.
+
+    again: the step before was rejected; the first one accepted after it does not grow.
+    """
+    grow = 1.0 if again else grow
+    most = grow if error <= 1.0 else REJECTED_GROW
+    factor = shrink if factor < shrink else factor
+    factor = factor if factor < most else most
+    return h * factor if error < inf else LOST * h
+
+
+def at_most(h: float, longest: float) -> float:
+    """A step of h, or the longest one allowed."""
+    return longest if h > longest else h
+
+
+def moment(k: int, t0: float, t1: float, step: float, total: int) -> float:
+    """The time after k of `total` fixed steps."""
+    return t0 + k * step if k < total else t1
+
+
+def weight(coefficients: Any, degree: int, theta: float) -> float:
+    """b(theta) by Horner's scheme; coefficients (degree,): of theta, theta^2, ..."""
+    value = 0.0
+    for p in range(degree):
+        value = (value + coefficients[degree - 1 - p]) * theta
+    return value
+
+
+FEW, MANY = 3, 12
+"""Numbers of power iterations: MANY for a single run; FEW for a lane, and MANY where these show that stability holds the step.
+
+FEW iterations for one lane alone cost as much as four steps of all lanes.
+"""
+HELD = 0.5
+"""The step is held by stability where it is, on average, above this fraction of the largest stable one."""
+SHORT = 0.5
+"""The rest of a run is not worth another method where it takes fewer steps than this, in units of those so far."""
+FAR = 1e15
+"""The most steps that a member is said to be from its end."""

@@ -1,0 +1,145 @@
+"""A run on a GPU: its arrays there, and the driver, one launch a call."""
+
+import ast
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from odesim.base.device import cupy_here, multiprocessors
+from odesim.base.device import free_device_bytes as free_bytes
+from odesim.base.errors import DeviceError, counted
+from odesim.base.parsing import parse
+from odesim.codegen.cuda.scope import ModuleScope
+from odesim.codegen.cuda.source import Driver
+from odesim.stepper import control, slots
+from odesim.stepper.memory import RunState
+from odesim.stepper.one_system import SHARED, explicit_driver
+from odesim.stepper.problem import search_facts
+from odesim.targets.cache import source_of
+
+THREADS = 256
+MAIL = 16  # numbers that the leader of a launch writes for the others
+BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run at the same time, for they wait for each other
+
+
+FIND_EVENTS = """
+def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tuple[float, float]:
+    facts, zeros, counts, none, every = ints(at[FACTS]), doubles(at[ZEROS]), ints(at[COUNTS]), np.int64(0), np.int64(-1)
+    if at[LAST] == 0:
+        count, end, place = passed(sample, at, none, facts, at[SIZE], new, zeros, counts[FOUND], at[ROOM])
+    else:
+        first, room, size = counts[FOUND], at[ROOM], at[SIZE]
+        count, end, place = search(sample, probe, at, none, facts, size, at[PIECES], t, used, new, zeros, first, room, every)
+    counts[FOUND] = count
+    return end, place
+"""
+"""The search for zeros as a part of the driver: on a GPU nothing is called by its address. The processor's is in called.py."""
+
+
+@cache
+def driver_text() -> Driver:
+    """The driver's functions as they are printed, and those it calls: read and not imported, since numba would compile them."""
+    functions, known = (
+        dict[str, ast.FunctionDef](),
+        {**vars(slots), **vars(control), "math": math, "np": np, "inf": math.inf, "nan": math.nan},
+    )
+    driver = explicit_driver()
+    for text in (*map(source_of, SHARED), FIND_EVENTS, driver.text, driver.terms):
+        for node in parse(text).body:
+            match node:
+                case ast.FunctionDef():
+                    functions[node.name] = node
+                case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
+                    known[constant] = value
+    words = ("K", "ORDER", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
+    return Driver(ModuleScope(functions, known, "solve_"), {word: getattr(slots, word) for word in words}, driver.sums)
+
+
+class DeviceRun:
+    """The driver of a run whose right-hand side is on a device. It is called with an address, as the compiled loop is, and ignores it."""
+
+    def __init__(self, state: RunState) -> None:
+        cp, rhs = cupy_here(), state.problem.rhs
+        self.state, self.kernel = state, rhs.kernel  # type: ignore[attr-defined]
+        n, dtype, m = rhs.layout.size, rhs.dtype, state.method
+        copied = {
+            slots.COUNTS: state.counts, slots.NUMBERS: state.numbers, slots.STOP: state.stopping, slots.TIMES: state.save,
+            slots.A: m.A, slots.C: m.c, slots.E: m.E, slots.P: m.P,
+            slots.ORDER: np.arange(m.stages), slots.COEF: np.zeros(m.stages),
+            slots.FACTS: search_facts(state.problem),
+        }  # fmt: skip
+        self.room = int(state.at[slots.ROOM])
+        shapes = {
+            slots.WORK: ((3, n), dtype), slots.K: ((m.stages, n), dtype), slots.SUMS: (32 + (n + 1023) // 1024, "float64"),
+            slots.G: ((state.pieces + 3) * max(rhs.n_events, 1), "float64"), slots.OUT: ((len(state.save) + 1, n), dtype),
+            slots.ZEROS: (max(len(state.room), 1), "float64"), slots.LOOKED: (2, "float64"),
+        }  # fmt: skip
+        watched = len(state.violations)
+        copied |= {slots.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
+        shapes |= dict.fromkeys((slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), (max(watched, 1), "float64"))
+        shapes |= {slots.LAW_NOW: (max(watched, 1), dtype)}
+        self.check_room(shapes)
+        self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in copied.items()}
+        self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
+        if watched:
+            for slot, array in ((slots.LAW_BEST, state.best), (slots.LAW_WORST, state.violations), (slots.LAW_TIME, state.law_times)):
+                self.arrays[slot][...] = cp.asarray(array)
+        self.arrays[slots.WORK][0] = cp.asarray(state.problem.y0)
+        at = state.at.copy()
+        for slot, array in self.arrays.items():
+            at[slot] = array.data.ptr
+        at[slots.ROOM] = self.room
+        at[slots.TABLE] = rhs.table
+        self.table = cp.asarray(at)
+        self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
+        largest = max(n // 8, 1)  # a right-hand side may have arrays larger than the state
+        self.blocks = 1 + min(BLOCKS_EACH * multiprocessors() - 1, -(-largest // 32))
+        self.behind = False  # whether the device may be further than counts and numbers say
+
+    def check_room(self, shapes: dict[int, tuple[Any, str]]) -> None:
+        """Raises DeviceError if arrays of these shapes and types, the largest of a run, do not fit into the device's memory."""
+        bytes_of = {slot: math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize for slot, (shape, dtype) in shapes.items()}
+        need, free = sum(bytes_of.values()), free_bytes()
+        if need > free:
+            rows, n = shapes[slots.OUT][0]
+            what = f"{self.state.problem.ref}: {counted(rows - 1, 'saved time')} of {counted(n, 'number')}"
+            what += f", and {shapes[slots.K][0][0] + 3} more states of a run"
+            raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
+
+    def __call__(self, address: int) -> int:
+        """Runs at most `left` more steps; returns the Code of the run."""
+        cp, state = cupy_here(), self.state
+        for slot, array in ((slots.COUNTS, state.counts), (slots.NUMBERS, state.numbers), (slots.STOP, state.stopping)):
+            self.arrays[slot][...] = cp.asarray(array)
+        self.mail[...] = 0
+        arguments = (np.int64(self.table.data.ptr), self.mail, self.answer)
+        self.behind = True
+        self.kernel((self.blocks,), (THREADS,), arguments, enable_cooperative_groups=True)
+        code = int(self.answer.get()[0])
+        self.catch_up()
+        return code
+
+    def catch_up(self) -> None:
+        """Copies the numbers of the run and the events it found to the host."""
+        state = self.state
+        state.counts[:], state.numbers[:] = self.arrays[slots.COUNTS].get(), self.arrays[slots.NUMBERS].get()
+        count = int(state.counts[slots.FOUND])
+        state.room[: 2 * count] = self.arrays[slots.ZEROS][: 2 * count].get()
+        self.behind = False
+
+    def fetch(self) -> None:
+        """Copies the state and the saved rows, except those that stay on the device; also after an interrupt in the middle of a call."""
+        if self.behind:
+            self.catch_up()
+        state = self.state
+        saved, row = int(state["saved"]), int(state["turn"])
+        state.work[row] = self.arrays[slots.WORK][row].get()
+        if len(state.violations):
+            state.best[:] = self.arrays[slots.LAW_BEST].get()
+            state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
+        if state.stays:
+            state.out = self.arrays[slots.OUT]
+        else:
+            state.out[:saved] = self.arrays[slots.OUT][:saved].get()

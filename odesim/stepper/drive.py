@@ -1,0 +1,164 @@
+"""One run of an explicit method: the driver's arrays, its time slices, and the results."""
+
+import ctypes
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from functools import cache
+from typing import Any
+
+from odesim.base.arrays import Array
+from odesim.base.device import one_blas_thread
+from odesim.base.errors import SolveError
+from odesim.base.options import RunOptions
+from odesim.base.signals import ctrl_c
+from odesim.stepper.codes import Code
+from odesim.stepper.memory import RunState
+from odesim.stepper.one_system import RULES, SHARED, explicit_driver
+from odesim.stepper.options import check_options, save_grid
+from odesim.stepper.problem import Problem, Progress, Raw
+from odesim.stepper.report import collect
+from odesim.stepper.search_compiled import search_functions
+from odesim.stepper.tableau import Method
+
+SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED, "odesim.stepper.called")
+EXPORTED = """
+options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+run = njit("int64(int64)", **options)(run)
+probed = njit("void(int64, float64, int64, int64)", **options)(probed)
+"""
+FIRST_SLICE = 64
+SLICE_SECONDS = 0.05
+MOST_SLICE = 2**40
+
+
+def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    options: those of ExplicitRun. Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for
+    options that make no sense, and what the right-hand side raised.
+    """
+    run = ExplicitRun(problem, method, save, **options)
+    run.advance()
+    return run.raw()
+
+
+class ExplicitRun:
+    """A run of an explicit method that can be paused and continued with the same steps.
+
+    options: those of a RunOptions. A fixed step is shortened at last to meet t1; a relative tolerance below four roundings counts as those.
+    progress is told the fraction of the span about 20 times a second.
+    """
+
+    _run: Callable[[int], int]
+
+    def __init__(
+        self, problem: Problem, method: Method, save: Array | None = None, *, progress: Progress | None = None, **options: Any
+    ) -> None:
+        asked = check_options(RunOptions(**options))
+        if asked.step is None and not method.adaptive:
+            raise SolveError(f"{method.name} has no error estimate: give a fixed step")
+        rhs = problem.rhs
+        self.on_device = hasattr(rhs, "kernel")
+        if not self.on_device:
+            (self._run, probed), self._compile_seconds = driver()
+        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
+        begun = time.perf_counter()
+        self.state = RunState(problem, method, save_grid(problem, save), asked)
+        if self.on_device:
+            from odesim.stepper.device import DeviceRun
+
+            self._run, self._compile_seconds = DeviceRun(self.state), 0.0
+        elif self.state.searches:
+            functions, seconds = search()
+            self.state.call_search(functions["search_step"], probed)
+            self._compile_seconds += seconds
+        self.problem, self.method = problem, method
+        self._progress, self._code, self._slice = progress, int(Code.RUNNING), FIRST_SLICE
+        self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
+
+    def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
+        """Starts another segment of the same run, on the processor, in this run's memory."""
+        self.state.anew(problem, save, max_steps)
+        self.problem, self._progress = problem, progress
+        self._code, self._slice = Code.RUNNING, FIRST_SLICE
+        self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
+
+    @property
+    def tried(self) -> int:
+        """Steps so far, taken or rejected."""
+        return self.state.standing.tried
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self.state.t
+
+    @property
+    def step(self) -> float:
+        """The mean step since the run was last continued, rejected ones counted as 0."""
+        return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
+
+    def advance(self, most: float = math.inf) -> bool:
+        """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
+        begun = time.perf_counter()
+        ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
+        blas = one_blas_thread() if getattr(self.problem.rhs, "uses_blas", False) else nullcontext()
+        with ctrl_c(self.state.stop), suppress(KeyboardInterrupt), blas:
+            ended = self._slices(most)
+        if self.on_device:
+            self._run.fetch()  # type: ignore[attr-defined]
+        self._seconds += time.perf_counter() - begun
+        return ended or bool(self.state.stopping[0])
+
+    def _slices(self, most: float) -> bool:
+        state, problem = self.state, self.problem
+        while self.tried < most:
+            state["left"] = steps = int(min(self._slice, most - self.tried))
+            begun = time.perf_counter()
+            code = self._run(state.address)
+            problem.rhs.check()
+            if problem.laws is not None:
+                problem.laws.values.check()
+            if code == Code.BUFFER_FULL:
+                state.drain_events()
+                continue  # how long that call took says nothing of the steps that it was allowed
+            if code != Code.RUNNING or state.stopping[0]:
+                self._code = code
+                return True
+            self._slice = next_slice(steps, time.perf_counter() - begun)
+            if self._progress is not None:
+                self._progress(float((state.t - problem.t0) / (problem.t1 - problem.t0)))
+        return False
+
+    def raw(self) -> Raw:
+        """The results of the run."""
+        stats = self.state.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
+        return collect(self.state, self._code, stats)
+
+
+def next_slice(steps: int, seconds: float) -> int:
+    """The number of steps that take about 50 ms, if the last `steps` took this long."""
+    return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
+
+
+@cache
+def driver() -> tuple[tuple[Callable[[int], int], int], float]:
+    """The compiled loop and the address of what a search of its steps asks, and the seconds to compile or load them."""
+    begun = time.perf_counter()
+    from odesim.targets.cache import sources_text
+    from odesim.targets.native import load_native
+
+    # compiled here and not where it is defined: its module can be imported, where rules of step control are not compiled
+    text = "\n\n".join([sources_text(SOURCES, RULES, "@helper"), explicit_driver().text, EXPORTED])
+    addresses = load_native(text, "explicit", ["run", "probed"])
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["run"])
+    return (run, addresses["probed"]), time.perf_counter() - begun
+
+
+@cache
+def search() -> tuple[dict[str, int], float]:
+    """The addresses of the compiled search for zeros, and the seconds to compile or load it."""
+    begun = time.perf_counter()
+    return search_functions(), time.perf_counter() - begun

@@ -1,0 +1,234 @@
+"""The arrays of one explicit run: its whole state between two calls of the driver."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, arena
+from odesim.base.options import RunOptions
+from odesim.stepper import search_table, slots
+from odesim.stepper.codes import Standing
+from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
+from odesim.stepper.laws import Worst
+from odesim.stepper.one_system import explicit_driver
+from odesim.stepper.options import _MOST, fixed_steps, usable
+from odesim.stepper.problem import Problem, search_facts
+from odesim.stepper.search_compiled import search_table as table_of_search
+from odesim.stepper.search_sizes import found_size, most_zeros
+from odesim.stepper.tableau import Method
+
+EVENT_ROOM = 64
+LAW_ARRAYS = (slots.LAW_SENSE, slots.LAW_NOW, slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME)
+
+
+def slack_of(rtol: float, atol: float, dtype: str) -> float:
+    """The distance outside its assumed set at which a state still counts as inside."""
+    return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
+
+
+class RunState:
+    """The state of a run; `address` is that of its table, the driver's only argument.
+
+    The numbers of the run have the names that the text of the step gives them: state["steps"], state["t"].
+    """
+
+    def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
+        self.problem, self.method, self.save, self.options = problem, method, save, options
+        self._places = {name: i for i, name in enumerate(explicit_driver().numbers)}
+        # one value more than the interpolant has powers; a map has no times between two updates
+        self.pieces = max(4, method.P.shape[1]) if method.last else 1
+        n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
+        self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
+        # one row more, for the last state of a run that stops early
+        self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
+        self.at = np.zeros(slots.TABLE_SIZE, np.int64)
+        self._zeros: list[tuple[Array, Array]] = []
+        self._search, self._answer = table_of_search(), np.empty(search_table.ANSWERS)
+        self._fill_whole_numbers(n, dtype.itemsize)
+        self._fill_arrays(n, dtype)
+        self._fill_method()
+        self._make_room()
+        self._begin(options.max_steps)
+
+    def __getitem__(self, name: str) -> float:
+        """A number of the run, by its name in the text."""
+        return float(self.numbers[self._places[name]])
+
+    def __setitem__(self, name: str, value: float) -> None:
+        self.numbers[self._places[name]] = value
+
+    def anew(self, problem: Problem, save: Array, max_steps: int) -> None:
+        """Starts another segment of the same run: only its span, start, saved times and allowed steps are new."""
+        self.problem, self.save, self.options = problem, save, replace(self.options, max_steps=max_steps)
+        self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
+        at = self.at
+        at[slots.TIMES], at[slots.OUT], at[slots.SAVED_TIMES] = save.ctypes.data, self.out.ctypes.data, len(save)
+        self._zeros = []
+        self.counts.fill(0)
+        self.stopping[0] = 0
+        self._order[:] = range(self.method.stages)
+        self.work[0] = problem.y0
+        self._go_on_with_laws()
+        self._begin(max_steps)
+
+    @property
+    def searches(self) -> bool:
+        """Whether steps are searched for events; those of a map have no inside."""
+        return self.problem.rhs.n_events > 0 and self.method.last > 0
+
+    def call_search(self, function: int, probe: int) -> None:
+        """Makes the driver call the search at this address, which asks the probe at that one."""
+        at, size = self.at, self.problem.rhs.n_events
+        at[slots.SEARCH], at[slots.SEARCHED], at[slots.ANSWER] = function, self._search.ctypes.data, self._answer.ctypes.data
+        shared = {name: int(at[getattr(slots, name)]) for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER")}
+        self._search[:] = table_of_search(ROWS=int(at[slots.G]), BETWEEN=size, GAP=1, ASK=probe, ASKED=self.address, **shared)
+
+    @property
+    def address(self) -> int:
+        """The address of this run's table."""
+        return int(self.at.ctypes.data)
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+        return self["t"]
+
+    @property
+    def y(self) -> Array:
+        """The state there (n,), a view."""
+        return self.work[int(self["turn"])]
+
+    def stop(self) -> None:
+        """Makes the driver return after its current step."""
+        self.stopping[0] = 1
+
+    def drain_events(self) -> None:
+        """Moves the events found so far out of the driver's buffer."""
+        count = int(self.counts[slots.FOUND])
+        pairs = self.room[: 2 * count].reshape(count, 2)
+        self._zeros.append((pairs[:, 0], pairs[:, 1].copy()))
+        self.counts[slots.FOUND] = 0
+        self._make_room()
+
+    def event_records(self) -> tuple[Array, Array]:
+        """Times and component numbers of all events, in the order of time."""
+        self.drain_events()
+        times, numbers = (np.concatenate(parts) for parts in zip(*self._zeros, strict=True))
+        order = np.argsort(times, kind="stable")
+        return times[order], numbers[order]
+
+    def watched(self) -> Array | None:
+        """The state of the watched laws, for a run that continues this one."""
+        return np.stack([self.best, self.violations, self.law_times]) if self.problem.laws else None
+
+    def worst(self) -> Worst:
+        """The worst violation of each law so far."""
+        laws = self.problem.laws
+        return laws.worst(self.violations, self.law_times) if laws else {}
+
+    @property
+    def standing(self) -> Standing:
+        """The Standing of the run."""
+        steps, rejected, saved = (int(self[name]) for name in ("steps", "rejected", "saved"))
+        return Standing(steps, rejected, saved, self["h"], self["rtol"], self["atol"])
+
+    def stats(self) -> dict[str, float]:
+        """steps, rejected, rhs_calls."""
+        return {name: int(self[number]) for name, number in (("steps", "steps"), ("rejected", "rejected"), ("rhs_calls", "calls"))}
+
+    # -- filling the table
+
+    def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
+        """Allocates one memory for all arrays in the table, and fills in their addresses."""
+        m, width, laws = self.method, dtype.itemsize, self.problem.laws
+        size, stages, watched = self.problem.rhs.n_events, m.stages, laws.size if laws else 0
+        self._memory, starts = arena(
+            {
+                slots.COUNTS: 8 * slots.COUNTS_SIZE,
+                slots.STOP: 8,
+                slots.NUMBERS: 8 * len(self._places),
+                slots.ORDER: 8 * stages,
+                slots.COEF: 8 * stages,
+                slots.BLOCK: width * min(n, 1024),
+                slots.SUMS: 8 * (32 + (n + 1023) // 1024),
+                slots.G: 8 * (self.pieces + 3) * size,
+                slots.FACTS: 8 * 2 * size,
+                slots.LOOKED: 8 * 2,
+                **dict.fromkeys(LAW_ARRAYS, 8 * watched),
+                slots.WORK: width * 3 * n,
+                slots.K: width * stages * n,
+            }
+        )
+        at, base = self.at, self._memory.ctypes.data
+        for slot, start in starts.items():
+            at[slot] = base + start
+        at[slots.TIMES], at[slots.OUT] = self.save.ctypes.data, self.out.ctypes.data
+        at[slots.A], at[slots.C], at[slots.E], at[slots.P] = m.addresses
+
+        def view(slot: int, count: int, kind: Any = np.int64) -> Array:
+            start = starts[slot]
+            return self._memory[start : start + count * np.dtype(kind).itemsize].view(kind)
+
+        self.counts, self.stopping = view(slots.COUNTS, slots.COUNTS_SIZE), view(slots.STOP, 1)
+        self.numbers = view(slots.NUMBERS, len(self._places), np.float64)
+        self.numbers.fill(0.0)
+        self.counts.fill(0)
+        self.stopping.fill(0)
+        self.work = view(slots.WORK, 3 * n, dtype).reshape(3, n)
+        self.work[0] = self.problem.y0
+        self._order = view(slots.ORDER, stages)
+        self._order[:] = range(stages)
+        view(slots.COEF, stages, np.float64).fill(0.0)
+        view(slots.FACTS, 2 * size)[:] = search_facts(self.problem).ravel()
+        self.best, self.violations, self.law_times = (view(slot, watched, np.float64) for slot in LAW_ARRAYS[2:])
+        self.violations.fill(0.0)
+        self.law_times.fill(self.problem.t0)
+        if laws:
+            view(slots.LAW_SENSE, watched)[:] = laws.senses
+            at[slots.LAWS_AT], at[slots.LAW_TABLE], at[slots.LAW_SIZE] = laws.values.events, laws.values.table, watched
+        self._go_on_with_laws()
+
+    def _go_on_with_laws(self) -> None:
+        """Continues the watch of the laws of an earlier run, if there was one."""
+        laws = self.problem.laws
+        if laws is not None and laws.before is not None:
+            self.best[:], self.violations[:], self.law_times[:] = laws.before
+            self.counts[slots.LATER] = 1
+
+    def _fill_whole_numbers(self, n: int, width: int) -> None:
+        rhs, m, at = self.problem.rhs, self.method, self.at
+        at[slots.STAGE], at[slots.COMBINE], at[slots.EVENTS_AT], at[slots.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
+        at[slots.N], at[slots.WIDTH] = n, width
+        at[slots.LAST], at[slots.ALL], at[slots.DEGREE] = m.last, m.stages, m.P.shape[1]
+        at[slots.SAVED_TIMES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self.pieces
+
+    def _fill_method(self) -> None:
+        """The numbers of the method, and the switches of the text, which stay as they are."""
+        m, options, problem = self.method, self.options, self.problem
+        self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
+        self["longest"] = longest_step(options.max_step)
+        (self["ALPHA"], self["BETA"]), (self["SHRINK"], self["GROW"]) = m.gains, m.factors
+        self["START_POWER"] = 1 / max(m.error_order, 1)
+        self["ADAPTIVE"], self["SECOND"], self["UNSEEN"] = options.step is None, bool(m.E[1].any()), m.E[0, m.last] == 0.0
+        self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0
+
+    def _begin(self, max_steps: int) -> None:
+        """The numbers with which a segment begins."""
+        p = self.problem
+        self["t0"], self["t1"], self["t"], self["log_old"] = p.t0, p.t1, p.t0, LOG2_LEAST_OLD
+        self["most"], self["SAVES"] = float(min(max_steps, _MOST)), len(self.save) > 0
+        for name in ("phase", "turn", "calls", "steps", "rejected", "saved", "h", "code"):
+            self[name] = 0.0
+        if self.options.step is not None:
+            self["fixed"] = self.options.step
+            self["total"], self["rest"] = fixed_steps(p.t0, p.t1, self.options.step)
+
+    def _make_room(self) -> None:
+        """A new array for further events, of two steps at least."""
+        at, size = self.at, self.problem.rhs.n_events
+        at[slots.NEEDED] = most_zeros(size, self.pieces) if size else 0
+        room = max(EVENT_ROOM, 2 * int(at[slots.NEEDED])) if size else 0
+        self.room = np.empty(found_size(room) if size else 0)
+        at[slots.ZEROS], at[slots.ROOM] = self.room.ctypes.data, room
+        self._search[search_table.ZEROS], self._search[search_table.ROOM] = self.room.ctypes.data, room

@@ -1,0 +1,292 @@
+"""Prints the text of an explicit step as the driver of one system of any size, for any method: stages in a loop, the method in a table.
+
+A driver for each method would unroll the stages, and run no faster: what a stage costs is the right-hand side, which a driver calls by
+its address. It would be compiled anew for every method (1.1 to 1.7 s each, where this one takes as long once for all of them).
+
+Numbers of the run are locals of one function, read from NUMBERS at its start and written at its end. Rows are addresses. A combination
+goes to the right-hand side's own `stage` and `combine`: only these know whether stages lie scaled, and they fuse it with their first loop.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+from odesim.stepper.search_compiled import SEARCH
+from odesim.stepper.statements import (
+    Comb,
+    Do,
+    Each,
+    If,
+    Let,
+    Out,
+    Reader,
+    Right,
+    Row,
+    Stages,
+    Statement,
+    Sum,
+    Take,
+    While,
+    copied,
+    explicit_text,
+    exposed,
+    name,
+    names_in,
+    numbers_of_control,
+    unparsed,
+    written,
+)
+
+RULES = ("odesim.stepper.control",)
+"""The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
+SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH, "odesim.stepper.crossings")
+"""What the printed driver calls, on the processor as on a GPU, in the order in which their text is joined."""
+SWITCHES = ("ADAPTIVE", "SECOND", "UNSEEN", "SAVES", "EVENTS", "LAWS")
+METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER")
+COUNTED = ("phase", "left", "turn", "calls")
+"""Numbers of the driver's own: whether it has begun, steps before it returns, which of the first two rows of WORK is the state,
+right-hand sides."""
+TABLES = {"A": ("8 * {row} * ALL", "{row}"), "E": ("8 * {row} * (LAST + 1)", "LAST + 1")}
+"""Of a table of weights: where a row begins, and how many stages it spans."""
+HEAD = """from math import inf, nan, sqrt
+
+
+@helper
+def grid(at: Any, q: float) -> float:
+    return doubles(at[TIMES])[int(q)] if int(q) < at[SAVED_TIMES] else inf
+"""
+FORM = '''
+@helper
+def {form}({arguments}) -> float:
+    """The sum over all components, the combination being (y or 0) + sum_j coef[j] k_j over ns stages.
+
+    The order is that of odesim.runtime.sums: blocks of 1024, in each 32 strided sums, in the first 32 of SUMS; up to 64
+    components are added in sequence.
+    """
+    sums, single = doubles(at[SUMS]), at[WIDTH] == 4
+    blocks = (at[N] + 1023) // 1024
+    for k in range(blocks):
+        lo = 1024 * k
+        hi = lo + 1024 if lo + 1024 < at[N] else at[N]
+        call(at[COMBINE], (at[TABLE], y, at[K], at[ORDER], at[COEF], ns, lo, hi, at[BLOCK]))
+        lanes = 32 if hi - lo > 64 else 1
+        for j in range(lanes):
+            sums[j] = 0.0
+        for start in range(lo, hi, lanes):
+            rest = hi - start
+            for j in range(rest if rest < lanes else lanes):
+                i = start + j
+                {load}
+                sums[j] += {value}
+        sums[32 + k] = tree_sum(at, np.int64(0), lanes)
+    return tree_sum(at, np.int64(32), blocks)
+'''
+TERM = """
+def {form}_of({entries}) -> float:
+    return {value}
+"""
+RUN = '''
+def run(address: int) -> int:
+    """Continues the run whose table is at this address for at most `left` steps; returns its Code."""
+    at = ints(address)
+    numbers, coef, order, stop, counts = doubles(at[NUMBERS]), doubles(at[COEF]), ints(at[ORDER]), ints(at[STOP]), ints(at[COUNTS])
+    n, last_stage, all_stages, times_of_stages, none = at[N], at[LAST], at[ALL], doubles(at[C]), np.int64(0)
+{load}
+    row = n * at[WIDTH]
+    y, z, x = at[WORK] + int(turn) * row, at[WORK] + (1 - int(turn)) * row, at[WORK] + 2 * row
+    at[Y], at[Z], at[X] = y, z, x
+    if phase == 0.0:
+        phase = 1.0
+{begin}
+        if code == RUNNING:
+{first}
+    full = False
+    while code == RUNNING and left > 0.0 and stop[0] == 0 and not full:
+        left = left - 1.0
+        full = at[ROOM] - counts[FOUND] < at[NEEDED]
+        if not full:
+{aim}
+            if small:
+                code = STEP_TOO_SMALL
+            else:
+{step}
+                if accept:
+{after}
+{store}
+    return BUFFER_FULL if full else int(code)
+'''
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The printed driver: the text of its functions, the names of its NUMBERS in their order, and its sums over components.
+
+    sums: {name: (rows beside the combination, numbers)} as their names; a term is NAME_of(a component of each, the numbers), in terms.
+    """
+
+    text: str
+    terms: str
+    numbers: tuple[str, ...]
+    sums: dict[str, tuple[list[str], list[str]]]
+
+
+@cache
+def explicit_driver() -> Driver:
+    """The driver of one system by an explicit method."""
+    return _Printer().driver()
+
+
+class _Scalars(ast.NodeTransformer):
+    """A scalar expression whose names are those of the driver."""
+
+    names: ClassVar = {"LAST": "last_stage", "ALL": "all_stages", "C": "times_of_stages"}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return name(self.names.get(node.id, node.id))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        arguments = [self.visit(a) for a in node.args]
+        return ast.Call(node.func, [name("at"), *arguments] if unparsed(node.func) == "grid" else arguments, [])
+
+
+def _value(e: ast.expr) -> str:
+    return unparsed(_Scalars().visit(copied(e)))
+
+
+def _inner(lines: Iterable[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+class _Printer:
+    """Prints statements as lines of the function `run`."""
+
+    def __init__(self) -> None:
+        self.numbers = numbers_of_control()
+        self.reader = Reader(explicit_text(), {"TOGETHER": False, **self.numbers})
+        self.forms: set[str] = set()
+
+    def driver(self) -> Driver:
+        text, read = self.reader.text, self.reader.read
+        begin, first, aim, step = read("begin"), read("first_looks", "first_save"), read("aim"), read("step")
+        after = read("search", "save", "accept")
+        parts = {"begin": (begin, 8), "first": (first, 12), "aim": (aim, 12), "step": (step, 16), "after": (after, 20)}
+        words = {word: "\n".join(" " * margin + line for line in self._lines(part)) for word, (part, margin) in parts.items()}
+        # what a step reads of what an earlier one, or the beginning, has written
+        once, again = begin + first, aim + step + after
+        kept = (exposed(once) | exposed(again)) & (written(once) | written(again))
+        inherited = sorted(x for x in kept if isinstance(x, str) and x not in text.rows)
+        constant = (*text.common, *METHOD, *SWITCHES)
+        changing = (*COUNTED, *(x for x in inherited if x not in self.reader.logical))
+        numbers = (*constant, *changing)
+        load = [f"{x} = numbers[{i}]{' != 0.0' if x in SWITCHES else ''}" for i, x in enumerate(numbers)]
+        load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
+        store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
+        run = RUN.format(load="\n".join(_inner(load)), store="\n".join(_inner(store)), **words)
+        for word in ("RUNNING", "STEP_TOO_SMALL"):
+            run = run.replace(word, repr(self.numbers[word]))
+        run = run.replace("BUFFER_FULL", str(int(self.numbers["BUFFER_FULL"])))
+        forms = sorted(self.forms)
+        text, terms = ("\n".join(parts) for parts in ([HEAD, *map(self._form, forms), run], map(self._term, forms)))
+        return Driver(text, terms, numbers, {form: self._parts_of(form)[2:] for form in forms})
+
+    def _form(self, form: str) -> str:
+        """A named sum of the text as a function."""
+        value, e, rows, scalars = self._parts_of(form)
+        load = [f"{e} = entry(at[BLOCK], i - lo, single)", *(f"{x} = entry({x}_row, i, single)" for x in rows)]
+        arguments = ["at: Any", "y: int", "ns: int", *(f"{x}_row: int" for x in rows), *(f"{x}: float" for x in scalars)]
+        return FORM.format(form=form, arguments=", ".join(arguments), load="\n                ".join(load), value=unparsed(value))
+
+    def _term(self, form: str) -> str:
+        """A term of a named sum as a function of numbers."""
+        value, e, rows, scalars = self._parts_of(form)
+        return TERM.format(form=form, entries=", ".join(f"{x}: float" for x in (e, *rows, *scalars)), value=unparsed(value))
+
+    def _parts_of(self, form: str) -> tuple[ast.expr, str, list[str], list[str]]:
+        """Of a named sum: what is added, the name of the combination in it, those of rows, and those of numbers."""
+        function = self.reader.text.functions[form]
+        result, (e, *rows) = function.body[-1], [a.arg for a in function.args.args]
+        assert isinstance(result, ast.Return) and isinstance(result.value, ast.Call)
+        value = result.value.args[0]
+        return value, e, rows, sorted(str(x) for x in names_in(value) - {e, *rows})
+
+    # -- statements
+
+    def _lines(self, statements: list[Statement]) -> list[str]:
+        return [line for s in statements for line in self._statement(s)]
+
+    def _statement(self, s: Statement) -> list[str]:
+        match s:
+            case Let(names, value):
+                return [f"{', '.join(names)} = {_value(value)}"]
+            case Sum():
+                lines, base, count = self._combination(s.arguments[0])
+                self.forms.add(s.form)
+                arguments = ["at", base, count, *map(_value, s.arguments[1:]), *self._parts_of(s.form)[3]]
+                return [*lines, f"{s.name} = {s.form}({', '.join(arguments)})"]
+            case Right():
+                return self._right(s, s.keep or "none")
+            case Each(row, value):
+                return self._fill(value, row)
+            case Out(place, value):
+                return self._fill(value, f"at[OUT] + int({place}) * row")
+            case Take(row, source, _):  # only a step that is accepted comes here
+                a, b = map(_place, (row, source))
+                turned = ["turn = 1.0 - turn", "at[Y], at[Z] = y, z"] if row == "y" else []
+                return [f"{a}, {b} = {b}, {a}", *turned]
+            case Do(names, what, arguments):
+                call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
+                return [f"{', '.join(names)} = {call}" if names else call]
+            case If(test, yes, no):
+                other = ["else:", *_inner(self._lines(no))] if no else []
+                return [f"if {_value(test)}:", *_inner(self._lines(yes)), *other]
+            case While(test, body):
+                return [f"while {_value(test)}:", *_inner(self._lines(body))]
+            case Stages():
+                return self._stages(s)
+        raise TypeError(s)
+
+    def _stages(self, s: Stages) -> list[str]:
+        """A loop over stages. A state that the loop itself does not read is left by its last round alone: nothing else may read it."""
+        lines = list[str]()
+        for part in s.body:
+            others = [other for other in s.body if other is not part]
+            if isinstance(part, Right) and part.keep and part.keep not in exposed([part, *others]):
+                lines += self._right(part, f"{part.keep} if {s.index} == {_value(s.last)} else none")
+            else:
+                lines += self._statement(part)
+        return [f"for {s.index} in range({_value(s.first)}, {_value(s.last)} + 1):", *_inner(lines)]
+
+    def _right(self, s: Right, keep: str) -> list[str]:
+        lines, base, count = self._combination(s.state)
+        arguments = f"at[TABLE], {_value(s.time)}, {base}, at[K], at[ORDER], at[COEF], {count}, {s.stage}, {keep}"
+        return [*lines, f"call(at[STAGE], ({arguments}))", "calls = calls + 1.0"]
+
+    def _fill(self, value: ast.expr, target: str) -> list[str]:
+        lines, base, count = self._combination(value)
+        return [*lines, f"fill(at, {base}, {count}, {target})"]
+
+    def _combination(self, e: ast.expr) -> tuple[list[str], str, str]:
+        """Lines that set the weights of a combination of stages, its base, and how many stages it spans; e: that, a stage or a row."""
+        match e:
+            case Comb(factor=factor) if e.terms:
+                weights = [w if factor is None else ast.BinOp(factor, ast.Mult(), w) for _, w in e.terms]
+                lines = [f"coef[{j}] = {_value(w)}" for (j, _), w in zip(e.terms, weights, strict=True)]
+                return lines, e.base or "none", f"np.int64({max(j for j, _ in e.terms) + 1})"
+            case Comb(factor=factor, weights=ast.Subscript(value=ast.Name(id=table), slice=index)) if factor is not None:
+                start, span = (_value(ast.parse(part.format(row=unparsed(index)), mode="eval").body) for part in TABLES[table])
+                return [f"weigh(at, {_value(factor)}, at[{table}] + {start}, {span})"], e.base or "none", span
+            case Comb(factor=factor, weights=ast.Call(args=[theta])) if factor is not None:
+                return [f"weigh_inside(at, {_value(factor)}, {_value(theta)})"], e.base or "none", "all_stages"
+            case ast.Subscript(slice=stage):
+                place = f"np.int64({stage.value!r})" if isinstance(stage, ast.Constant) else _value(stage)
+                return [f"weigh_one(at, {place})"], "none", f"{place} + 1"
+            case ast.Name(id=row):
+                return [], row, "none"
+        raise ValueError(f"no combination of stages: {ast.dump(e)}")
+
+
+def _place(row: Row) -> str:
+    """The place of a row that is taken: an address, or that of a stage in the order of stages."""
+    return row if isinstance(row, str) else f"order[{_Scalars.names.get(str(row[1]), row[1])}]"

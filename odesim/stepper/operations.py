@@ -1,0 +1,144 @@
+"""What the driver of one system calls on whole rows: sums, combinations, states inside a step, laws. Compiled with it.
+
+`at` is a pointer to the run's table (slots.py); y, new, target are addresses of rows. A literal integer handed to a helper is written
+np.int64(0): for a bare 0 numba compiles the helper once more.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from odesim.runtime.memory import call, doubles, floats, ints
+from odesim.stepper.control import weight
+from odesim.stepper.slots import (
+    ALL,
+    COEF,
+    COMBINE,
+    COUNTS,
+    DEGREE,
+    LATER,
+    LAW_BEST,
+    LAW_NOW,
+    LAW_SENSE,
+    LAW_SIZE,
+    LAW_TABLE,
+    LAW_TIME,
+    LAW_WORST,
+    LAWS_AT,
+    ORDER,
+    SUMS,
+    TABLE,
+    WIDTH,
+    K,
+    N,
+    P,
+)
+
+_compile: Any = njit  # some of its options are not in its type
+helper = _compile(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@helper
+def square(x: float) -> float:
+    return x * x
+
+
+@helper
+def larger(a: float, b: float) -> float:
+    return a if a > b else b
+
+
+@helper
+def entry(row: int, i: int, single: bool) -> float:
+    """Component i of a row of float64 or, if single, of float32."""
+    return np.float64(floats(row)[i]) if single else doubles(row)[i]
+
+
+@helper
+def tree_sum(at: Any, first: int, count: int) -> float:
+    """The sum of count > 0 entries of SUMS from the first on, upper half added to the lower one; they are overwritten."""
+    sums = doubles(at[SUMS] + 8 * first)
+    while count > 1:
+        half = (count + 1) // 2
+        for i in range(count - half):
+            sums[i] += sums[i + half]
+        count = half
+    return sums[0]
+
+
+@helper
+def fill(at: Any, y: int, ns: int, target: int) -> None:
+    """Sets target (n,) to y (n,), or 0 where that address is 0, + sum_j coef[j] k_j over ns stages."""
+    for lo in range(0, at[N], 1024):
+        hi = lo + 1024 if lo + 1024 < at[N] else at[N]
+        call(at[COMBINE], (at[TABLE], y, at[K], at[ORDER], at[COEF], ns, lo, hi, target + lo * at[WIDTH]))
+
+
+@helper
+def weigh(at: Any, factor: float, table: int, count: int) -> None:
+    """Sets coef[j] to factor times entry j of this table (count,)."""
+    coef = doubles(at[COEF])
+    for j in range(count):
+        coef[j] = factor * doubles(table)[j]
+
+
+@helper
+def weigh_one(at: Any, stage: int) -> None:
+    """Sets coef to the weights of this stage alone."""
+    coef = doubles(at[COEF])
+    for j in range(stage):
+        coef[j] = 0.0
+    coef[stage] = 1.0
+
+
+@helper
+def weigh_inside(at: Any, factor: float, theta: float) -> None:
+    """Sets coef[j] to factor times the weight of stage j at theta, by the interpolant."""
+    coef = doubles(at[COEF])
+    for j in range(at[ALL]):
+        coef[j] = factor * weight(doubles(at[P] + 8 * j * at[DEGREE]), at[DEGREE], theta)
+
+
+@helper
+def judge(at: Any, t: float, first: int) -> None:
+    """Holds the laws' values at t against their senses (odesim.stepper.laws): LAW_WORST and LAW_TIME. first: 1 at the start.
+
+    What was once NaN stays so, with its time.
+    """
+    sense, best, worst, times = ints(at[LAW_SENSE]), doubles(at[LAW_BEST]), doubles(at[LAW_WORST]), doubles(at[LAW_TIME])
+    for i in range(at[LAW_SIZE]):
+        now = entry(at[LAW_NOW], i, at[WIDTH] == 4)
+        if first == 1:
+            best[i] = now
+            worst[i] = 0.0
+            times[i] = t
+        off = now - best[i]
+        if sense[i] == 0:
+            off = abs(off)
+        elif sense[i] == 1:
+            if now < best[i]:
+                best[i] = now
+        elif sense[i] == 2:
+            off = -off
+            if now > best[i]:
+                best[i] = now
+        else:
+            off = -now
+        if worst[i] == worst[i] and not off <= worst[i]:
+            worst[i] = off
+            times[i] = t
+
+
+@helper
+def watch_laws(at: Any, t: float, y: int) -> None:
+    """Updates the violations with the state y (n,) at t."""
+    call(at[LAWS_AT], (at[LAW_TABLE], t, y, at[LAW_NOW]))
+    judge(at, t, np.int64(0))
+
+
+@helper
+def begin_laws(at: Any, t: float, y: int) -> None:
+    """The laws at the start: what they are held against, unless this run continues another."""
+    call(at[LAWS_AT], (at[LAW_TABLE], t, y, at[LAW_NOW]))
+    judge(at, t, 1 - ints(at[COUNTS])[LATER])

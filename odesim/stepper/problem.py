@@ -1,0 +1,280 @@
+"""The inputs and results of integrators: numbers and addresses only."""
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from odesim.base.arrays import Array, Layout
+from odesim.base.errors import SolveError, counted
+from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.linear_systems import Jacobian
+from odesim.stepper.codes import Status
+from odesim.stepper.laws import Laws, Worst
+from odesim.stepper.occurrences import Events
+from odesim.stepper.search_sizes import kinds
+
+Progress = Callable[[float], None]
+
+
+class BoundSystem(Protocol):
+    """A right-hand side with its parameters, as addresses of C functions.
+
+    real is float64 or float32 as dtype says, i64 arguments are addresses or integers:
+      stage(i64 table, f64 t, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 s, i64 z)
+          z = y + sum_{j<ns} coef[j] k_j (zero coefficients skipped), then f(t, z) into row rows[s] of K; where the address z
+          is 0 the state is not wanted
+      combine(i64 table, i64 y, i64 K, i64 rows, i64 coef, i64 ns, i64 lo, i64 hi, i64 dst)
+          dst[0:hi-lo] = (y[lo:hi] unless y is 0) + sum_{j<ns} coef[j] k_j[lo:hi]; hi - lo <= 1024
+      events(i64 table, f64 t, i64 y, i64 g)    g (n_events,) real; 0 where there are none
+    y, z (n,) real; K (stages, n) real, its content known to the system alone; rows int64, coef float64.
+    """
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def stage(self) -> int: ...
+    @property
+    def combine(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def table(self) -> int: ...
+    @property
+    def n_events(self) -> int: ...
+
+    def __call__(self, t: float, y: Array, out: Array) -> None:
+        """out (n,) = f(t, y (n,))."""
+
+    def check(self) -> None:
+        """Raises the exception of a callback."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A state and the set that it must not leave: sign * state is its distance from the end. words: the set."""
+
+    state: str
+    sign: int
+    words: str
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """One event, an array of this shape: zero crossings upward (1), downward (-1) or both (0).
+
+    guard: the state and the set whose boundary it is; None for an event of the System's own. resets: whether it sets states, and so ends a
+    segment of a run without ending the run. affine: whether it is affine in the state and in time.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    direction: int = 0
+    terminal: bool = False
+    guard: Guarded | None = None
+    resets: bool = False
+    affine: bool = False
+
+    def __post_init__(self) -> None:
+        if self.direction not in (-1, 0, 1):
+            raise SolveError(f"the direction of event {self.name!r} must be -1, 0 or 1, not {self.direction}")
+
+    @property
+    def size(self) -> int:
+        """The number of components of this event."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+def search_facts(problem: "Problem") -> Array:
+    """The facts of each component of the events for odesim.stepper.search, (2, size)."""
+    events, counts = problem.events, [event.size for event in problem.events]
+    facts = [[e.direction for e in events], kinds([e.terminal for e in events], [e.affine for e in events])]
+    return np.repeat(np.array(facts, np.int64).reshape(2, len(events)), counts, axis=1)
+
+
+class Derivatives(Protocol):
+    """The derivatives of a right-hand side f(t, y), in float64."""
+
+    def prepare(self) -> None:
+        """Does the work that is needed once, before the clock of a run starts."""
+
+    def jacobian(self, t: float, y: Array) -> Jacobian:
+        """df/dy at y (n,)."""
+
+    def time_slope(self, t: float, y: Array) -> Array | None:
+        """df/dt (n,), None where f does not depend on t."""
+
+    def invariants(self) -> Sequence[LinearInvariant]:
+        """Sums of components that every solution conserves, which a step is to conserve too."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of operations in nanoseconds, by counting and never by a clock: choices that depend on them are the same everywhere.
+
+    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
+    both raise CodegenError where the Jacobian is too large.
+    """
+
+    right: Callable[[], float]
+    derivation: Callable[[], float]
+    stiff: Callable[[int], float]
+
+
+class NoLanesError(SolveError):
+    """A stiff method has no compiled kernel for this problem."""
+
+
+class StiffRun(Protocol):
+    """A run of a stiff method, as odesim.stepper.rosenbrock_run has it."""
+
+    @property
+    def t(self) -> float:
+        """The last time reached."""
+
+    def advance(self, most: float = ...) -> bool:
+        """Runs to the end, or until `most` steps were tried since the start; whether the run has ended."""
+
+    def raw(self) -> "Raw":
+        """The results of the run."""
+
+
+Which: TypeAlias = tuple[int, int]
+"""An event's number and the flat number of its component."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """The events at one time: the state (n,) after them, and which they were, in the order in which they acted.
+
+    status, why: why the run cannot go on, if so.
+    """
+
+    y: Array
+    events: tuple[Which, ...]
+    status: Status | None = None
+    why: str = ""
+
+
+class Resets(Protocol):
+    """Events of a problem that set states, where a segment of a run ends."""
+
+    def begin(self, t: float, y: Array, end: float) -> Acted | None:
+        """Begins a run at (t, y), and applies the events that happen there; None where there are none. end: of the first segment."""
+
+    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Sequence[Which] | None:
+        """The events that happen at (t, y), in their order; None where no function is 0. Conditions are still held as before.
+
+        found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends
+        there; -1 for none.
+        """
+
+    def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
+        """Applies the events that have been collected at (t, y), and those that they set off. end: of the next segment."""
+
+    def ends(self, which: Which) -> bool:
+        """Whether an event ends the run."""
+
+    def piles_up(self, t: float, which: Which) -> str:
+        """The sentence that an event happens ever faster."""
+
+
+class Switches(Protocol):
+    """Conditions of a right-hand side that are held between switches: set while a run stands at a switch, never within a step.
+
+    stops (k,): increasing times at which conditions on time change, or at which a run is to stop for other reasons.
+    events: how many of a problem's events, the last ones, are the zeros of conditions on states.
+    """
+
+    @property
+    def stops(self) -> Array: ...
+    @property
+    def events(self) -> int: ...
+
+    def free(self) -> None:
+        """Releases every condition."""
+
+    def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
+        """Holds the conditions at the start (t, y) of a run for a segment to `end`: y, and why no segment can begin there, or ""."""
+
+    def words(self, crossed: tuple[int, int]) -> str:
+        """In words, the boundary that a component of an event stands for: `the boundary of the condition x > 0`."""
+
+    def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
+        """Holds the conditions where a segment has ended in (t, y), for one to `end`: y, and why no segment can begin there, or "".
+
+        crossed: the components, (event, flat number), that ended it. The returned y has other sensitivities, if it holds any.
+        """
+
+
+@dataclass(frozen=True)
+class Problem:
+    """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
+
+    linear: makes the derivatives of rhs, which a stiff method needs. costs: the costs by which `auto` weighs methods.
+    lanes(problem, name, save, **options): makes the run of a stiff method by a compiled kernel without LAPACK. It raises NoLanesError where
+    there is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
+    switches: conditions that are held. resets: events that set states, where there are any.
+    origin (n,): the state whose linear invariants a stiff step keeps, if it is not y0. There the run that this one continues began, or an
+    event set it to that state.
+    """
+
+    rhs: BoundSystem
+    y0: Array
+    t0: float
+    t1: float
+    events: tuple[EventSpec, ...] = ()
+    ref: str = ""
+    linear: Callable[[], Derivatives] | None = None
+    costs: Costs | None = None
+    lanes: Callable[..., StiffRun] | None = None
+    laws: Laws | None = None
+    clocked: bool = False
+    switches: Switches | None = None
+    resets: Resets | None = None
+    origin: Array | None = None
+
+    @property
+    def began(self) -> Array:
+        """The state (n,) at the start of the whole run."""
+        return self.y0 if self.origin is None else self.origin
+
+    def __post_init__(self) -> None:
+        n = self.rhs.layout.size
+        if np.shape(self.y0) != (n,):
+            raise SolveError(f"the initial state has shape {np.shape(self.y0)}, the system ({n},)")
+        if not (np.isfinite(self.t0) and np.isfinite(self.t1) and self.t0 < self.t1):
+            raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
+        total = sum(event.size for event in self.events)
+        if total != self.rhs.n_events:
+            raise SolveError(f"the events have {counted(total, 'component')}, the system computes {self.rhs.n_events}")
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A finished or stopped run.
+
+    t (T,) and y (T, n): the saved times that were reached; where the run stopped early, also the last time reached.
+    events: {name: Events}, each in the order of time.
+    stats: steps, rejected, rhs_calls, seconds, compile_seconds. auto: why this method, where `auto` chose it.
+    kernel: what names the code that integrated, where that is not the right-hand side's own. worst: how far it was from the problem's laws;
+    watched: what a run that goes on with it is to know of them.
+    """
+
+    t: Array
+    y: Array
+    events: dict[str, Events]
+    status: Status
+    message: str
+    t_last: float
+    y_last: Array
+    method: str
+    stats: dict[str, float] = field(default_factory=dict)
+    auto: str = ""
+    kernel: str = ""
+    worst: Worst = field(default_factory=dict)
+    watched: Array | None = None
