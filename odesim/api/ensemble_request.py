@@ -39,11 +39,11 @@ from odesim.ensembles.request import (
 )
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
-from odesim.solve import ROSENBROCK
 from odesim.solve.integrate import METHOD_NAMES as CHOICES
 from odesim.stepper.codes import STATUSES
 from odesim.stepper.methods import METHODS
 from odesim.stepper.options import check_options
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:

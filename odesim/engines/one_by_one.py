@@ -13,8 +13,9 @@ from odesim.engines.lanes.engine import member
 from odesim.engines.problem import held_problem
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.solve import ROSENBROCK, integrate_problem
+from odesim.solve import integrate_problem
 from odesim.stepper.problem import Raw
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.transforms.events import Guard
 
 

@@ -20,10 +20,10 @@ from odesim.engines.guards import event_specs
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
-from odesim.solve import Derivatives, Problem, callback_system
+from odesim.solve import callback_system
 from odesim.solve.rescaled import LONGEST, RescaledRun
 from odesim.stepper.laws import Laws, LawSpec
-from odesim.stepper.problem import StiffRun
+from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, START, STOP, rescaled_clock_system

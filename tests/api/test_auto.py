@@ -13,8 +13,8 @@ from odesim.cli import cli
 from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.solve import METHODS
 from odesim.solve.auto import PILOT, explicit_name, step_cost
+from odesim.stepper.methods import METHODS
 from tests.support.matrix import slow_but
 from tests.support.models import COMPILED, FLOWS
 

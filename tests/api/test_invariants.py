@@ -12,9 +12,9 @@ from sympy import IndexedBase, Piecewise, Sum, Symbol, cos, log
 import odesim
 from odesim.base.errors import SpecError
 from odesim.cli import cli
-from odesim.solve import ROSENBROCK
 from odesim.stepper.laws import SENSES
 from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.read import read_solution
 from odesim.store.write import write_solution
 from odesim.symbolic import Invariant, System, index, over, sizes, time

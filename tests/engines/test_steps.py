@@ -9,7 +9,7 @@ import pytest
 from sympy import Interval, Rational, Symbol, cos, oo
 
 import odesim
-from odesim.solve import METHODS
+from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.engines import ADAPTIVE

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from sympy import Interval, oo, symbols
 
 from odesim.inputs.registry import load_model
-from odesim.solve import ROSENBROCK
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
 from tests.support.engines import Engine
 from tests.support.matrix import slow_but

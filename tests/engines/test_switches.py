@@ -17,7 +17,7 @@ from odesim.api.rerun import rerun_integration
 from odesim.base.errors import SolveError, SpecError
 from odesim.engines.switching import Switching, held_of
 from odesim.inputs.registry import list_models, load_model
-from odesim.solve import METHODS
+from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.write import write_solution
 from odesim.symbolic import Event, Invariant, Param, Source, System, index, over, sizes

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import METHODS, ROSENBROCK, EventSpec, Status, integrate_problem
+from odesim.solve import integrate_problem
+from odesim.stepper.codes import Status
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import EventSpec
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from tests.support.stiff_problems import stiff
 
 STEPS = 4

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import SolveError
-from odesim.solve import METHODS, ROSENBROCK, EventSpec, Problem, Status, integrate_problem
+from odesim.solve import integrate_problem
 from odesim.stepper import drive as integrate
+from odesim.stepper.codes import Status
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import EventSpec, Problem
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from tests.support.problems import problem
 from tests.support.stiff_problems import stiff
 

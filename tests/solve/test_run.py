@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odesim.base.errors import SolveError
-from odesim.solve import METHODS, EventSpec, Status, integrate_problem
+from odesim.solve import integrate_problem
 from odesim.stepper import drive as integrate
+from odesim.stepper.codes import Status
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import EventSpec
 from tests.support.problems import Decay, Problem, problem
 
 NAMES = list(METHODS)

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import METHODS, Status, integrate_problem
+from odesim.solve import integrate_problem
+from odesim.stepper.codes import Status
+from odesim.stepper.methods import METHODS
 from tests.support.problems import Decay, Problem, problem
 
 ADAPTIVE = [m.name for m in METHODS.values() if m.adaptive]

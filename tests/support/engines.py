@@ -8,7 +8,8 @@ import numpy as np
 
 import odesim
 from odesim.base.arrays import Array
-from odesim.solve import METHODS, ROSENBROCK
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import System
 
 

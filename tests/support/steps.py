@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.solve import METHODS
+from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.ir.linear_systems import Dense
-from odesim.solve import Problem
+from odesim.stepper.problem import Problem
 from tests.support.problems import problem
 
 Derivative = Callable[[float, Array], Any]

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from odesim.engines.lanes.interpolant import bent_weight_text, weight_text
-from odesim.solve import METHODS, ROSENBROCK
 from odesim.stepper.control import weight
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 THETAS = (0.0, 0.1, 1 / 3, 0.8, 1.0)
 

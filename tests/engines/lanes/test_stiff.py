@@ -20,8 +20,8 @@ from odesim.engines.lanes import rows as lane_rows
 from odesim.engines.lanes.engine import LaneEngine
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.solve import ROSENBROCK, Status
-from odesim.stepper.codes import STATUSES
+from odesim.stepper.codes import STATUSES, Status
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
 from tests.engines.test_events import W, turning
 from tests.support.matrix import DENSE, LONG, in_turn, slow_but

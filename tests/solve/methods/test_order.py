@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import METHODS, Method, Problem, integrate_problem
+from odesim.solve import integrate_problem
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import Problem
+from odesim.stepper.tableau import Method
 from tests.support.problems import problem
 
 ALL = pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)

@@ -5,7 +5,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from odesim.solve import ROSENBROCK, Rosenbrock
+from odesim.stepper.rosenbrock_methods import ROSENBROCK, Rosenbrock
 from tests.support.methods import STIFF
 from tests.support.trees import Tree, density, size, trees
 

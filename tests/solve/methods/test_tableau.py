@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.integrate._ivp import dop853_coefficients, rk
 
-from odesim.solve import METHODS, Method
+from odesim.stepper.methods import METHODS
+from odesim.stepper.tableau import Method
 from tests.support.methods import EMBEDDED
 from tests.support.trees import conditions, size, trees
 

@@ -12,7 +12,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from odesim.base.errors import SolveError
 from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.ir.linear_systems import Structured
-from odesim.solve import ROSENBROCK, EventSpec, Status, integrate_problem
+from odesim.solve import integrate_problem
+from odesim.stepper.codes import Status
+from odesim.stepper.problem import EventSpec
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from tests.support.methods import STIFF
 from tests.support.stiff_problems import circle, logistic, robertson, stiff, van_der_pol
 
