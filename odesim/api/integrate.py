@@ -29,7 +29,6 @@ from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
 from odesim.base.signals import check_seconds, time_limit
-from odesim.codegen.observe import Observer
 from odesim.engines.guards import guard_names, guarded_system, with_slack
 from odesim.engines.problem import compiled_parts, make_clock, switched_problem
 from odesim.inputs.arguments import check_arguments
@@ -41,6 +40,7 @@ from odesim.solve import integrate_problem
 from odesim.solve.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
+from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key
 

@@ -15,7 +15,6 @@ from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
-from odesim.codegen.laws import CompiledLaws
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.lowering import derivative
@@ -25,6 +24,7 @@ from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK
+from odesim.targets.laws import CompiledLaws
 from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text
 from odesim.targets.numba_module import key as module_key
 from odesim.targets.numpy_text import ArrayFunction

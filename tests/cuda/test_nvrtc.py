@@ -12,13 +12,12 @@ import pytest
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
 from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda.one_system import wide_text
-from odesim.codegen.cuda.scope import ModuleScope
-from odesim.codegen.cuda.source import Driver
 from odesim.inputs.registry import list_models, load_model
 from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities
 from odesim.targets import nvrtc
+from odesim.targets.cuda_system import wide_text
+from odesim.targets.cuda_text import Driver, ModuleScope
 from odesim.targets.nvrtc import compile_cubin, options_for
 from tests.codegen.test_special_functions import COMPILED, INSIDE, together
 from tests.support.matrix import in_turn, slow_but

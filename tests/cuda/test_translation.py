@@ -13,13 +13,11 @@ from numba import njit
 from odesim.base.device import architecture, load_module
 from odesim.base.errors import CodegenError
 from odesim.codegen.cuda import bound as cuda_bound
-from odesim.codegen.cuda.scope import module_scope
-from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import Translation
-from odesim.codegen.cuda.words import INT, REAL, SINGLE
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.stepper import powers as arithmetic
+from odesim.targets.cuda_text import Translation, cuda_source, module_scope
+from odesim.targets.cuda_words import INT, REAL, SINGLE
 from odesim.targets.nvrtc import options_for
 from tests.support.cuda_host import build
 

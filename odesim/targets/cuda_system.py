@@ -13,17 +13,16 @@ from typing import Any
 import sympy as sp
 
 from odesim.base.parsing import parse
-from odesim.codegen.cuda.phases import ArrayType, Phases
-from odesim.codegen.cuda.product import PRODUCT, TENSOR
-from odesim.codegen.cuda.scope import ModuleScope, module_scope
-from odesim.codegen.cuda.source import Driver, cuda_source
-from odesim.codegen.cuda.team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
-from odesim.codegen.cuda.translate import Translation
-from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.cuda_blocks import ArrayType
+from odesim.targets.cuda_phases import Phases
+from odesim.targets.cuda_product import PRODUCT, TENSOR
+from odesim.targets.cuda_team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
+from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source, module_scope
+from odesim.targets.cuda_words import INT, REAL, SINGLE, named
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.numba_module import ModuleText, head_text
 from odesim.targets.numba_text import ROWS, Kernel, RightSide, TableEntry
