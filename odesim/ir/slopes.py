@@ -132,17 +132,17 @@ def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
 
 def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
     """{name: a Guard for each path from an output to this operation}."""
-    found: dict[str, list[Guard]] = {name: [()] for name in outputs}
+    guards: dict[str, list[Guard]] = {name: [()] for name in outputs}
     for name, operation in reversed(code.items()):
-        ways = found[name] = shortest(found.get(name, [()]))
+        ways = guards[name] = shortest(guards.get(name, [()]))
         match operation:
             case Operation("if", (test, yes, no)):
                 parts = [(part, [(*way, (test, taken)) for way in ways]) for part, taken in ((yes, True), (no, False))]
             case _:
                 parts = [(part, ways) for part in operation.operands]
-        for part, own in parts:
-            found.setdefault(str(part), []).extend(own)
-    return found
+        for part, paths in parts:
+            guards.setdefault(str(part), []).extend(paths)
+    return guards
 
 
 def shortest(guards: Sequence[Guard]) -> list[Guard]:
@@ -191,7 +191,7 @@ class Slopes:
 
     def _derive(self, name: str, operation: Operation) -> dict[str, str]:
         """The partial derivatives of an operation: 0 in a branch that is not taken, where they could be infinite."""
-        found: dict[str, str] = {}
+        slopes: dict[str, str] = {}
         for read, slope in derivatives(self.builder, name, operation):
             if read not in self._active:
                 continue
@@ -199,8 +199,8 @@ class Slopes:
             if not is_number(value):
                 value = self._taken(value, self._guards[name])
             if not _is_zero(value):
-                found[read] = self.builder.plus(found[read], value) if read in found else value
-        return {read: value for read, value in found.items() if not _is_zero(value)}
+                slopes[read] = self.builder.plus(slopes[read], value) if read in slopes else value
+        return {read: value for read, value in slopes.items() if not _is_zero(value)}
 
     def _at_rest(self, operation: Operation, read: str, slope: str) -> str:
         """The slope by what is read; 0 where a maximum holds that at a place where the operation is steep: else 0 times infinity."""

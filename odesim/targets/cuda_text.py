@@ -191,8 +191,8 @@ class ExpressionText:
         raise CodegenError(f"no C++ form of the function {name}")
 
 
-def _called(made: CppFunction, args: list[Typed]) -> Typed:
-    return Typed(made.result, f"{made.name}({', '.join(a.text for a in args if not is_function(a.type))})")
+def _called(function: CppFunction, args: list[Typed]) -> Typed:
+    return Typed(function.result, f"{function.name}({', '.join(a.text for a in args if not is_function(a.type))})")
 
 
 def _polynomial(x: Typed, coefficients: tuple[float, ...]) -> Typed:
@@ -233,8 +233,8 @@ class FunctionText(ExpressionText):
         elif self.result is not None:
             head = self.result
         how = "__noinline__" if self.node.name in self.translation.apart else "__forceinline__"
-        given = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items() if not is_function(t))
-        text = "\n".join([f"{struct}__device__ {how} {head} {name}({given}) {{", *declared, *lines, "}"])
+        parameters = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items() if not is_function(t))
+        text = "\n".join([f"{struct}__device__ {how} {head} {name}({parameters}) {{", *declared, *lines, "}"])
         return CppFunction(name, self.result, text.replace("@RESULT@", head))
 
     def declared(self) -> list[str]:
@@ -282,9 +282,9 @@ class FunctionText(ExpressionText):
                 self.result = tuple(v.type for v in values)
                 return [f"return @RESULT@{{{', '.join(v.text for v in values)}}};"]
             case ast.Return(value=value) if value is not None:
-                found = self._value(value)
-                self.result = found.type if self.result is None else joined(self.result, found.type)
-                return [f"return {found.text};"]
+                returned = self._value(value)
+                self.result = returned.type if self.result is None else joined(self.result, returned.type)
+                return [f"return {returned.text};"]
             case ast.Expr(value=ast.Call() as call):
                 return [f"{self._value(call).text};"]
             case ast.Pass():
@@ -300,19 +300,19 @@ class FunctionText(ExpressionText):
 
     def _assign(self, target: Any, value: Any) -> list[str]:
         if not isinstance(target, ast.Tuple):
-            found = self._value(value)
-            return [f"{self._target(target, found.type)} = {found.text};"]
+            assigned = self._value(value)
+            return [f"{self._target(target, assigned.type)} = {assigned.text};"]
         name, self.temporaries = f"q{self.temporaries}_", self.temporaries + 1
         if isinstance(value, ast.Tuple):
             values = [self._value(v) for v in value.elts]
             parts = [Typed(v.type, f"{name}{k}") for k, v in enumerate(values)]
-            made = [f"const {v.type} {p.text} = {v.text};" for p, v in zip(parts, values, strict=True)]
-            made = [line.replace("const long long* ", "long long* ").replace("const double* ", "double* ") for line in made]
+            lines = [f"const {v.type} {p.text} = {v.text};" for p, v in zip(parts, values, strict=True)]
+            lines = [line.replace("const long long* ", "long long* ").replace("const double* ", "double* ") for line in lines]
         else:
             called = self._value(value)
-            made = [f"const auto {name} = {called.text};"]
+            lines = [f"const auto {name} = {called.text};"]
             parts = [Typed(t, f"{name}.v{k}") for k, t in enumerate(called.type)]
-        return ["{", *made, *(f"{self._target(t, p.type)} = {p.text};" for t, p in zip(target.elts, parts, strict=True)), "}"]
+        return ["{", *lines, *(f"{self._target(t, p.type)} = {p.text};" for t, p in zip(target.elts, parts, strict=True)), "}"]
 
     def _target(self, target: Any, kind: str) -> str:
         if isinstance(target, ast.Name):
@@ -331,24 +331,24 @@ class Translation:
     own: {name: (type of the result, name in C++)} of functions that are written by hand there.
     """
 
-    made: dict[Any, CppFunction] = field(default_factory=dict)
+    functions: dict[Any, CppFunction] = field(default_factory=dict)
     own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()  # names of functions that are called, not inlined
     passed: dict[str, ModuleScope] = field(default_factory=dict)  # where the functions that are arguments come from
 
     def text(self) -> str:
-        return "\n\n".join(m.text for m in self.made.values())
+        return "\n\n".join(m.text for m in self.functions.values())
 
     def function(self, scope: ModuleScope, name: str, types: tuple[str, ...]) -> CppFunction:
         """The C++ function for arguments of these types. Raises CodegenError if it has no form in C++."""
         key = (scope.prefix, name, types)
-        if key not in self.made:
-            taken = sum(m.name.split("__")[0] == f"{scope.prefix}{name}" for m in self.made.values())
+        if key not in self.functions:
+            taken = sum(m.name.split("__")[0] == f"{scope.prefix}{name}" for m in self.functions.values())
             node = scope.functions[name]
-            given = dict(zip((a.arg for a in node.args.args), types, strict=True))
-            made = FunctionText(self, scope, node, given).make(f"{scope.prefix}{name}" + (f"__{taken}" if taken else ""))
-            self.made[key] = made
-        return self.made[key]
+            variables = dict(zip((a.arg for a in node.args.args), types, strict=True))
+            function = FunctionText(self, scope, node, variables).make(f"{scope.prefix}{name}" + (f"__{taken}" if taken else ""))
+            self.functions[key] = function
+        return self.functions[key]
 
     def imported(self, value: Any, types: tuple[str, ...]) -> CppFunction:
         """The C++ function of a function compiled by numba elsewhere."""

@@ -120,8 +120,8 @@ class RightSide(Kernel):
             self.sizes = [s for s in system.size_names if s in reads]
 
     def definition(self) -> str:
-        own = self.fused.definition if self.fused else ""
-        return f"{own}\n\n\n{super().definition()}" if own else super().definition()
+        elements = self.fused.definition if self.fused else ""
+        return f"{elements}\n\n\n{super().definition()}" if elements else super().definition()
 
     def scaling(self) -> list[str]:
         """The lines that compute the weights of scaled stages."""
@@ -193,8 +193,8 @@ class CFunctions:
             lines.append("    keep_ = 1 if z_ else 0")
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
         else:
-            given = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was given
-            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {given}, n_)")
+            place = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was place
+            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {place}, n_)")
         if k.plan.basis is not None:
             lines.append("    scale_ = scales_[rows_[s_]]")
         if not k.plan.fused:

@@ -422,8 +422,8 @@ def _inverse(a: Any) -> Any:
             return x
         size, largest = xp.abs(x), xp.max(xp.abs(x), axis=-1)
         worst = xp.max((size @ (xp.abs(a) @ largest[..., None]))[..., 0] / largest, axis=-1)[..., None, None]
-        kept = 1 + 1 / (LOST * worst) > 1
-        return xp.where(kept & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else kept, x, xp.nan)
+        invertible = 1 + 1 / (LOST * worst) > 1
+        return xp.where(invertible & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else invertible, x, xp.nan)
     except xp.linalg.LinAlgError:
         if a.ndim == 2:
             return xp.full(a.shape, xp.nan)
