@@ -5,12 +5,12 @@ from typing import Any
 
 import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
-from odesim.engines.choose import make_engine, members_at_once
-from odesim.engines.run import Engine, run_chunks
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import load_model
+from odesim.run.choose import make_engine, members_at_once
+from odesim.run.chunks import Engine, run_chunks
 
 RUNS = (
     "model",

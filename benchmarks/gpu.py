@@ -40,8 +40,8 @@ from works import STEP, Work, exact, make_work
 import odesim
 from odesim.base.device import architecture, current_device
 from odesim.codegen.cuda import bound as cuda_bound
-from odesim.engines import problem
 from odesim.engines.gpu import engine as device_engine
+from odesim.run import problem
 from odesim.stepper.methods import METHODS
 from odesim.targets.nvrtc import options_for
 

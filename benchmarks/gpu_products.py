@@ -10,7 +10,7 @@ from sympy import S, Sum
 
 import odesim
 from odesim.base.device import cupy_here, current_device
-from odesim.engines import problem
+from odesim.run import problem
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 
 STEPS, STAGES, CHECKED = 5, 4, 8  # of rk4; columns

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odesim.lab.compare.runs import compare
     from odesim.lab.train import train
     from odesim.lab.training.loop import Trajectory
-    from odesim.solve.solution import Solution
+    from odesim.run.solution import Solution
     from odesim.store import open_run
     from odesim.symbolic import System
 
@@ -28,7 +28,7 @@ _HOMES = {
     "load_model": "odesim.inputs.registry",
     "open_run": "odesim.store",
     "Comparison": "odesim.lab.compare.comparison",
-    "Solution": "odesim.solve.solution",
+    "Solution": "odesim.run.solution",
     "System": "odesim.symbolic",
     "Trajectory": "odesim.lab.training.loop",
 }

@@ -20,12 +20,12 @@ from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
 from odesim.base.errors import ClusterError, OdesimError, StoreError, counted
 from odesim.base.memo import Memo
 from odesim.base.signals import stop_signals
-from odesim.engines.run import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, merge_not_numbers
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import CarriedFile
 from odesim.plot.figures import FigureRun, run_figure
+from odesim.run.chunks import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
 from odesim.store.remote import RemotePath, as_place

@@ -15,14 +15,8 @@ from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
 from odesim.codegen.compiled import CompiledRHS
-from odesim.engines.choose import auto_rule
-from odesim.engines.guards import guarded_system, with_slack
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
-from odesim.engines.observables import observed_shapes
-from odesim.engines.problem import compiled_for, dimensions, rescaled_system
-from odesim.engines.run import Execution
-from odesim.engines.switching import held_of
 from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
@@ -32,17 +26,23 @@ from odesim.ensembles.request import (
     RESERVED_NAMES,
     Chunk,
     EnsembleRequest,
-    check_max_events,
     check_observe,
     make_outputs,
     meanings,
 )
+from odesim.inputs.arguments import check_count
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import save_times, stop_times
-from odesim.solve.integrate import METHOD_NAMES as CHOICES
+from odesim.run.choose import auto_rule
+from odesim.run.chunks import Execution
+from odesim.run.clocked import rescaled_system
+from odesim.run.integrate import METHOD_NAMES as CHOICES
+from odesim.run.modes import held_of
+from odesim.run.observables import observed_shapes
+from odesim.run.problem import compiled_for, dimensions, guarded_system, with_slack
 from odesim.stepper.codes import STATUSES
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import check_options
+from odesim.stepper.problem import check_options
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
 
@@ -79,7 +79,7 @@ def make_ensemble_request(
     system: System, members: Members, options: RunOptions, *, save: Any = None, observe: Any = (), max_events: int = MAX_EVENTS
 ) -> EnsembleRequest:
     """The checked request of an ensemble. Raises an OdesimError."""
-    names, most = check_observe(system, observe), check_max_events(max_events)
+    names, most = check_observe(system, observe), check_count("max_events", max_events)
     options = options_for(system, options, members.shared.t0, members.shared.t1)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
     if chosen not in CHOICES and not system.discrete:
@@ -112,17 +112,10 @@ def compiled_of(system: System, sizes: Mapping[str, int], options: RunOptions) -
 
 def make_execution(work: Work, progress: Progress | None, cluster: Cluster | None) -> Execution:
     """How members are distributed: over threads here, or over the workers of a cluster. Raises ParamError."""
-    count = check_threads(work.threads)
+    count = check_count("threads", work.threads)
     if cluster is not None and count > 1:
         raise ParamError(f"the workers of a cluster have threads of their own (dask worker --nthreads N): leave out threads {count}")
     return Execution(count, progress, work.fail_fast, cluster=cluster, max_seconds=check_seconds(work.max_seconds))
-
-
-def check_threads(threads: Any) -> int:
-    """threads as an int of at least 1. Raises ParamError."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= 1024:
-        raise ParamError(f"threads must be a whole number, 1 to 1024, not {threads!r}")
-    return int(threads)
 
 
 def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray.Dataset":

@@ -29,18 +29,18 @@ from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
 from odesim.base.signals import check_seconds, time_limit
-from odesim.engines.guards import guard_names, guarded_system, with_slack
-from odesim.engines.problem import compiled_parts, make_clock, switched_problem
+from odesim.codegen.observe import Observer
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import Save, save_times, stop_times, to_save
-from odesim.solve import integrate_problem
-from odesim.solve.solution import Solution
+from odesim.run.clocked import make_clock
+from odesim.run.integrate import integrate_problem
+from odesim.run.problem import compiled_parts, guard_names, guarded_system, switched_problem, with_slack
+from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
-from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key
 

@@ -13,10 +13,10 @@ from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import CLOCKS, NAMES, OPTIONS, RunOptions
-from odesim.engines.problem import compiled_parts
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
-from odesim.solve.integrate import METHOD_NAMES
+from odesim.run.integrate import METHOD_NAMES
+from odesim.run.problem import compiled_parts
 from odesim.stepper.methods import MAP
 from odesim.symbolic.system import System
 from odesim.transforms.sensitivity import sensitivities

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from odesim.api.differences import TIMES, Differences, Rerun, other_code, tolerance
-from odesim.api.ensemble_request import check_threads
 from odesim.api.integrate import integrate
 from odesim.api.manifest import engines, restore
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import options_of, versions
 from odesim.base.signals import stop_signals
-from odesim.engines.choose import engine_key, members_at_once
-from odesim.engines.run import Execution, run_chunks
 from odesim.ensembles.ledger import Progress, shard_chunks
 from odesim.ensembles.request import Chunk
+from odesim.inputs.arguments import check_count
 from odesim.inputs.events import with_stored_events
 from odesim.inputs.registry import stored_model
-from odesim.solve.solution import Solution
+from odesim.run.choose import engine_key, members_at_once
+from odesim.run.chunks import Execution, run_chunks
+from odesim.run.solution import Solution
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.occurrences import Events
 from odesim.store.ensemble import EnsembleStore, lost_sentence
@@ -36,7 +36,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
 
     model: the file of the model, where it was one.
     """
-    check_threads(threads)
+    check_count("threads", threads)
     store = EnsembleStore(path)
     members, _, first_engine = restore(store, model, same_code=False)
     other = other_code(store.attributes, engine_key(first_engine), versions())

@@ -7,18 +7,19 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from odesim.api.ensemble_request import check_threads, make_ensemble_request
+from odesim.api.ensemble_request import make_ensemble_request
 from odesim.api.manifest import check_members, check_unchanged, engines, make_manifest, names_of_codes, outputs_of, restore
 from odesim.base.errors import ClusterError, DeviceError, ParamError, StoreError, counted
 from odesim.base.options import RunOptions, options_of
 from odesim.base.signals import stop_signals, time_limit
-from odesim.engines.choose import make_engine, members_at_once
-from odesim.engines.run import Execution, open_chunks, run_chunks
 from odesim.ensembles.ledger import SUCCESSES, Tally, count_members, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
+from odesim.inputs.arguments import check_count
 from odesim.inputs.registry import CarriedFile, carried_model, with_constant
-from odesim.solve.auto import STIFF
+from odesim.run.auto import STIFF
+from odesim.run.choose import make_engine, members_at_once
+from odesim.run.chunks import Execution, open_chunks, run_chunks
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.ensemble import EnsembleStore, lost_sentence
@@ -118,7 +119,7 @@ def begin_stored(
 
     original: where the model is from, as load_with_origin returns; model: what travels of it to a cluster. Raises an OdesimError.
     """
-    check_threads(execution.threads)
+    check_count("threads", execution.threads)
     out, shard = to.path, to.shard or (1, 1)
     if to.overwrite and (to.resume or to.shard):
         raise ParamError(
@@ -205,7 +206,7 @@ def resume(
     where it was one; it must have the sha256 that the run stores.
     """
     execution = execution or Execution()
-    check_threads(execution.threads)
+    check_count("threads", execution.threads)
     if method is not None and not retry_failed:
         raise ParamError("--method is for members that failed: --retry-failed --method NAME")
     lock = RunLock()

@@ -1,7 +1,7 @@
 """The table of backends: what each one compiles to, and which uses, methods and dtypes it supports.
 
 It imports no numerical library, so that help texts can read it. What computes right-hand sides is in
-BOUND of odesim.engines.problem.
+BOUND of odesim.run.problem.
 """
 
 from collections.abc import Mapping

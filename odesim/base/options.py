@@ -19,6 +19,7 @@ Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "s
 ORDINARY, RESCALED = "ordinary", "rescaled"
 CLOCKS = (ORDINARY, RESCALED)
 MAX_EVENTS = 8
+MAX_MEMBERS = 10**10
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class Option:
     """What is known of an option beside its name, type and default, which are those of the field.
 
     metavar, help: for the command line; help may be one text for each use. reads: what a text of it is. low: the least number, which is
-    allowed where low_allowed. words: those it takes. flag: its name on the command line where that is another one; many: it may be given
-    again and again there. completes: kinds of names that a shell offers, each with `=` behind it where a value follows.
-    of_maps: whether a Map takes it. excludes: {other option: why both together make no sense}.
+    allowed where low_allowed, and for a count always; high: the largest, more is taken for a typing error. words: those it takes.
+    flag: its name on the command line where that is another one; many: it may be given again and again there. completes: kinds of names
+    that a shell offers, with `=` at the end where a value follows. of_maps: whether a Map takes it. excludes: {other option: why both
+    together make no sense}.
     """
 
     metavar: str = ""
@@ -36,6 +38,7 @@ class Option:
     reads: Reading = "text"
     low: float | None = None
     low_allowed: bool = False
+    high: int | None = None
     words: tuple[str, ...] = ()
     flag: str = ""
     many: bool = False
@@ -141,7 +144,7 @@ class RunOptions:
         return self.clock == RESCALED
 
     def of_solver(self) -> dict[str, Any]:
-        """{option: value} for odesim.solve, without the method."""
+        """{option: value} for odesim.run.integrate, without the method."""
         return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "strict")}
 
     def attributes(self) -> dict[str, Any]:
@@ -214,7 +217,9 @@ class Values:
         many=True,
         completes=("params", "states", "="),
     )
-    members: int | None = option(None, "N", "Number of random members; with --grid or --zip at each of its points.", reads="count", low=1)
+    members: int | None = option(
+        None, "N", "Number of random members; with --grid or --zip at each of its points.", reads="count", low=1, high=MAX_MEMBERS
+    )
     sensitivities: str | Iterable[str] = option(
         (),
         "NAME",
@@ -228,7 +233,12 @@ class Values:
     )
     observe: Any = option((), "NAME[,NAME]|all", "Store these observables at the saved times; default: none.", completes=("observables",))
     max_events: int = option(
-        MAX_EVENTS, "K", "Keep the first K occurrences of each event; default {default}. 0 looks for none.", reads="count", low=0
+        MAX_EVENTS,
+        "K",
+        "Keep the first K occurrences of each event; default {default}. 0 looks for none.",
+        reads="count",
+        low=0,
+        high=10**6,
     )
 
     @property
@@ -241,7 +251,7 @@ class Values:
 class Work:
     """Who computes, for how long: no bit of a result depends on it, so it identifies no run, and resume may have others."""
 
-    threads: int = option(1, "N", "Number of threads; default {default}. The bits do not depend on it.", reads="count", low=1)
+    threads: int = option(1, "N", "Number of threads; default {default}. The bits do not depend on it.", reads="count", low=1, high=1024)
     max_seconds: float | None = option(
         None, "S", "Stop after S seconds, as Ctrl-C does: what was computed is kept.", reads="number", low=0, low_allowed=True
     )

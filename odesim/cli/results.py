@@ -11,9 +11,9 @@ from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted, escaped
 from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
-from odesim.solve.solution import Solution
+from odesim.run.solution import Solution
 from odesim.stepper.occurrences import BELOW
-from odesim.stepper.options import usable
+from odesim.stepper.problem import usable
 from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:

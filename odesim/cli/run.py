@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from odesim.plot.choice import Choice
-    from odesim.solve.solution import Solution
+    from odesim.run.solution import Solution
 
 
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:

@@ -161,7 +161,7 @@ def break_formula(text: str, width: Callable[[str], float], most: float) -> list
     places = list(places_to_break(text))
     lines = [text]
     for depth in sorted({depth for _, depth in places}):
-        lines = fill(text, [at for at, own in places if own <= depth], width, most)
+        lines = fill(text, [at for at, level in places if level <= depth], width, most)
         if max(map(width, lines)) <= most:
             break
     return lines
@@ -219,7 +219,7 @@ def letters(text: str) -> float:
 
 def pieces(tokens: list[str]) -> list[tuple[str, float]]:
     """(first token, width) of the parts of a formula, in order."""
-    found, queue = list[tuple[str, float]](), tokens[::-1]
+    widths, queue = list[tuple[str, float]](), tokens[::-1]
 
     def group() -> float:
         """The width of the next part: one token, or what is in braces."""
@@ -237,12 +237,12 @@ def pieces(tokens: list[str]) -> list[tuple[str, float]]:
     while queue:
         token = queue.pop()
         if token in (r"\frac", r"\dfrac"):
-            found.append((token, max(group(), group()) + 0.3))
+            widths.append((token, max(group(), group()) + 0.3))
         elif token in ("_", "^"):
-            found.append((token, SCRIPT * group()))
+            widths.append((token, SCRIPT * group()))
         elif token == "{":
             queue.append(token)
-            found.append((token, group()))
+            widths.append((token, group()))
         elif token.strip() and token != "}":
-            found.append((token, WIDE.get(token, 1.0) + 0.8 * (token in "+-=")))
-    return found
+            widths.append((token, WIDE.get(token, 1.0) + 0.8 * (token in "+-=")))
+    return widths

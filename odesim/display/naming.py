@@ -213,10 +213,8 @@ def softmax_in(table: dict[Expr, Expr], indices: dict[Symbol, Any]) -> tuple[Sof
 
 LONG = 40
 """Operations in an equation above which the sums that it shares get names."""
-
 Scope = Mapping[Symbol, Any]
 """{index: extent} of the indices that an expression may use where it stands."""
-
 Instance = tuple[Key, Table, Table, list[Expr]]
 """A name at some indices, its factors, its terms, and the factors that a product need not have."""
 
@@ -279,14 +277,14 @@ class Display:
 
     def definitions(self, *, equations: bool = True) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it; without equations: not of layers that only they read."""
-        made = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
+        named = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
         layers = self.layers if equations else self._beside
-        return made | {self.shown(layer.element(layer.along)): layer.value(self.shown(layer.definition)) for layer in layers}
+        return named | {self.shown(layer.element(layer.along)): layer.value(self.shown(layer.definition)) for layer in layers}
 
     def definition_of(self, name: str, e: Any) -> Any:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""
-        own = next((n for n, known in enumerate(self.names) if known.name == name and known.definition == plain(sp.sympify(e))), None)
-        return self.shown(e, own)
+        number = next((n for n, known in enumerate(self.names) if known.name == name and known.definition == plain(sp.sympify(e))), None)
+        return self.shown(e, number)
 
 
 def loss_of(system: Definition) -> Symbol | None:
@@ -311,15 +309,15 @@ def shared_sums(system: Definition) -> Iterator[tuple[str, Expr]]:
     rates = [plain(e) for e in system.equations.values()]
     if all(sp.count_ops(e) <= LONG for e in rates):
         return
-    write, found = _Writing([]), Counter[Expr]()
+    write, counts = _Writing([]), Counter[Expr]()
     sums = {e for rate in rates for e in rate.atoms(*REDUCTIONS)}
     for rate in rates:
         for e in sp.preorder_traversal(write(rate, system.axes)):
             if e in sums:
-                found[e] += 1
+                counts[e] += 1
     taken = {*all_names(system), *(i.name for i in system.axes), "t"}
     names = (f"s{n}" for n in count(1) if f"s{n}" not in taken)
-    for e, times in sorted(found.items(), key=lambda pair: (sp.count_ops(pair[0]), str(pair[0]))):
+    for e, times in sorted(counts.items(), key=lambda pair: (sp.count_ops(pair[0]), str(pair[0]))):
         if times > 1 and not any(isinstance(s, BoundIndex) for s in e.free_symbols):
             yield next(names), e
 
@@ -361,10 +359,10 @@ class _Writing:
                 named.append(name**n)
                 for base, power in part.items():
                     add(table, base, -n * power)
-        while (found := softmax_in(table, dict(scope))) is not None:
-            f, w, i = found[0].args
-            named.append(type(found[0])(self(f, scope), self(w, scope), i))
-            table = found[1]
+        while (match := softmax_in(table, dict(scope))) is not None:
+            f, w, i = match[0].args
+            named.append(type(match[0])(self(f, scope), self(w, scope), i))
+            table = match[1]
         return table, named
 
     def _terms(self, e: Expr, scope: Scope) -> tuple[Table, list[Expr]]:

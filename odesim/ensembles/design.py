@@ -14,9 +14,10 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, counted, no_such
-from odesim.base.options import Values
+from odesim.base.options import MAX_MEMBERS, Values
 from odesim.ensembles.members import Members, make_members
-from odesim.inputs.bind import bind
+from odesim.inputs.arguments import check_count
+from odesim.inputs.bind import bind, check_seed
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, make_schema
 from odesim.symbolic.system import System
@@ -170,7 +171,6 @@ def design_from_plain(descriptions: list[dict[str, Any]], count: int, points: Ma
     return Design(tuple(parts), count)
 
 
-MAX_MEMBERS = 10**10  # more is taken for a typing error
 GRIDS = ("linspace", "logspace")
 COPIES = 3  # of evenly spaced points, in memory at once while they are made
 _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
@@ -230,31 +230,18 @@ def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, M
             sources[name] = option
 
 
-def check_seed(seed: Any) -> int:
-    """seed as an int from 0 up. Raises ParamError."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ParamError(f"seed must be a whole number, at least 0, not {seed!r}")
-    return int(seed)
-
-
-def check_members(members: Any) -> None:
-    """Raises ParamError if `members`, which may be None, is no number of members."""
-    if members is not None and (isinstance(members, bool) or not isinstance(members, int | np.integer) or not 1 <= members <= MAX_MEMBERS):
-        raise ParamError(f"members must be a whole number, 1 to {MAX_MEMBERS}, not {members!r}")
-
-
 def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
     """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
-    check_members(members)
+    members = None if members is None else check_count("members", members)
     if members is not None and not any(isinstance(part, Random) for part in parts):
         already = f"--grid and --zip already make {counted(points, 'member')}"
         raise ParamError(f"{already}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
-    return 1 if members is None else int(members)
+    return members or 1
 
 
 def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
     """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
-    check_members(members)
+    members = None if members is None else check_count("members", members)
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
     count = combinations if combinations is not None else members
     for name, n in tables.items():

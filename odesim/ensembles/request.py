@@ -284,13 +284,6 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_max_events(most: Any) -> int:
-    """max_events as an int: stored occurrences of an event. Raises ParamError."""
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 0 <= most <= 10**6:
-        raise ParamError(f"max_events must be a whole number, 0 to 1000000, not {most!r}")
-    return int(most)
-
-
 METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name)
 
 # the meaning of each status, and what to do about it

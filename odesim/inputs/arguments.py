@@ -4,6 +4,7 @@ Each to_... function takes the argument's name and its value, and returns the va
 """
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
@@ -13,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from odesim.base.errors import OdesimError, ParamError, SolveError, StoreError, value_text
+from odesim.base.options import OPTIONS
 from odesim.base.parsing import readable
 
 Arguments = ParamSpec("Arguments")
@@ -73,6 +75,15 @@ def to_whole_number(name: str, value: Any) -> int:
         raise _error_class(name)(f"{name} must be a whole number, not {value_text(value)}")
     if abs(int(value)) >= 2**63:
         raise _error_class(name)(f"{name} must be a whole number below 2^63, not {value_text(value)}")
+    return int(value)
+
+
+def check_count(name: str, value: Any) -> int:
+    """The value of an option of the table that is a count, as an int. Raises ParamError for another type, or one beyond its bounds."""
+    row = OPTIONS[name]
+    low, high = row.low or 0, math.inf if row.high is None else row.high
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not low <= value <= high:
+        raise ParamError(f"{name} must be a whole number, {low:g} to {high}, not {value_text(value)}")
     return int(value)
 
 

@@ -205,7 +205,7 @@ def bind(
     schema = make_schema(system)
     t0, t1 = schema.span if span is None else check_span(span)
     try:
-        return _bind(schema, on_host(params or {}), on_host(initial or {}), sizes or {}, (t0, t1), _check_seed(seed))
+        return _bind(schema, on_host(params or {}), on_host(initial or {}), sizes or {}, (t0, t1), check_seed(seed))
     except MemoryError:
         sizes_text = ", ".join(f"{name} = {n}" for name, n in {**schema.size_defaults, **(sizes or {})}.items())
         raise ParamError(f"{schema.name}: the arrays do not fit in memory{f' ({sizes_text})' if sizes_text else ''}") from None
@@ -276,7 +276,8 @@ def _to_whole_number(n: Any, what: str) -> int:
     return int(n)
 
 
-def _check_seed(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
+    """seed as an int from 0 up. Raises ParamError."""
     if _to_whole_number(seed, "seed") < 0:
         raise ParamError(f"seed must be at least 0, not {seed}")
     return int(seed)

@@ -13,7 +13,7 @@ from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
 from odesim.ir.passes import dependency_order, lower_expressions, passes, share
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Wrapped, base_name, index, time
-from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.parts import Key, all_names, key_indices, twin_state
 from odesim.symbolic.reductions import SumOver, bind_indices, over
 from odesim.symbolic.system import System
 
@@ -22,9 +22,7 @@ Indices = tuple[Symbol, ...]
 
 def covector(key: Key) -> Key:
     """The input u_v[i] of the product J^T u, for the state v[i]."""
-    return (
-        IndexedBase(f"u_{key.base.label}", shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(f"u_{key}", real=True)
-    )
+    return twin_state(key, f"u_{base_name(key)}")
 
 
 def lower_vjp(system: System) -> Program:
@@ -137,19 +135,19 @@ class ReverseSweep:
     def _summed(self, e: Expr, loops: list[Symbol]) -> Expr:
         return over(Sum, e, *((k, self.work.extents[k]) for k in loops)) if loops else e
 
-    def _at_clipped(self, e: Expr, place: Clipped, own: Symbol, left: list[Symbol]) -> Expr:
+    def _at_clipped(self, e: Expr, place: Clipped, axis_index: Symbol, left: list[Symbol]) -> Expr:
         """The sum of e over i and the loops left, where own is the place i + c on an axis.
 
         That is one i, and at the end of the axis all i beyond it.
         """
         i, c, n = place.args
         inside = Inside(i, c, n)
-        found = e.xreplace({inside: sp.true}).xreplace({i: Clipped(own, -c, n)})
-        whole = self._summed(sp.Piecewise((found, Inside(own, -c, n)), (0, True)), left)
+        at_place = e.xreplace({inside: sp.true}).xreplace({i: Clipped(axis_index, -c, n)})
+        whole = self._summed(sp.Piecewise((at_place, Inside(axis_index, -c, n)), (0, True)), left)
         if any(_is_masked(f, inside) for f in sp.Mul.make_args(e)):
             return whole
         beyond = self._summed(sp.Piecewise((0, inside), (e, True)), [*left, i])
-        return whole + sp.Piecewise((0, Inside(own, sp.sign(c), n)), (beyond, True))
+        return whole + sp.Piecewise((0, Inside(axis_index, sp.sign(c), n)), (beyond, True))
 
     def fresh_index(self, i: Symbol) -> Symbol:
         """A new index with the extent of i, under a name that nothing has."""

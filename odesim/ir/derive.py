@@ -18,13 +18,10 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import without_remainders
 
 Direction = Callable[[tuple[Any, ...]], Any]
-
 STEPS = (sp.sign, sp.Heaviside, sp.floor, sp.ceiling)
 """Step functions: constant between their jumps, with derivative 0, like a condition."""
-
 HOLDING = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, *STEPS)
 """Functions that may hold an expression at a value."""
-
 STEEP: dict[Any, tuple[int, ...]] = {sp.asin: (-1, 1), sp.acos: (-1, 1), sp.acosh: (1,)}
 """{function: arguments at which it is a number and its slope is not}; also powers between 0 and 1 of 0."""
 
@@ -89,14 +86,16 @@ class _ChainRule:
             slope = layer.slope(self(layer.definition))
             more = tuple(i for i in self.along if i in free_indices(slope, {i}))
             axes = {**layer.axes, **{i: self.along[i] for i in more}}
-            made = Layer(f"d{layer.name}", tuple(axes), slope, tuple(axes.values())) if axes else Value(f"d{layer.name}", (), slope, (1,))
-            self._layers[layer] = None if slope == 0 else (made, more)
+            derivative = (
+                Layer(f"d{layer.name}", tuple(axes), slope, tuple(axes.values())) if axes else Value(f"d{layer.name}", (), slope, (1,))
+            )
+            self._layers[layer] = None if slope == 0 else (derivative, more)
         return self._layers[layer]
 
     def _derivative(self, e: Any) -> Any:
         if isinstance(e, Indexed) and isinstance(e.base, Layer):
-            found = self.layer(e.base)
-            return sp.S.Zero if found is None else found[0].element((*e.base.places(e).values(), *found[1]))
+            slope_layer = self.layer(e.base)
+            return sp.S.Zero if slope_layer is None else slope_layer[0].element((*e.base.places(e).values(), *slope_layer[1]))
         if isinstance(e, Indexed | Symbol):
             way = self.ways.get(base_name(e))
             return sp.S.Zero if way is None else way(tuple(e.indices) if isinstance(e, Indexed) else ())
@@ -135,9 +134,9 @@ class _ChainRule:
             return _at_rest(e, n, _partial(e, n)) * slope
         still: list[set[Any]] = []
         for some in chain.from_iterable(combinations(ends, size) for size in range(1, len(ends) + 1)):
-            if not any(found <= {*some} for found in still) and self(_beyond(a, some)) == 0:
+            if not any(ends_at_rest <= {*some} for ends_at_rest in still) and self(_beyond(a, some)) == 0:
                 still.append({*some})
-        moves = sp.And(*(sp.Or(*found) for found in still))
+        moves = sp.And(*(sp.Or(*ends_at_rest) for ends_at_rest in still))
         there = e.args[n] + sp.Piecewise((0, moves), (1, True))  # sympy would make an infinity of 0**(-1/2) in a branch that is not taken
         return sp.Piecewise((_at_rest(e, n, partial.xreplace({hole: there})) * slope, moves), (0, True))
 

@@ -11,7 +11,7 @@ from odesim.ir.program import Statement, SumOrder, sum_order
 from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
-from odesim.symbolic.parts import Definition, Key, key_indices
+from odesim.symbolic.parts import Definition, Key, key_indices, twin_state
 from odesim.symbolic.reductions import NOT_PLAIN as OTHERS
 from odesim.symbolic.reductions import (
     REDUCTIONS,
@@ -45,9 +45,7 @@ def default_sizes(system: Definition) -> dict[str, int]:
 
 def derivative(key: Key) -> Key:
     """The output d_v[i] of a right-hand side, for the state v[i]."""
-    if isinstance(key, Symbol):
-        return Symbol(f"d_{key}", real=True)
-    return IndexedBase(f"d_{key.base.label}", shape=key.base.shape)[key.indices]
+    return twin_state(key, f"d_{base_name(key)}")
 
 
 class Lowering:
@@ -122,8 +120,8 @@ class Lowering:
         if isinstance(e, OTHERS):
             plain = plain_condition(e)
             return self.hoist(plain) if plain != e else e
-        made = e.func(*map(self.hoist, e.args)) if e.args else e
-        return plain_cases(made) if isinstance(made, sp.Piecewise) else made
+        rebuilt = e.func(*map(self.hoist, e.args)) if e.args else e
+        return plain_cases(rebuilt) if isinstance(rebuilt, sp.Piecewise) else rebuilt
 
     def _layer(self, layer: Layer) -> tuple[tuple[Symbol, ...], Indexed]:
         """(loop indices, element at them) of the temporary that holds a layer."""
@@ -177,9 +175,9 @@ class Lowering:
     ) -> Indexed | Symbol:
         """The temporary that holds a statement; the same statement is made once, whatever its indices are called, turned where needed."""
         for order in permutations(free) if len(free) <= MOST_TURNED else (free,):
-            made = self._temporaries.get(self._key(e, op, order, bound, via, (slopes, along)))
-            if made is not None and (op not in ("scatter", "inverse") or order == free):
-                return made.base[order] if free else made
+            known = self._temporaries.get(self._key(e, op, order, bound, via, (slopes, along)))
+            if known is not None and (op not in ("scatter", "inverse") or order == free):
+                return known.base[order] if free else known
         name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
         self.taken.add(name)
         target = IndexedBase(name, shape=tuple(self.extents[f] for f in free))[free] if free else Symbol(name, real=True)
@@ -266,9 +264,9 @@ class Lowering:
         """(row of k, other row, number of rows) where d compares two elements of index parameters, and one of them has k; else None."""
         if not all(isinstance(x, Indexed) and base_name(x) in self._ranges for x in d.args):
             return None
-        own, other = sorted(d.args, key=lambda x: k not in self.free(x))
+        via, other = sorted(d.args, key=lambda x: k not in self.free(x))
         extents = {self._ranges[base_name(x)] for x in d.args}
-        return (own, other, extents.pop()) if k not in self.free(other) and len(extents) == 1 else None
+        return (via, other, extents.pop()) if k not in self.free(other) and len(extents) == 1 else None
 
     def sum(self, body: Expr, k: Symbol) -> Expr:
         """The sum of body over k: factors without k are moved out, a delta removes the sum, a matrix product becomes one statement.
@@ -323,13 +321,13 @@ class Lowering:
         return sp.Mul(*sorted((self._array(left), self._array(right)), key=str), evaluate=False)
 
     @staticmethod
-    def _side(a: Symbol, b: Symbol, own: set[Symbol], indices: list[set[Symbol]]) -> int:
+    def _side(a: Symbol, b: Symbol, indices_of_factor: set[Symbol], indices: list[set[Symbol]]) -> int:
         """The number of the matrix to which a factor with these indices goes: 0 is that with a, 1 that with b.
 
         A factor with neither goes where it adds no index.
         """
         left, right = (set().union(*(i for i in indices if x in i)) for x in (a, b))
-        return int(b in own or (a not in own and not own <= left and own <= right))
+        return int(b in indices_of_factor or (a not in indices_of_factor and not indices_of_factor <= left and indices_of_factor <= right))
 
     def _vector_product(self, factors: list[Expr], free: tuple[Symbol, ...]) -> list[Expr]:
         """The factors; all but one are moved into an array if that one is a matrix element and they lack one of its free indices."""

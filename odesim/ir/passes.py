@@ -17,7 +17,6 @@ from odesim.symbolic.reductions import canonical, subexpressions
 from odesim.symbolic.system import System
 
 MOST_POWER = 4
-
 COSTLY = (
     sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
     sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn, sp.erfinv, sp.loggamma, sp.digamma, sp.polygamma, sp.LambertW,
@@ -48,8 +47,8 @@ def _read_again(statements: list[Statement], work: "Lowering") -> list[Statement
     known = {(_key(s.body, work), _base(s.body)[0]): s for s in holders if set(s.free) == set(work.free(s.body))}
     out = []
     for s in statements:
-        found = {f: known.get((_key(f, work), _base(f)[0])) for f in (_functions(s) if s not in holders else ())}
-        out.append(replace(s, body=s.body.xreplace({f: _element_for(f, holder, work) for f, holder in found.items() if holder})))
+        elsewhere = {f: known.get((_key(f, work), _base(f)[0])) for f in (_functions(s) if s not in holders else ())}
+        out.append(replace(s, body=s.body.xreplace({f: _element_for(f, holder, work) for f, holder in elsewhere.items() if holder})))
     work.statements = out
     return out
 
@@ -65,8 +64,8 @@ def _functions(s: Statement) -> list[Expr]:
     """The costly function calls of a statement, largest first, in a fixed order."""
     if s.op == "dot":
         return []
-    found = [f for f in subexpressions([s.body], sp.Function, sp.exp) if _costly(f)]
-    return sorted(found, key=lambda f: (-sp.count_ops(f), str(f)))
+    calls = [f for f in subexpressions([s.body], sp.Function, sp.exp) if _costly(f)]
+    return sorted(calls, key=lambda f: (-sp.count_ops(f), str(f)))
 
 
 def _costly(f: Expr) -> bool:
@@ -89,9 +88,9 @@ def _base(f: Expr) -> tuple[sp.Rational, Expr]:
 
 
 def _key(f: Expr, work: "Lowering") -> tuple[Expr, tuple[Expr, ...]]:
-    own = work.free(f)
-    slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
-    return _base(f)[1].xreplace(slots), tuple(work.extents[i] for i in own)
+    indices = work.free(f)
+    slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(indices)}
+    return _base(f)[1].xreplace(slots), tuple(work.extents[i] for i in indices)
 
 
 def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int, Expr]] | None:
@@ -99,16 +98,16 @@ def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int,
 
     All of them are powers of the one with the least exponent, which is computed once. None where nothing is to be shared.
     """
-    found: dict[tuple[Expr, tuple[Expr, ...]], list[tuple[int, Expr]]] = {}
+    uses_of: dict[tuple[Expr, tuple[Expr, ...]], list[tuple[int, Expr]]] = {}
     for n, s in enumerate(statements):
         for f in (f for f in _functions(s) if not _holds(s, f)):
-            found.setdefault(_key(f, work), []).append((n, f))
+            uses_of.setdefault(_key(f, work), []).append((n, f))
     for n, s in enumerate(statements):
         for f in (f for f in _functions(s) if not _holds(s, f)):
-            own, same = work.free(f), found[_key(f, work)]
+            indices, same = work.free(f), uses_of[_key(f, work)]
             least = min(_base(g)[0] for _, g in same if _is_power(_base(f)[0], _base(g)[0]))
             uses = [(k, g) for k, g in same if _is_power(_base(g)[0], least)]
-            if (own and set(own) < set(s.loops)) or any(k < n for k, _ in uses):
+            if (indices and set(indices) < set(s.loops)) or any(k < n for k, _ in uses):
                 return uses
     return None
 
@@ -126,12 +125,12 @@ def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "L
         body = s.body
         for m, f in uses:
             if m == n:
-                own = work.free(f)
-                factors = [c.xreplace(_slots(own, back=True)) for c in sorted(common, key=str)]
+                indices = work.free(f)
+                factors = [c.xreplace(_slots(indices, back=True)) for c in sorted(common, key=str)]
                 content, base = _base(f)
                 one = _root(f, content, least, base)
                 work.statements = out
-                shared = work.new(sp.Mul(one, *factors), "map", own)
+                shared = work.new(sp.Mul(one, *factors), "map", indices)
                 body = _replace(body, f, factors, shared ** (content / least))
         out.append(replace(s, body=body))
     work.statements = out
@@ -142,8 +141,8 @@ def _root(f: Expr, content: sp.Rational, least: sp.Rational, base: Expr) -> Expr
     return f if content == least else sp.exp(least * base.args[0])
 
 
-def _slots(own: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:
-    pairs = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
+def _slots(indices: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:
+    pairs = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(indices)}
     return {v: k for k, v in pairs.items()} if back else pairs
 
 
@@ -151,11 +150,11 @@ def _common(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lo
     """Array elements that multiply the function in all its uses, with indices replaced by slots."""
     common: set[Expr] | None = None
     for n, f in uses:
-        own = work.free(f)
+        indices = work.free(f)
         products = [m for m in statements[n].body.atoms(sp.Mul) if f in m.args]
         alone = statements[n].body.xreplace({m: sp.S.Zero for m in products}).has(f)
         for m in products:
-            beside = {a.xreplace(_slots(own)) for a in m.args if isinstance(a, Indexed) and set(work.free(a)) <= set(own)}
+            beside = {a.xreplace(_slots(indices)) for a in m.args if isinstance(a, Indexed) and set(work.free(a)) <= set(indices)}
             common = beside if common is None else common & beside
         if alone:
             return set()
@@ -229,8 +228,8 @@ def lower(system: System, sizes: Mapping[str, int] | None = None) -> Program:
     sizes: {name: int}, those for which the order of sums over several indices is cheapest; default those of the System.
     """
     outputs = {derivative(key): rhs for key, rhs in system.equations.items()}
-    given = default_sizes(system) if sizes is None else sizes
-    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system), given)
+    numbers = default_sizes(system) if sizes is None else sizes
+    return lower_expressions(outputs, system.axes, all_names(system), index_ranges(system), numbers)
 
 
 def lower_expressions(

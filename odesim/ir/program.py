@@ -14,10 +14,8 @@ from odesim.symbolic.layered import names_read
 
 GENERIC = 100.0
 """The number of values of an index whose size has no default."""
-
 MOST_ORDERS = 5
 """Summed indices of which every order is tried; of more, the cheapest sum comes first each time."""
-
 Factor = tuple[str, tuple[Symbol, ...]]
 """The name of a factor, the same for equal ones with other indices, and its indices."""
 
@@ -98,8 +96,8 @@ class Contraction:
             costs = {k: self._loops(k, _summed(k, factors)[0][1]) for k in left}
             order.append(min(left, key=costs.__getitem__))
             left.remove(order[-1])
-            made, rest = _summed(order[-1], factors)
-            factors = (*rest, made)
+            total, rest = _summed(order[-1], factors)
+            factors = (*rest, total)
         return order
 
 

@@ -1,7 +1,7 @@
 """Step control: the rules of every integrator, as scalar functions.
 
 The loop of one explicit run compiles them. Kernels of lanes and threads of a GPU hold them. The Rosenbrock run calls them as they are.
-Powers come from the caller: compiled code has its own (arithmetic.py).
+Powers come from the caller: compiled code has its own (powers.py).
 
 Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 (first step, p. 169); Hairer, Wanner II (1996), IV.2 (PI
 rule) and IV.8, eqs. 8.27-8.28 (Gustafsson's rule; numbers as in their code rodas.f).
@@ -32,6 +32,7 @@ SMALLEST = 2.2e-15
 
 def trial_step(size: float, slope: float, span: float) -> tuple[float, float]:
     """A step at which to evaluate the second derivative, and the longest first step, from the norms of the state and its derivative."""
+    # the numbers of II.4; the last test is ours: a quotient of two small numbers may be any, and a step of 1e-12 spans says nothing
     h = 0.01 * size / slope if slope > 0.0 else 0.0
     fair = size > 1e-5 and slope > 1e-5 and h > 1e-12 * span  # a state of 0 has no size to go by
     trial = h if fair else 1e-6 * span
@@ -57,6 +58,7 @@ def first_step(guess: float, steep: float, most: float, t0: float, span: float, 
 
 def step_end(t: float, h: float, t1: float) -> tuple[float, bool]:
     """The end of a step of h, and whether it is the last one: a step may be 1 % longer than planned."""
+    # without it the last step would often be a sliver of rounding, which costs as much as any other and upsets the control
     last = t + 1.01 * h >= t1
     return (t1 if last else t + h), last
 
@@ -79,6 +81,7 @@ def runs_away(value: float, slope: float, passed: float) -> bool:
 
 def pi_goal(size: float, old: float, fits: bool, alpha: float, beta: float) -> float:
     """log2 of error^-alpha old^beta, from log2 of the error norm and of the one accepted before, which counts if the step is accepted."""
+    # after a rejected step the integral part alone: the older error belongs to another step than the one to be repeated
     goal = -alpha * size
     return goal + beta * old if fits else goal
 
@@ -103,6 +106,8 @@ def next_step(h: float, error: float, factor: float, again: bool, shrink: float,
 
     again: the step before was rejected; the first one accepted after it does not grow.
     """
+    # comparisons, not min and max: min(nan, x) is x in one language and nan in another, and a step that is not a number would be accepted
+    # or repeated for ever. Here every comparison with NaN is false and ends in h * LOST
     grow = 1.0 if again else grow
     most = grow if error <= 1.0 else REJECTED_GROW
     factor = shrink if factor < shrink else factor
@@ -117,17 +122,24 @@ def at_most(h: float, longest: float) -> float:
 
 def moment(k: int, t0: float, t1: float, step: float, total: int) -> float:
     """The time after k of `total` fixed steps."""
+    # not t + step: a million additions would move the last time by their rounding, and lanes by another than one run
     return t0 + k * step if k < total else t1
 
 
 def weight(coefficients: Any, degree: int, theta: float) -> float:
-    """b(theta) by Horner's scheme; coefficients (degree,): of theta, theta^2, ..."""
+    """The weight of a stage inside a step, y(t + theta h) = y + h sum_j b_j(theta) k_j, by Horner's scheme.
+
+    coefficients (degree,): of theta, theta^2, ... in b_j.
+    """
     value = 0.0
     for p in range(degree):
         value = (value + coefficients[degree - 1 - p]) * theta
     return value
 
 
+# The rule by which a run or a member changes to a stiff method: stability holds its steps, and the rest is long. The spectral radius comes
+# from power iterations on differences of the right-hand side. Members take the geometric mean of the last two growths: where units of
+# components differ, each one alone may be far off.
 FEW, MANY = 3, 12
 """Numbers of power iterations: MANY for a single run; FEW for a lane, and MANY where these show that stability holds the step.
 

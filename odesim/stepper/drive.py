@@ -16,13 +16,12 @@ from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import RULES, SHARED, explicit_driver
-from odesim.stepper.options import check_options, save_grid
-from odesim.stepper.problem import Problem, Progress, Raw
+from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.tableau import Method
 
-SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED, "odesim.stepper.called")
+SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED)
 EXPORTED = """
 options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 run = njit("int64(int64)", **options)(run)
@@ -56,8 +55,8 @@ class ExplicitRun:
     def __init__(
         self, problem: Problem, method: Method, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:
-        asked = check_options(RunOptions(**options))
-        if asked.step is None and not method.adaptive:
+        checked = check_options(RunOptions(**options))
+        if checked.step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         rhs = problem.rhs
         self.on_device = hasattr(rhs, "kernel")
@@ -65,7 +64,7 @@ class ExplicitRun:
             (self._run, probed), self._compile_seconds = driver()
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
-        self.state = RunState(problem, method, save_grid(problem, save), asked)
+        self.state = RunState(problem, method, save_grid(problem, save), checked)
         if self.on_device:
             from odesim.stepper.device import DeviceRun
 
@@ -150,7 +149,8 @@ def driver() -> tuple[tuple[Callable[[int], int], int], float]:
     from odesim.targets.cache import sources_text
     from odesim.targets.native import load_native
 
-    # compiled here and not where it is defined: its module can be imported, where rules of step control are not compiled
+    # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
+    # can be imported, where rules of step control are not compiled
     text = "\n\n".join([sources_text(SOURCES, RULES, "@helper"), explicit_driver().text, EXPORTED])
     addresses = load_native(text, "explicit", ["run", "probed"])
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["run"])

@@ -13,7 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
-"""Their places are what an integrator is told."""
+"""Their places are the numbers that an integrator has for them."""
 CONSTANT, NONINCREASING, NONDECREASING, NONNEGATIVE = range(4)
 CLAUSE = "; the invariant "
 """The beginning of the clause on a broken law in a message."""
@@ -75,17 +75,17 @@ class Laws:
 
     def worst(self, violations: Array, times: Array) -> Worst:
         """The worst component of each law. violations, times (size,): of each component."""
-        found, first = {}, 0
+        violated, first = {}, 0
         for spec in self.specs:
             mine, when = violations[first : first + spec.size], times[first : first + spec.size]
             first += spec.size
             if not spec.size:
-                found[spec.name] = (0.0, float("nan"))
+                violated[spec.name] = (0.0, float("nan"))
                 continue
             lost = np.isnan(mine)
             i = int(np.argmin(np.where(lost, when, np.inf))) if lost.any() else int(np.argmax(mine))
-            found[spec.name] = (float(mine[i]), float(when[i]))
-        return found
+            violated[spec.name] = (float(mine[i]), float(when[i]))
+        return violated
 
 
 class LawWatch:

@@ -12,10 +12,9 @@ from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
-from odesim.stepper.options import _MOST, fixed_steps, usable
-from odesim.stepper.problem import Problem, search_facts
+from odesim.stepper.problem import _MOST, Problem, fixed_steps, search_facts, usable
 from odesim.stepper.search_compiled import search_table as table_of_search
-from odesim.stepper.search_sizes import found_size, most_zeros
+from odesim.stepper.search_sizes import memory_size, most_zeros
 from odesim.stepper.tableau import Method
 
 EVENT_ROOM = 64
@@ -143,6 +142,7 @@ class RunState:
         """Allocates one memory for all arrays in the table, and fills in their addresses."""
         m, width, laws = self.method, dtype.itemsize, self.problem.laws
         size, stages, watched = self.problem.rhs.n_events, m.stages, laws.size if laws else 0
+        # one arena: rows that start at the same offset of different pages would fall into the same cache sets
         self._memory, starts = arena(
             {
                 slots.COUNTS: 8 * slots.COUNTS_SIZE,
@@ -209,7 +209,7 @@ class RunState:
         self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
         self["longest"] = longest_step(options.max_step)
         (self["ALPHA"], self["BETA"]), (self["SHRINK"], self["GROW"]) = m.gains, m.factors
-        self["START_POWER"] = 1 / max(m.error_order, 1)
+        self["START_POWER"] = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
         self["ADAPTIVE"], self["SECOND"], self["UNSEEN"] = options.step is None, bool(m.E[1].any()), m.E[0, m.last] == 0.0
         self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0
 
@@ -229,6 +229,6 @@ class RunState:
         at, size = self.at, self.problem.rhs.n_events
         at[slots.NEEDED] = most_zeros(size, self.pieces) if size else 0
         room = max(EVENT_ROOM, 2 * int(at[slots.NEEDED])) if size else 0
-        self.room = np.empty(found_size(room) if size else 0)
+        self.room = np.empty(memory_size(room) if size else 0)
         at[slots.ZEROS], at[slots.ROOM] = self.room.ctypes.data, room
         self._search[search_table.ZEROS], self._search[search_table.ROOM] = self.room.ctypes.data, room

@@ -26,11 +26,11 @@ class Events(Sequence[dict[str, Any]]):
     below: Array | None = None
 
     @staticmethod
-    def of(found: Iterable[Mapping[str, Any]]) -> "Events":
+    def of(events: Iterable[Mapping[str, Any]]) -> "Events":
         """Events from dictionaries; if one has no index, none of them has."""
-        if isinstance(found, Events):
-            return found
-        every = list(found)
+        if isinstance(events, Events):
+            return events
+        every = list(events)
         places = [e["index"] for e in every]
         whole = not every or any(place is None for place in places)
         below = np.array([BELOW in e for e in every], bool)

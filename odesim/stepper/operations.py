@@ -59,6 +59,7 @@ def entry(row: int, i: int, single: bool) -> float:
 def tree_sum(at: Any, first: int, count: int) -> float:
     """The sum of count > 0 entries of SUMS from the first on, upper half added to the lower one; they are overwritten."""
     sums = doubles(at[SUMS] + 8 * first)
+    # by halves, as every reduction of the house: threads of a GPU can do the same, and the error grows as log(count)
     while count > 1:
         half = (count + 1) // 2
         for i in range(count - half):
@@ -86,6 +87,7 @@ def weigh(at: Any, factor: float, table: int, count: int) -> None:
 @helper
 def weigh_one(at: Any, stage: int) -> None:
     """Sets coef to the weights of this stage alone."""
+    # only `combine` knows how stages lie in memory: a stage alone is a combination with one weight that is not 0
     coef = doubles(at[COEF])
     for j in range(stage):
         coef[j] = 0.0
@@ -125,6 +127,7 @@ def judge(at: Any, t: float, first: int) -> None:
                 best[i] = now
         else:
             off = -now
+        # not off > worst: a violation that is not a number counts, and is the last one
         if worst[i] == worst[i] and not off <= worst[i]:
             worst[i] = off
             times[i] = t

@@ -176,14 +176,14 @@ def not_finite(problem: Problem, t: float, y: Array, right: str) -> str:
 
 def left(problem: Problem, y: Array) -> list[str]:
     """`w[2] = -1e-09 left [0, inf), which its symbol assumes,` for each state of y (n,) that is outside its set."""
-    states, found = problem.rhs.layout.split(y), []
+    states, sentences = problem.rhs.layout.split(y), []
     for guard in (e.guard for e in problem.events if e.guard is not None):
         values = guard.sign * states[guard.state]
         if values.min() < 0:
             at = np.unravel_index(int(np.argmin(values)), values.shape)
             place = f"[{', '.join(map(str, at))}]" if at else ""
-            found.append(f"{guard.state}{place} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,")
-    return found or [f"the state, of which {largest(problem, y)} is the largest component, left a set that a symbol assumes"]
+            sentences.append(f"{guard.state}{place} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,")
+    return sentences or [f"the state, of which {largest(problem, y)} is the largest component, left a set that a symbol assumes"]
 
 
 def largest(problem: Problem, y: Array) -> str:

@@ -8,14 +8,13 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.options import RunOptions
-from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.ir.linear_systems import Solver, UnsolvableError
 from odesim.stepper import control
 from odesim.stepper.codes import Code, Standing
 from odesim.stepper.control import LEAST, LEAST_OLD, SAFETY, SHORTEST, STIFF_GROW, STIFF_SHRINK, longest_step, moment, step_end, too_small
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.options import fixed_steps, usable
-from odesim.stepper.problem import Derivatives, Problem
+from odesim.stepper.problem import Derivatives, Problem, fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.rosenbrock_search import Search
 
@@ -124,10 +123,10 @@ class Run:
 
     def _try(self, h: float, new: float) -> tuple[Array, Array, float]:
         """State and derivative at new, and the error norm: not finite if the step cannot be used, 0 with a fixed step."""
-        made = self.stages.step(h, new)
-        if made is None:
+        result = self.stages.step(h, new)
+        if result is None:
             return self._y, self.stages.f, math.inf
-        after, e = made
+        after, e = result
         error = norm(e, self._y, after, self.rtol, self.atol)
         if self._step is not None and np.isfinite(after).all():
             error = 0.0
@@ -180,6 +179,7 @@ class Control:
 
     def after(self, h: float, error: float) -> float:
         """The step after h with this error norm, accepted if error <= 1."""
+        # Gustafsson's rule predicts from the last two accepted steps: a stiff error does not follow h^p while the step changes (IV.8)
         counted = max(error, LEAST)
         ratio = SAFETY * h / self._h_old if self._h_old > 0 else 0.0
         factor = control.gustafsson_by_norms(counted, ratio, self._error_old, self.power)

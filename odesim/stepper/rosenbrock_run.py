@@ -13,8 +13,7 @@ from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
-from odesim.stepper.options import check_options, save_grid
-from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, StiffRun
+from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, StiffRun, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock import Run
 from odesim.stepper.rosenbrock_methods import ROSENBROCK, Rosenbrock
@@ -48,12 +47,12 @@ class RosenbrockRun:
             raise SolveError(
                 f"{method.name} needs the Jacobian of the right-hand side, which {problem.ref or 'this problem'} does not have"
             )
-        asked = check_options(RunOptions(**options))
+        checked = check_options(RunOptions(**options))
         _ = problem.rhs.stage, problem.rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         linear, begun = problem.linear(), time.perf_counter()
         linear.prepare()
         self._compile_seconds, begun = time.perf_counter() - begun, time.perf_counter()
-        self._run = Run(problem, linear, method, save_grid(problem, save), asked)
+        self._run = Run(problem, linear, method, save_grid(problem, save), checked)
         self._code, self._progress, self._begun = Code.RUNNING, progress, False
         self._seconds = time.perf_counter() - begun
 
@@ -82,14 +81,14 @@ class RosenbrockRun:
             if not run.begin():
                 self._code = Code.NON_FINITE
                 return True
-        p, told = run.problem, time.perf_counter()
+        p, reported = run.problem, time.perf_counter()
         while self.tried < most and not run.stopped:
             code = run.advance()
             if code != Code.RUNNING:
                 self._code = code
                 return True
-            if self._progress is not None and time.perf_counter() - told > PROGRESS_SECONDS:
-                told = time.perf_counter()
+            if self._progress is not None and time.perf_counter() - reported > PROGRESS_SECONDS:
+                reported = time.perf_counter()
                 self._progress(float((run.t - p.t0) / (p.t1 - p.t0)))
         return False
 

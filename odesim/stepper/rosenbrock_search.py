@@ -9,7 +9,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.stepper.problem import Problem, search_facts
 from odesim.stepper.search_compiled import search_functions, search_table
-from odesim.stepper.search_sizes import found_size, most_zeros
+from odesim.stepper.search_sizes import memory_size, most_zeros
 from odesim.stepper.search_table import ANSWERS
 
 EVERY = -1
@@ -32,7 +32,7 @@ class Search:
         self.size = problem.rhs.n_events
         room = most_zeros(self.size, pieces)
         self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(ANSWERS)
-        self._facts, self._zeros = search_facts(problem), np.empty(found_size(room))
+        self._facts, self._zeros = search_facts(problem), np.empty(memory_size(room))
         self._ask = _FUNCTION(self._probe)
         arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}
         addresses = {name: array.ctypes.data for name, array in arrays.items()}

@@ -14,7 +14,7 @@ polynomial through its samples, as an event that is affine in the state.
 marks: bit i of a whole number is 0 where component i has no place to look at; -1 if that is not known. The last of MARKS + 1 bits is
 that of all further components too.
 
-found: pairs (time, component) up to `room`, then 2 * POINTS numbers for the samples of one component.
+memory: pairs (time, component) up to `room`, then 2 * POINTS numbers for the samples of one component.
 """
 
 import math
@@ -65,21 +65,21 @@ def bisected(
 
 
 @helper
-def with_dips(sample: Any, at: Any, l: int, i: int, pieces: int, found: Any, line: int) -> int:
-    """The number of samples in found from `line` on, after enough are added to show where the polynomial passes zero.
+def with_dips(sample: Any, at: Any, l: int, i: int, pieces: int, memory: Any, line: int) -> int:
+    """The number of samples in memory from `line` on, after enough are added to show where the polynomial passes zero.
 
     One that comes to the other side of zero by less than rounding touches zero.
     """
     n, j, least, before = pieces + 1, 0, 0.0, sample(at, l, -1, i)
     for k in range(n):
         g = sample(at, l, k, i)
-        found[line + k], found[line + POINTS + k] = k / pieces, g
+        memory[line + k], memory[line + POINTS + k] = k / pieces, g
         least = max(least, ROUNDING * abs(g))
     while j + 1 < n:
-        theta, old = place(found, line, n, j, before), n
+        theta, old = place(memory, line, n, j, before), n
         if theta > 0.0:
             g = modelled(sample, at, l, i, pieces, theta)
-            n = inserted(found, line, n, j, theta, 0.0 if abs(g) < least else g)
+            n = inserted(memory, line, n, j, theta, 0.0 if abs(g) < least else g)
         j = max(j - 1, 0) if n > old else j + 1
     return n
 
@@ -87,7 +87,7 @@ def with_dips(sample: Any, at: Any, l: int, i: int, pieces: int, found: Any, lin
 @helper
 def straight_zeros(
     sample: Any, at: Any, l: int, i: int, pieces: int, direction: int,
-    t: float, h: float, new: float, width: float, found: Any, line: int, count: int, room: int,
+    t: float, h: float, new: float, width: float, memory: Any, line: int, count: int, room: int,
 ) -> int:  # fmt: skip
     """straight_search of a component without dips."""
     ready = False
@@ -101,15 +101,15 @@ def straight_zeros(
             continue
         if not ready:
             for k in range(pieces + 1):
-                found[line + k] = sample(at, l, k, i)
-            divided(found, line, pieces)
+                memory[line + k] = sample(at, l, k, i)
+            divided(memory, line, pieces)
             ready = True
         s = -1.0
         if b != 0.0:
-            s, _ = zero_between(found, line, pieces, float(j), float(j + 1), j + a / (a - b))
+            s, _ = zero_between(memory, line, pieces, float(j), float(j + 1), j + a / (a - b))
         theta = s / pieces if s > 0.0 else bisected(sample, at, l, i, pieces, j / pieces, (j + 1) / pieces, a, b, width)
         if count < room:
-            found[2 * count], found[2 * count + 1] = t + theta * h if theta < 1.0 else new, float(i)
+            memory[2 * count], memory[2 * count + 1] = t + theta * h if theta < 1.0 else new, float(i)
             count += 1
     return count
 
@@ -117,22 +117,22 @@ def straight_zeros(
 @helper
 def straight_search(
     sample: Any, at: Any, l: int, i: int, pieces: int, direction: int,
-    t: float, h: float, new: float, found: Any, line: int, count: int, room: int,
+    t: float, h: float, new: float, memory: Any, line: int, count: int, room: int,
 ) -> int:  # fmt: skip
-    """The number of zeros in found, after those of component i in a step of h from t to new are added. line: where found has space."""
+    """The number of zeros in memory, after those of component i in a step of h from t to new are added. line: where memory has space."""
     passed, dips = places_in(sample, at, l, i, pieces, direction)
     n, width = pieces + 1, 2.2e-16 * (1.0 + abs(new) / h)
     if dips > 0:
-        n = with_dips(sample, at, l, i, pieces, found, line)
+        n = with_dips(sample, at, l, i, pieces, memory, line)
     elif passed == 0:
         return count
     if n == pieces + 1:
-        return straight_zeros(sample, at, l, i, pieces, direction, t, h, new, width, found, line, count, room)
+        return straight_zeros(sample, at, l, i, pieces, direction, t, h, new, width, memory, line, count, room)
     for j in range(n - 1):
-        if crosses(found, line, n, j, direction) and count < room:
-            g_a, g_b = found[line + POINTS + j], found[line + POINTS + j + 1]
-            theta = bisected(sample, at, l, i, pieces, found[line + j], found[line + j + 1], g_a, g_b, width)
-            found[2 * count], found[2 * count + 1] = t + theta * h if theta < 1.0 else new, float(i)
+        if crosses(memory, line, n, j, direction) and count < room:
+            g_a, g_b = memory[line + POINTS + j], memory[line + POINTS + j + 1]
+            theta = bisected(sample, at, l, i, pieces, memory[line + j], memory[line + j + 1], g_a, g_b, width)
+            memory[2 * count], memory[2 * count + 1] = t + theta * h if theta < 1.0 else new, float(i)
             count += 1
     return count
 
@@ -181,21 +181,21 @@ def root(
 
 
 @helper
-def guess_between(found: Any, line: int, n: int, j: int) -> tuple[float, float]:
+def guess_between(memory: Any, line: int, n: int, j: int) -> tuple[float, float]:
     """(theta, slope) at the zero between samples j and j + 1 of the polynomial through all n, the ends of pieces; (-1, 0) if none."""
     first, free, pieces = line + POINTS, line + n, n - 1
     for k in range(n):
-        found[free + k] = found[first + k]
-    divided(found, free, pieces)
-    g_a, g_b = found[first + j], found[first + j + 1]
-    s, slope = zero_between(found, free, pieces, float(j), float(j + 1), j + g_a / (g_a - g_b))
+        memory[free + k] = memory[first + k]
+    divided(memory, free, pieces)
+    g_a, g_b = memory[first + j], memory[first + j + 1]
+    s, slope = zero_between(memory, free, pieces, float(j), float(j + 1), j + g_a / (g_a - g_b))
     if s <= 0.0:
         return -1.0, 0.0
     return s / pieces, slope * pieces
 
 
 @helper
-def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool, found: Any, line: int, n: int) -> int:
+def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact: bool, memory: Any, line: int, n: int) -> int:
     """The number of samples, after enough are added to show where component i passes zero.
 
     A polynomial that comes to the other side of zero by less than its error only touches zero. The last probe, at TESTED, gives that error.
@@ -203,15 +203,15 @@ def closer(sample: Any, probe: Any, at: Any, l: int, i: int, pieces: int, exact:
     least, before = 0.0, sample(at, l, np.int64(-1), i)
     if not exact:
         for k in range(n):
-            least = max(least, ROUNDING * abs(found[line + POINTS + k]))
+            least = max(least, ROUNDING * abs(memory[line + POINTS + k]))
         off = abs(modelled(sample, at, l, i, pieces, 1.0 - TESTED / pieces) - sample(at, l, pieces + 1, i))
         least = max(least, WORSE * off)
     j = np.int64(0)
     while j + 1 < n:
-        theta, old = place(found, line, n, j, before), n
+        theta, old = place(memory, line, n, j, before), n
         if theta > 0.0:
             g = value(sample, probe, at, l, i, pieces, theta, exact)
-            n = inserted(found, line, n, j, theta, 0.0 if abs(g) < least else g)
+            n = inserted(memory, line, n, j, theta, 0.0 if abs(g) < least else g)
         if n > old:
             j = max(j - 1, np.int64(0))
         else:
@@ -232,9 +232,9 @@ def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: i
 @helper
 def met(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
-    t: float, h: float, new: float, stop: float, theta_stop: float, found: Any, first: int, count: int, room: int,
+    t: float, h: float, new: float, stop: float, theta_stop: float, memory: Any, first: int, count: int, room: int,
 ) -> int:  # fmt: skip
-    """The number of zeros in found, after those beside a terminal one are put on the side of it where the functions have them.
+    """The number of zeros in memory, after those beside a terminal one are put on the side of it where the functions have them.
 
     Two components may be zero at one time. Rounding puts their zeros a little before or after each other, and a run that goes on from
     `stop` sees its state alone. So what has passed zero in that state does so at `stop`, and what has not passed does so later.
@@ -245,33 +245,33 @@ def met(
     for i in range(size):
         a, b, g = sample(at, l, k, i), sample(at, l, k + 1, i), sample(at, l, pieces + 1, i)
         up_to, beyond, one = 0, 0, r
-        while r < last and found[2 * r + 1] == i:
-            if begun <= found[2 * r] <= end:
+        while r < last and memory[2 * r + 1] == i:
+            if begun <= memory[2 * r] <= end:
                 one = r if up_to + beyond == 0 else one
-                if found[2 * r] <= stop:
+                if memory[2 * r] <= stop:
                     up_to += 1
                 else:
                     beyond += 1
             r += 1
         if passes(a, g, facts[i]) and up_to == 0:
             if beyond > 0:
-                found[2 * one] = stop
+                memory[2 * one] = stop
             elif count < room:
-                found[2 * count], found[2 * count + 1] = stop, float(i)
+                memory[2 * count], memory[2 * count + 1] = stop, float(i)
                 count += 1
         elif facts[size + i] != TERMINAL and a * g > 0.0 and passes(a, b, facts[i]) and up_to == 1 and beyond == 0:
-            found[2 * one] = math.inf
+            memory[2 * one] = math.inf
     return count
 
 
 @helper
 def search(
     sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int,
-    t: float, h: float, new: float, found: Any, first: int, room: int, marks: int,
+    t: float, h: float, new: float, memory: Any, first: int, room: int, marks: int,
 ) -> Any:  # fmt: skip
     """Searches a step of h from t to new for zeros of all components.
 
-    Returns the number of zeros in found, the time of the first terminal one or new, and its theta or -1.
+    Returns the number of zeros in memory, the time of the first terminal one or new, and its theta or -1.
     The zeros of this step begin at `first`; some of those beyond the terminal one are among them.
     """
     line, count, stop, theta_stop, width = 2 * room, first, new, -1.0, 2.2e-16 * (1.0 + abs(new) / h)
@@ -285,49 +285,49 @@ def search(
         if (marks >> min(i, MARKS)) & 1 == 0:
             continue
         if facts[size + i] == STRAIGHT:
-            count = straight_search(sample, at, l, i, pieces, facts[i], t, h, new, found, line, count, room)
+            count = straight_search(sample, at, l, i, pieces, facts[i], t, h, new, memory, line, count, room)
             continue
         passed, dips = places_in(sample, at, l, i, pieces, facts[i])
         if passed + dips == 0:
             continue
         n = pieces + 1
         for k in range(n):
-            found[line + k], found[line + POINTS + k] = k / pieces, sample(at, l, k, i)
+            memory[line + k], memory[line + POINTS + k] = k / pieces, sample(at, l, k, i)
         exact = few if dips == 0 else fewer
         if dips > 0:
             if not exact and not tested:
                 probe(at, l, 1.0 - TESTED / pieces, np.int64(0))
                 tested = True
-            n = closer(sample, probe, at, l, i, pieces, exact, found, line, n)
+            n = closer(sample, probe, at, l, i, pieces, exact, memory, line, n)
         for j in range(n - 1):
-            if theta_stop >= 0.0 and found[line + j] >= theta_stop:
+            if theta_stop >= 0.0 and memory[line + j] >= theta_stop:
                 break
-            if crosses(found, line, n, j, facts[i]):
-                a, b, g_a, g_b = found[line + j], found[line + j + 1], found[line + POINTS + j], found[line + POINTS + j + 1]
+            if crosses(memory, line, n, j, facts[i]):
+                a, b, g_a, g_b = memory[line + j], memory[line + j + 1], memory[line + POINTS + j], memory[line + POINTS + j + 1]
                 guessed, slope = -1.0, 0.0
                 if n == pieces + 1 and g_b != 0.0:
-                    guessed, slope = guess_between(found, line, n, j)
+                    guessed, slope = guess_between(memory, line, n, j)
                 theta = root(sample, probe, at, l, i, pieces, exact, a, b, g_a, g_b, width, guessed, slope)
                 tested = tested and not exact and g_b != 0.0
                 time = t + theta * h if theta < 1.0 else new
                 if count < room:
-                    found[2 * count], found[2 * count + 1] = time, float(i)
+                    memory[2 * count], memory[2 * count + 1] = time, float(i)
                     count += 1
                 if facts[size + i] == TERMINAL and (theta_stop < 0.0 or time < stop):
                     stop, theta_stop = time, theta
     if 0.0 <= theta_stop < 1.0 and size > 1:
-        count = met(sample, probe, at, l, facts, size, pieces, t, h, new, stop, theta_stop, found, first, count, room)
+        count = met(sample, probe, at, l, facts, size, pieces, t, h, new, stop, theta_stop, memory, first, count, room)
     return count, stop, theta_stop
 
 
 @helper
-def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, found: Any, first: int, room: int) -> Any:
+def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, memory: Any, first: int, room: int) -> Any:
     """search() for a step of one piece within which nothing happens, an update of a map: what passes zero does so at its end, new."""
     count, theta_stop = first, -1.0
     for i in range(size):
         if passes(sample(at, l, np.int64(0), i), sample(at, l, np.int64(1), i), facts[i]):
             if count < room:
-                found[2 * count], found[2 * count + 1] = new, float(i)
+                memory[2 * count], memory[2 * count + 1] = new, float(i)
                 count += 1
             if facts[size + i] == TERMINAL:
                 theta_stop = 1.0

@@ -25,8 +25,8 @@ def sample(at: Any, l: int, k: int, i: int) -> float:
 @helper
 def probe(at: Any, l: int, theta: float, i: int) -> float:
     """The value of component i at theta."""
-    _, _, _, pieces, ask, asked = at
-    call(ask, (asked, theta, l, np.int64(i)))
+    _, _, _, pieces, ask, what = at
+    call(ask, (what, theta, l, np.int64(i)))
     return sample(at, l, pieces + 1, i)
 
 

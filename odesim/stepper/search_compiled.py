@@ -25,7 +25,7 @@ def search_functions() -> dict[str, int]:
 
 def search_table(**values: int) -> Array:
     """The table of a run: of each place in odesim.stepper.search_table its value, by its name."""
-    made = np.zeros(table.TABLE_SIZE, np.int64)
+    numbers = np.zeros(table.TABLE_SIZE, np.int64)
     for name, value in values.items():
-        made[getattr(table, name)] = value
-    return made
+        numbers[getattr(table, name)] = value
+    return numbers

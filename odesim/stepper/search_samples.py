@@ -103,49 +103,49 @@ def zero_between(c: Any, first: int, pieces: int, a: float, b: float, s: float) 
 
 
 @helper
-def side_of(found: Any, first: int, j: int) -> float:
+def side_of(memory: Any, first: int, j: int) -> float:
     """The sign of the function between samples j and j + 1: that of the last nonzero sample up to j, or of the next."""
     k = j
-    while k > 0 and found[first + k] == 0.0:
+    while k > 0 and memory[first + k] == 0.0:
         k -= 1
-    g = found[first + k] if found[first + k] != 0.0 else found[first + j + 1]
+    g = memory[first + k] if memory[first + k] != 0.0 else memory[first + j + 1]
     return 1.0 if g > 0.0 else (-1.0 if g < 0.0 else 0.0)
 
 
 @helper
-def place(found: Any, line: int, n: int, j: int, before: float) -> float:
+def place(memory: Any, line: int, n: int, j: int, before: float) -> float:
     """The place between samples j and j + 1 at which the function may have another sign than there; -1: nowhere."""
     first = line + POINTS
-    side = side_of(found, first, j)
-    g_a, g_b = side * found[first + j], side * found[first + j + 1]
+    side = side_of(memory, first, j)
+    g_a, g_b = side * memory[first + j], side * memory[first + j + 1]
     if not (side != 0.0 and g_a >= 0.0 and g_b >= 0.0):
         return -1.0
     falls, rises = 0.0 if side * before <= g_a else -math.inf, math.inf
     if j > 0:
-        falls = (g_a - side * found[first + j - 1]) / (found[line + j] - found[line + j - 1])
+        falls = (g_a - side * memory[first + j - 1]) / (memory[line + j] - memory[line + j - 1])
     if j + 2 < n:
-        rises = (side * found[first + j + 2] - g_b) / (found[line + j + 2] - found[line + j + 1])
-    return hidden(found[line + j], found[line + j + 1], g_a, g_b, falls, rises)
+        rises = (side * memory[first + j + 2] - g_b) / (memory[line + j + 2] - memory[line + j + 1])
+    return hidden(memory[line + j], memory[line + j + 1], g_a, g_b, falls, rises)
 
 
 @helper
-def crosses(found: Any, line: int, n: int, j: int, direction: int) -> bool:
+def crosses(memory: Any, line: int, n: int, j: int, direction: int) -> bool:
     """Whether the function passes zero between samples j and j + 1, or at the latter. Where it is zero, the next one tells."""
     k = j + 1
-    while k < n - 1 and found[line + POINTS + k] == 0.0:
+    while k < n - 1 and memory[line + POINTS + k] == 0.0:
         k += 1
-    return passes(found[line + POINTS + j], found[line + POINTS + k], direction)
+    return passes(memory[line + POINTS + j], memory[line + POINTS + k], direction)
 
 
 @helper
-def inserted(found: Any, line: int, n: int, j: int, theta: float, g: float) -> int:
+def inserted(memory: Any, line: int, n: int, j: int, theta: float, g: float) -> int:
     """The number of samples, after one more is inserted behind sample j if theta lies between that and the next one."""
-    if n == POINTS or not found[line + j] < theta < found[line + j + 1]:
+    if n == POINTS or not memory[line + j] < theta < memory[line + j + 1]:
         return n
     for k in range(n, j + 1, -1):
-        found[line + k] = found[line + k - 1]
-        found[line + POINTS + k] = found[line + POINTS + k - 1]
-    found[line + j + 1], found[line + POINTS + j + 1] = theta, g
+        memory[line + k] = memory[line + k - 1]
+        memory[line + POINTS + k] = memory[line + POINTS + k - 1]
+    memory[line + j + 1], memory[line + POINTS + j + 1] = theta, g
     return n + 1
 
 

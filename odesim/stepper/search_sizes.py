@@ -38,6 +38,6 @@ def most_zeros(events: int, pieces: int) -> int:
     return (events + min(events, TOGETHER_AT_MOST)) * pieces + 4 * EXACT
 
 
-def found_size(room: int) -> int:
-    """The length of the array `found` (odesim.stepper.search)."""
+def memory_size(room: int) -> int:
+    """The length of the array `memory` (odesim.stepper.search)."""
     return 2 * (room + POINTS)

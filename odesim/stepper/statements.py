@@ -357,8 +357,8 @@ class Reader:
             case ast.Expr(value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
                 return [Do([], what, [self._fold.visit(a) for a in arguments])]
             case ast.Assign(targets=[ast.Subscript(slice=stage)], value=ast.Call(args=[time, state, *keep])):
-                kept = keep[0].id if keep and isinstance(keep[0], ast.Name) else ""
-                return [Right(_place(self._fold.visit(stage)), self._fold.visit(time), self._fold.visit(state), kept)]
+                row = keep[0].id if keep and isinstance(keep[0], ast.Name) else ""
+                return [Right(_place(self._fold.visit(stage)), self._fold.visit(time), self._fold.visit(state), row)]
             case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:
                 return [Each(row, self._fold.visit(value))]
             case ast.Assign(targets=[target], value=value):
@@ -383,7 +383,7 @@ class Reader:
             return [Stages(index, first, last, self._block(body))]
         out: list[Statement] = []
         for s in range(int(str(first.value)), int(str(last.value)) + 1):
-            self.known[index] = s
+            self.known[index] = s  # so A[s] and C[s] are numbers in this round
             out += self._block(body)
         self.known.pop(index, None)
         return out
@@ -424,7 +424,7 @@ def names_in(e: ast.expr) -> set[Row]:
     out: set[Row] = set()
     for node in ast.walk(e):
         match node:
-            case Comb():
+            case Comb():  # its base and stages are no nodes of the tree
                 out |= {("k", j) for j, _ in node.terms} | ({node.base} if node.base else set())
                 out |= {x for _, w in node.terms for x in names_in(w)}
             case ast.Subscript(value=ast.Name(id=row), slice=place):

@@ -23,16 +23,13 @@ HALF_LINES = {
 }
 
 OPPOSITE = {"positive": "nonpositive", "negative": "nonnegative", "nonnegative": "negative", "nonpositive": "positive"}
-
 NEGATION = {"zero": "nonzero", "integer": "noninteger", "rational": "irrational", "even": "odd"}
 """{fact: the fact that holds of a real number where the first does not}; for even, of an integer."""
-
 REAL = frozenset((
     *((fact, True) for fact in ("commutative", "complex", "extended_real", "finite", "hermitian", "real")),
     *((fact, False) for fact in ("antihermitian", "imaginary", "infinite", "polar")),
 ))  # fmt: skip
 """Facts that hold for every real number."""
-
 ORDER = (*HALF_LINES, "nonzero", "zero", "prime", "composite", "even", "odd", "integer", "noninteger", "rational", "irrational")
 
 

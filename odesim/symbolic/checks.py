@@ -37,7 +37,6 @@ WORDS = frozenset((
 
 RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "points", "rejected", "status", "steps", "t_end", "time"))
 """Names of arrays and dimensions in results, beside states and observables."""
-
 SHAPES = re.compile(r"([A-Za-z]|acc)\d*_|event\d+")  # y_, k0_, acc0_, event1
 
 
@@ -190,7 +189,6 @@ def _check_initial(s: Definition, scope: NameScope) -> None:
 
 
 MOST_TOLERANCE = 1e300  # largest tolerance
-
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 
@@ -304,7 +302,7 @@ def check_resets(s: Definition, event: Event, scope: NameScope) -> None:
     if not event.resets:
         return
     where = f"{s.name}: event {event.name!r}"
-    own = set(free_in_order(event.expr, s.axes))
+    event_indices = set(free_in_order(event.expr, s.axes))
     for key, e in event.resets.items():
         name = base_name(key)
         if name in {p.name for p in s.params}:
@@ -313,7 +311,7 @@ def check_resets(s: Definition, event: Event, scope: NameScope) -> None:
             raise SpecError(f"{where}: {no_such('state', name, s.states, 'resets')}")
         if isinstance(key, Symbol) and s.shapes[name]:
             raise SpecError(f"{where}: {name} is an array; did you mean {element_text(name, s.shapes[name], s)}?")
-        free = own | {i for i in key_indices(key) if i in s.axes}
+        free = event_indices | {i for i in key_indices(key) if i in s.axes}
         scope.check(key, free, f"the resets of event {event.name!r}")
         scope.check(e, free, f"the reset of {key} by event {event.name!r}")
     _check_times(s, event, where)

@@ -21,13 +21,11 @@ FUNCTIONS = {
     "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
-
 OTHERS = frozenset((
     "Add", "Mul", "Pow", "Piecewise", "Max", "Min", "sign", "Heaviside", "KroneckerDelta", "Mod", "frac", "re", "im",
     "Weighted", "Counted", "XLogY", "Share", "Wrapped", "Padded", "Clipped", "Inside", "UpTo",
 ))  # fmt: skip
 """sympy classes that a printer writes in a form of their own, or by other functions."""
-
 CHOICES = ("sqrt", "Max", "Min", "sign", "Heaviside", "Mod", "xlogy", *FUNCTIONS)
 """Functions that a model file may write, beside +, *, ** and Piecewise."""
 
@@ -39,7 +37,6 @@ def is_known(name: str) -> bool:
 
 LOWEST = -1.7976931348623157e308
 """The least float64, below every maximum."""
-
 HIGHEST = sp.Float(709.782712893384)
 """The largest x at which exp(x) is finite in float64; above it 0 * exp(x) would be nan."""
 
@@ -196,7 +193,6 @@ def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
 
 
 MOST_ORDER = 30
-
 MOST_OF_SLOPES = 36
 """The largest order in the equations of sensitivities, where a derivative has the next one."""
 

@@ -195,7 +195,6 @@ def boundary_words(boundary: Mapping[Symbol, str]) -> list[str]:
 
 
 BOUNDARIES = {"periodic": Wrapped, "zero": Padded, "edge": Clipped}
-
 BOUNDARY_CHOICES = "'periodic', 'zero' (0 beyond the ends) or 'edge' (the value at the end)"
 
 
@@ -217,9 +216,9 @@ def with_boundaries(e: Any, boundary: Mapping[Any, str]) -> Any:
 def _neighbour(a: Indexed, kinds: Mapping[str, type[Neighbour]]) -> Indexed:
     indices = []
     for n, i in enumerate(a.indices):
-        found = shift_of(i)
-        known = found is not None and found[0].name in kinds and a.base.shape is not None
-        indices.append(kinds[found[0].name](*found, a.base.shape[n]) if found and known else i)
+        shifted = shift_of(i)
+        known = shifted is not None and shifted[0].name in kinds and a.base.shape is not None
+        indices.append(kinds[shifted[0].name](*shifted, a.base.shape[n]) if shifted and known else i)
     return a.base[tuple(indices)]
 
 

@@ -20,7 +20,7 @@ from odesim.base.parsing import readable
 from odesim.symbolic.indices import IndexedBase, PlainBase, argument_expression, index, with_boundaries
 from odesim.symbolic.reductions import at, canonical, free_indices, is_index, over, subexpressions
 
-_MADE: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
+_LAYERS: WeakValueDictionary[tuple[Any, ...], Layer] = WeakValueDictionary()
 """Every layer there is. Equal ones are one object: a comparison of copies would go through all paths of a chain of layers."""
 
 
@@ -32,13 +32,13 @@ class Layer(IndexedBase):
 
     def __new__(cls, name: str, along: tuple[Symbol, ...], definition: Any, shape: tuple[Any, ...]) -> Layer:
         key = (cls, name, tuple(along), canonical(definition), tuple(shape))
-        if (known := _MADE.get(key)) is not None:
+        if (known := _LAYERS.get(key)) is not None:
             return known
-        made: Layer = super().__new__(cls, name, shape=shape)
-        made.along, made.definition = key[2:4]
-        hash(made), _symbols_of(made)  # now, and never later through a chain of layers
-        _MADE[key] = made
-        return made
+        layer: Layer = super().__new__(cls, name, shape=shape)
+        layer.along, layer.definition = key[2:4]
+        hash(layer), _symbols_of(layer)  # now, and never later through a chain of layers
+        _LAYERS[key] = layer
+        return layer
 
     def __reduce__(self) -> Any:
         return type(self), (self.name, self.along, self.definition, tuple(self.shape))
@@ -60,8 +60,8 @@ class Layer(IndexedBase):
     def _xreplace(self, rule: Mapping[Any, Any]) -> tuple[Any, bool]:
         if self in rule:
             return rule[self], True
-        own = set(self.along)
-        inside = tuple((old, new) for old, new in rule.items() if old.free_symbols & _symbols_of(self) and not old.free_symbols & own)
+        bound = set(self.along)
+        inside = tuple((old, new) for old, new in rule.items() if old.free_symbols & _symbols_of(self) and not old.free_symbols & bound)
         definition = _replaced(self.definition, inside) if inside else self.definition
         return (self, False) if definition == self.definition else (self.with_definition(definition), True)
 
@@ -143,15 +143,15 @@ def _replaced(e: Any, rule: tuple[tuple[Any, Any], ...]) -> Any:
 
 def layers_in(*expressions: Any) -> list[Layer]:
     """Every layer that expressions read, each after those in its definition."""
-    found: dict[Layer, None] = {}
+    ordered: dict[Layer, None] = {}
     todo = [layer for e in reversed(expressions) for layer in _read_directly(e)]
     while todo:
-        missing = [] if todo[-1] in found else [layer for layer in _read_directly(todo[-1].definition) if layer not in found]
+        missing = [] if todo[-1] in ordered else [layer for layer in _read_directly(todo[-1].definition) if layer not in ordered]
         if missing:
             todo += missing
         else:
-            found[todo.pop()] = None
-    return list(found)
+            ordered[todo.pop()] = None
+    return list(ordered)
 
 
 @lru_cache(maxsize=4096)
@@ -193,12 +193,12 @@ def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = 
         raise SpecError(f"layers(): the number of layers is a whole number from 0, not {value_text(count)}")
     if not isinstance(first, Indexed) or first.base.shape is None or not all(map(is_index, first.indices)):
         raise SpecError(f"layers() starts from an element with an index for each axis of a shape, such as x[i], not {value_text(first)}")
-    along, made = tuple(first.indices), [first.base]
+    along, arrays = tuple(first.indices), [first.base]
     for n in range(count):
-        e = canonical(argument_expression(f"layer {n + 1} of layers()", step(n, made[-1])))
-        shape = _shape(e, along, tuple(made[-1].shape), f"layer {n + 1} of layers()")
-        made.append(Layer(f"{name}{n + 1}", along, e, shape))
-    return made
+        e = canonical(argument_expression(f"layer {n + 1} of layers()", step(n, arrays[-1])))
+        shape = _shape(e, along, tuple(arrays[-1].shape), f"layer {n + 1} of layers()")
+        arrays.append(Layer(f"{name}{n + 1}", along, e, shape))
+    return arrays
 
 
 @readable
@@ -249,8 +249,10 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
     """
     wrong = [x for x in axes if not (isinstance(x, tuple) and len(x) == 2 and is_index(x[0]))]
     if wrong or len(axes) < 2 or sp.expand(sp.sympify(axes[-1][1]) - sp.sympify(axes[-2][1])) != 0:
-        given = ", ".join(map(str, axes))
-        raise SpecError(f"inverse() takes an expression and the axes of square matrices, such as (i, K), (j, K), not {given or 'no axes'}")
+        axes_text = ", ".join(map(str, axes))
+        raise SpecError(
+            f"inverse() takes an expression and the axes of square matrices, such as (i, K), (j, K), not {axes_text or 'no axes'}"
+        )
     made = Inverse(name, tuple(i for i, _ in axes), argument_expression("inverse()", entry), tuple(n for _, n in axes))
     return made
 
@@ -279,5 +281,5 @@ def names_read(e: Basic) -> set[str]:
 @lru_cache(maxsize=4096)
 def _names_in(layer: Layer) -> frozenset[str]:
     """names_read() of the definition of a layer, without what other layers in it read."""
-    own = {a: sp.Function("element")(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
-    return frozenset(names_read(layer.definition.xreplace(own)))
+    inner = {a: sp.Function("element")(*a.indices) for a in layer.definition.atoms(Indexed) if isinstance(a.base, Layer)}
+    return frozenset(names_read(layer.definition.xreplace(inner)))

@@ -418,8 +418,8 @@ def plain_condition(e: Any) -> Any:
     """
     holes = {c: sp.Dummy(f"condition{n}") for n, c in enumerate(sorted(e.atoms(Inside, UpTo), key=str))}
     plain = sp.to_nnf(e.xreplace(holes))
-    found = {sp.Not(hole): opposite(c) for c, hole in holes.items()} | {hole: c for c, hole in holes.items()}
-    return plain.xreplace(found)
+    conditions = {sp.Not(hole): opposite(c) for c, hole in holes.items()} | {hole: c for c, hole in holes.items()}
+    return plain.xreplace(conditions)
 
 
 def opposite(c: Any) -> Any:

@@ -75,11 +75,11 @@ class System(Definition):
         with error_part("boundary"):
             check_boundary(self.name, self.boundary)
         parts = {"equations": "the equation of", "initial": "the initial value of", "observables": "observable", "display": "display"}
-        given = self.equations
+        flow = self.equations
         for name, what in parts.items():
             object.__setattr__(self, name, as_written(name, what))
-        if isinstance(given, GradientFlow):
-            object.__setattr__(self, "equations", GradientFlow(self.equations, given.loss, given.rates))
+        if isinstance(flow, GradientFlow):
+            object.__setattr__(self, "equations", GradientFlow(self.equations, flow.loss, flow.rates))
         for what in ("constraint", "invariant", "event"):
             object.__setattr__(self, f"{what}s", exact(what))
         events = []
@@ -132,10 +132,15 @@ def Map(
         error = SpecError(f"{name}: steps must be a whole number of at least 1, not {value_text(steps)}")
         error.part = ("steps", None)
         raise error
-    given: dict[str, Any] = {"sizes": sizes or {}, "observables": observables or {}, "display": display or {}, "boundary": boundary or {}}
+    mappings: dict[str, Any] = {
+        "sizes": sizes or {},
+        "observables": observables or {},
+        "display": display or {},
+        "boundary": boundary or {},
+    }
     laws: dict[str, Any] = {"constraints": constraints, "invariants": invariants, "events": events, "closed_forms": closed_forms}
     try:
-        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **given, **laws)
+        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **laws)
     except SpecError as error:
         if error.part is not None and error.part[0] == "equations":
             error.part = ("updates", error.part[1])

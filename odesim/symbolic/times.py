@@ -16,7 +16,6 @@ from odesim.symbolic.reductions import SumOver
 
 LIMITS: dict[Any, tuple[int, ...]] = {sp.log: (0,), sp.asin: (-1, 1), sp.acos: (-1, 1), sp.atanh: (-1, 1), sp.acosh: (1,)}
 """{function: the ends of its domain}."""
-
 KNOWN = f"write it with sums, products and powers, remainders, and {', '.join(sorted(FUNCTIONS))} of the time"
 """Advice on expressions whose times are known, for messages."""
 
@@ -55,26 +54,14 @@ class Zeros:
 
     def renamed(self, moved: Mapping[Any, Any]) -> "Zeros":
         """These times with other names of indices."""
-        return Zeros(self.function.xreplace(moved))
+        return type(self)(self.function.xreplace(moved))
 
 
-@dataclass(frozen=True)
-class Pulses:
+class Pulses(Zeros):
     """The times at which `function`, which rests elsewhere, rises and falls: so briefly that a step may pass over it."""
 
-    function: Expr
 
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """The expressions from which the times are computed."""
-        return (self.function,)
-
-    def renamed(self, moved: Mapping[Any, Any]) -> "Pulses":
-        """These times with other names of indices."""
-        return Pulses(self.function.xreplace(moved))
-
-
-AnyTimes = Times | Zeros | Pulses
+AnyTimes = Times | Zeros
 
 
 def isolated(g: Expr) -> Zeros:
@@ -109,16 +96,15 @@ def with_levels(e: Expr) -> tuple[Expr, dict[Expr, Expr]]:
 
 def edges(e: Expr) -> list[Expr]:
     """The functions of time whose zeros begin or end the domain of e: u for log(u), sqrt(u)."""
-    found = []
+    functions = []
     for part in sp.preorder_traversal(e):
         if part.args and part.args[0].has(time):
             root = part.is_Pow and not part.exp.is_integer
-            found += [part.args[0] - limit for limit in ((0,) if root else LIMITS.get(part.func, ()))]
-    return found
+            functions += [part.args[0] - limit for limit in ((0,) if root else LIMITS.get(part.func, ()))]
+    return functions
 
 
 KINKS = (sp.Abs, sp.Max, sp.Min)
-
 JUMPS = (sp.sign, sp.Heaviside)
 
 

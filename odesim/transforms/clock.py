@@ -20,11 +20,11 @@ from odesim.symbolic.system import System
 from odesim.transforms.events import happens_often, known_times
 
 BLOW_UP, END = "blow_up", "the end of the span"
-
 BLOW_UP_MARGIN = 1e-15
 """The time left at which a blow-up counts as reached, relative to the time since the start."""
-
 CLOCK, START, STOP = "clock", "clock_start", "clock_stop"
+LONGEST = 1e15
+"""The span in s: more than any run takes."""
 
 
 def rescaled_clock_system(system: System) -> System:

@@ -9,19 +9,13 @@ from sympy import Expr, Indexed
 
 from odesim.symbolic.layered import layers_in, names_read
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition
-from odesim.transforms.jumps import may_jump
-
-COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
+from odesim.transforms.jumps import COMPARISONS, may_jump
 
 STEPS = (sp.sign, sp.Heaviside)
-
 PIECES = (sp.Abs, sp.Max, sp.Min, *STEPS)
-
 TOTALS = (sp.Sum, MaxOver)
-
 MOST_CASES = 128
 """Cases of one condition; one with more is left as it is."""
-
 Depends = Callable[[Any], bool]
 
 
@@ -50,21 +44,21 @@ def resting(g: Expr, depends: Depends) -> Expr:
     return g if cases is None else cases
 
 
-def _split(g: Expr, made: Callable[[Expr], Any], choose: Callable[..., Any], depends: Depends) -> Any:
+def _split(g: Expr, wrap: Callable[[Expr], Any], choose: Callable[..., Any], depends: Depends) -> Any:
     """made(g) as a choice between cases of g, where one of them is 0 throughout; None where none is."""
     tried = count()
 
     def cases(g: Expr, sums: dict[Any, Expr]) -> tuple[Any, bool]:
         part = next((a for a in _pieces(g) if depends(a)), None)
         if part is None or next(tried) > MOST_CASES:
-            return made(g.xreplace(sums)), sp.expand(g) == 0
+            return wrap(g.xreplace(sums)), sp.expand(g) == 0
         hole = sp.Dummy("sum", real=True)
         *arms, (other, _) = _arms(part, hole, depends)
         chosen, rests = cases(g.xreplace({part: other}), {**sums, hole: part})
         for value, condition in reversed(arms):
             case, also = cases(g.xreplace({part: value}), sums)
             chosen, rests = choose(condition, case, chosen), rests or also
-        return (chosen, True) if rests else (made(g.xreplace(sums)), False)
+        return (chosen, True) if rests else (wrap(g.xreplace(sums)), False)
 
     chosen, rests = cases(g, {})
     return chosen if rests else None
@@ -109,15 +103,14 @@ def _rests(e: Any, depends: Depends) -> Any:
     if not parts or not all(isinstance(c, COMPARISONS) for c in parts):
         return None
     rising = (sp.StrictGreaterThan, sp.GreaterThan)
-    found = []
+    comparisons = []
     for c in parts:
         most = MaxOver(c.rhs - c.lhs if isinstance(c, rising) else c.lhs - c.rhs, *e.limits)
-        found.append(most < 0 if isinstance(c, sp.StrictGreaterThan | sp.StrictLessThan) else most <= 0)
-    return sp.And(*found)
+        comparisons.append(most < 0 if isinstance(c, sp.StrictGreaterThan | sp.StrictLessThan) else most <= 0)
+    return sp.And(*comparisons)
 
 
 BOUNDED = (sp.tanh, sp.erf, sp.erfc)
-
 TINY = 1e-30
 """Added to |v|: far below rounding, and no power of it is infinite."""
 
@@ -198,10 +191,8 @@ def _reciprocal(v: Expr, power: Any) -> Any:
 
 
 LESS, MORE = (sp.StrictLessThan, sp.LessThan), (sp.StrictGreaterThan, sp.GreaterThan)
-
 FLAT = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, sp.floor, sp.sign, sp.Heaviside)
 """What may be 0 for more than a moment."""
-
 MOST_BRANCHES = 32
 """Combinations of branches of one function; one that has more stays as it is."""
 

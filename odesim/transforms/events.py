@@ -64,7 +64,6 @@ def add_guards(system: System) -> System:
 
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside)
-
 MOVED = "reset_moved"
 """Name of the derivative of an event's time in the slope of a reset."""
 
@@ -107,18 +106,18 @@ def watched_events(system: System) -> tuple[Watched, ...]:
     known = [known_times(system, event) for event in system.events]
     if not any(event.resets or event.at_start or times for event, times in zip(system.events, known, strict=True)):
         return ()
-    taken, found = used_names(system), []
+    taken, watched = used_names(system), []
     for event, times in zip(system.events, known, strict=True):
         indices = free_in_order(event.expr, system.axes)
         extents = tuple(system.axes[i] for i in indices)
         if isinstance(event, Guard):
-            found.append(Watched(event, indices, extents))
+            watched.append(Watched(event, indices, extents))
             continue
         every = ((f"side_{n}", f"until_{n}", f"zero_{n}") for n in count())
         names = next(three for three in every if taken.isdisjoint({*three, *(f"d_{p}" for p in three)}))
         taken |= set(names)
-        found.append(Watched(event, indices, extents, *names, bool(event.resets or event.at_start) or times is not None, times))
-    return tuple(found)
+        watched.append(Watched(event, indices, extents, *names, bool(event.resets or event.at_start) or times is not None, times))
+    return tuple(watched)
 
 
 def known_times(system: System, event: Event) -> tuple[AnyTimes, ...] | None:
@@ -155,11 +154,16 @@ def stopped_system(system: System, watched: Iterable[Watched]) -> System:
 
 def event_rate(system: System, w: Watched, twins: Mapping[str, str]) -> Expr:
     """The time derivative of an event's function, where each state v changes at the rate twins[v]."""
+    return rate(system, w.event.expr, twins)
+
+
+def rate(system: System, e: Expr, twins: Mapping[str, str]) -> Expr:
+    """The time derivative of an expression, where each state v changes at the rate twins[v]."""
     ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}
     for key in system.equations:
         if base_name(key) in twins:
             ways[base_name(key)] = twin_direction(twin_state(key, twins[base_name(key)]))
-    return directional_derivative(w.event.expr, ways)
+    return directional_derivative(e, ways)
 
 
 def slope(system: System, e: Expr, name: str, *, moved: bool) -> tuple[Expr, dict[Symbol, Any]]:
@@ -193,22 +197,22 @@ def reads_any(e: Expr, names: Iterable[str]) -> bool:
     return not names_read(e).isdisjoint(names)
 
 
-def free_of(key: Any, own: Iterable[Symbol], axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
+def free_of(key: Any, event_indices: Iterable[Symbol], axes: Mapping[Symbol, Any]) -> tuple[Symbol, ...]:
     """The indices of a reset's state that are not the event's own: they run over their axes."""
-    return tuple(dict.fromkeys(i for i in key_indices(key) if i in axes and i not in set(own)))
+    return tuple(dict.fromkeys(i for i in key_indices(key) if i in axes and i not in set(event_indices)))
 
 
 def jumping_names(system: System) -> dict[str, dict[str, str]]:
     """{event: {state or observable that jumps there: "component" where only the event's own component does, else "all"}}."""
-    found = {}
+    jumping = {}
     for event in system.events:
-        own = free_in_order(event.expr, system.axes)
-        names = {base_name(key): "component" if key_indices(key) == own else "all" for key in event.resets}
+        event_indices = free_in_order(event.expr, system.axes)
+        names = {base_name(key): "component" if key_indices(key) == event_indices else "all" for key in event.resets}
         if names:
             names |= {twin: "all" for pairs in system.sensitivities.values() for twin in pairs.values() if twin in system.states}
             reads = [n for n, e in system.observables.items() if not isinstance(e, Expr) or reads_any(e, names)]
-            found[event.name] = {**names, **dict.fromkeys(reads, "all")}
-    return found
+            jumping[event.name] = {**names, **dict.fromkeys(reads, "all")}
+    return jumping
 
 
 def resets_key(system: System) -> str:

@@ -36,7 +36,6 @@ from odesim.symbolic.reductions import (
 )
 
 LOSS = Symbol("loss_", real=True)
-
 METRICS = ("euclidean", "sphere", "simplex")
 
 
@@ -51,8 +50,8 @@ def grad(loss: Any, *arrays: Any, boundary: Mapping[Symbol, str] | None = None) 
     if not arrays:
         raise SpecError("grad() takes the loss and the element by which it is derived, such as grad(loss, W[i, j])")
     keys = [_check_key("grad()", key) for key in arrays]
-    made = _gradients(_check_loss("grad()", loss, keys, boundary or {}), keys)
-    return made[0] if len(keys) == 1 else tuple(made)
+    slopes = _gradients(_check_loss("grad()", loss, keys, boundary or {}), keys)
+    return slopes[0] if len(keys) == 1 else tuple(slopes)
 
 
 @readable
@@ -219,10 +218,10 @@ class _Inline:
             if of in self._layers:
                 layer, loops, element = self._layers[of]
                 places = dict(zip(loops, layer.along, strict=True))  # equal layers share a statement, whose indices are those of one
-                own = {i: places[k] for i, k in zip(free, key_indices(element), strict=True)}
-                slope = _with_short_names(at(self(e), own))
-                made = (Value if isinstance(layer, Value) else Layer)(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
-                self._layers[name] = made, loops, element
+                swap = {i: places[k] for i, k in zip(free, key_indices(element), strict=True)}
+                slope = _with_short_names(at(self(e), swap))
+                gradient = (Value if isinstance(layer, Value) else Layer)(f"grad_{layer.name}", layer.along, slope, tuple(layer.shape))
+                self._layers[name] = gradient, loops, element
 
     def __call__(self, e: Any) -> Any:
         if isinstance(e, Indexed | Symbol):

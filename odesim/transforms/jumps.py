@@ -16,16 +16,11 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import has_ranges
 
 COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-
 DIGITS = 40
-
 TOLERANCE = sp.Float("1e-25")
-
 NEAR = sp.Float("1e-200")
 """How near to the boundary, in its own units, both sides are compared: on it, conditions that hold on one side only may hold on none."""
-
 POINTS, TRIALS = 4, 40
-
 MOST_COMBINATIONS = 128
 """Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
 
@@ -79,19 +74,19 @@ def _jumps(body: Any, kind: str, g: Expr) -> bool:
 
 def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
     """{condition, step or maximum in e: the values it can take}."""
-    found: dict[Any, tuple[Any, ...]] = {}
+    values: dict[Any, tuple[Any, ...]] = {}
     for part in sp.preorder_traversal(e):
         if isinstance(part, COMPARISONS):
-            found[part] = (sp.true, sp.false)
+            values[part] = (sp.true, sp.false)
         elif isinstance(part, sp.sign):
-            found[part] = (sp.S.One, sp.S.NegativeOne)
+            values[part] = (sp.S.One, sp.S.NegativeOne)
         elif isinstance(part, sp.Heaviside):
-            found[part] = (sp.S.One, sp.S.Zero)
+            values[part] = (sp.S.One, sp.S.Zero)
         elif isinstance(part, sp.Max | sp.Min):
-            found[part] = part.args
+            values[part] = part.args
         elif isinstance(part, sp.Abs):
-            found[part] = (part.args[0], -part.args[0])
-    return found
+            values[part] = (part.args[0], -part.args[0])
+    return values
 
 
 def _replace(e: Any, values: dict[Any, Any]) -> Any:
@@ -219,9 +214,9 @@ def _of_time(e: Any, scope: dict[Symbol, Any], states: set[str]) -> Iterator[tup
         for k, low, high in reversed(e.limits):
             scope[k] = extent_of(low, high, scope)
     elif e.is_Add or e.is_Mul:
-        own = [a for a in e.args if a.has(time) and not names_read(a) & states]
-        if 1 < len(own) < len(e.args):
-            yield from _of_time(e.func(*own), scope, states)
+        of_time = [a for a in e.args if a.has(time) and not names_read(a) & states]
+        if 1 < len(of_time) < len(e.args):
+            yield from _of_time(e.func(*of_time), scope, states)
             return
     for a in (e.function,) if isinstance(e, REDUCTIONS) else e.args:
         yield from _of_time(a, scope, states)

@@ -14,7 +14,6 @@ from odesim.symbolic.system import System
 
 LANES = "n_lanes"
 """The size of the last axis."""
-
 TIME = "t_lanes"
 """The state that holds the times of members, where the right-hand side reads the time."""
 
@@ -24,23 +23,23 @@ def is_lane(extent: Any) -> bool:
     return isinstance(extent, Symbol) and extent.name == LANES
 
 
-def lane_system(system: System, own: Collection[str]) -> System:
-    """The System of LANES members. own: the parameters that differ between members; they become states that do not change.
+def lane_system(system: System, differing: Collection[str]) -> System:
+    """The System of LANES members. differing: the parameters that differ between members; they become states that do not change.
 
-    The states come first and in their order, then own parameters in theirs, then TIME. Raises SpecError for what has no such form: own
-    whole numbers, layers, names that are taken.
+    The states come first and in their order, then those parameters in theirs, then TIME. Raises SpecError for what has no such form:
+    whole numbers that differ, layers, names that are taken.
     """
     if layers_in(*system.equations.values()) or system.discrete:
         raise SpecError(f"{system.name}: layers, and updates of a map, have no lanes")
-    mine = [p for p in system.params if p.name in own]
+    per_member = [p for p in system.params if p.name in differing]
     if taken := sorted({LANES, TIME, "l_lanes"} & all_names(system)):
         raise SpecError(f"{system.name}: {taken[0]!r} is needed for lanes; call it something else, such as {taken[0]}_1")
-    for p in mine:
+    for p in per_member:
         if p.integer or p.indexes is not None:
             raise SpecError(f"{system.name}: the whole number {p.name} differs between members")
     (lane,), (count,) = index("l_lanes"), sizes(LANES)
     shapes: dict[str, tuple[Any, ...]] = {name: tuple(shape) for name, shape in system.shapes.items()}
-    shapes |= {p.name: tuple(p.shape) for p in mine}
+    shapes |= {p.name: tuple(p.shape) for p in per_member}
     wide = {name: IndexedBase(name, shape=(*shape, count)) for name, shape in shapes.items()}
     clock = IndexedBase(TIME, shape=(count,))
     axes = {**system.axes, lane: count}
@@ -50,13 +49,13 @@ def lane_system(system: System, own: Collection[str]) -> System:
 
     def in_lanes(e: Expr) -> Expr:
         """e with an index for the lane wherever a member has a number of its own."""
-        found: dict[Any, Any] = {a: key_of(base_name(a), tuple(a.indices)) for a in e.atoms(Indexed) if base_name(a) in wide}
-        found |= {s: key_of(s.name, ()) for s in e.atoms(Symbol) if s.name in wide and not shapes[s.name]}
-        found |= {time: clock[lane]} if e.has(time) else {}
-        return e.xreplace(found)
+        swap: dict[Any, Any] = {a: key_of(base_name(a), tuple(a.indices)) for a in e.atoms(Indexed) if base_name(a) in wide}
+        swap |= {s: key_of(s.name, ()) for s in e.atoms(Symbol) if s.name in wide and not shapes[s.name]}
+        swap |= {time: clock[lane]} if e.has(time) else {}
+        return e.xreplace(swap)
 
     equations = {key_of(base_name(key), key_indices(key)): in_lanes(sp.sympify(e)) for key, e in system.equations.items()}
-    for p in mine:
+    for p in per_member:
         indices = tuple(index(" ".join(f"{p.name}_{k}_lanes" for k in range(len(p.shape))))) if p.shape else ()
         axes |= dict(zip(indices, p.shape, strict=True))
         equations[key_of(p.name, indices)] = sp.S.Zero
@@ -67,7 +66,7 @@ def lane_system(system: System, own: Collection[str]) -> System:
         source=system.source,
         axes=axes,
         equations=equations,
-        params=tuple(p for p in system.params if p.name not in own),
+        params=tuple(p for p in system.params if p.name not in differing),
         initial=dict.fromkeys(equations, sp.S.Zero),
         sizes=system.sizes,
         span=system.span,

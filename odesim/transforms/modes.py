@@ -14,10 +14,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.errors import SpecError
-from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
 from odesim.symbolic.indices import IndexedBase, base_name, index, time
 from odesim.symbolic.layered import changed, layers_in, names_read, with_layers
-from odesim.symbolic.parts import Event, Param, twin_state
+from odesim.symbolic.parts import Event, Param
 from odesim.symbolic.reductions import REDUCTIONS, extent_of, free_indices
 from odesim.symbolic.system import System
 from odesim.symbolic.times import (
@@ -30,27 +29,19 @@ from odesim.symbolic.times import (
     without_remainders,
     zero_times,
 )
-from odesim.transforms.conditions import by_cases, may_have_sides, resting, signed, with_sides, without_poles
-from odesim.transforms.events import Guard, Watched, stopped_system, watched_events
-from odesim.transforms.jumps import may_jump, pulses_in
-from odesim.transforms.sensitivity import fresh_indices, used_names
+from odesim.transforms.conditions import STEPS, by_cases, may_have_sides, resting, signed, with_sides, without_poles
+from odesim.transforms.events import Guard, Watched, rate, slope, stopped_system, watched_events
+from odesim.transforms.jumps import COMPARISONS, may_jump, pulses_in
+from odesim.transforms.sensitivity import used_names
 
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""
-
 FREE = 1e17
 """The value of a floor's parameter where the floor is computed as it is written."""
-
 HALF = sp.Rational(1, 2)
-
 TINY = 1e-30
 """Replaces 0 in the expression of a condition on states, with the sign of the run's side; its square is above 0 too."""
-
-ORDER = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-
-STEPS = (sp.sign, sp.Heaviside)
-
-STEPPED = (*ORDER, *STEPS, sp.floor, sp.ceiling, sp.Mod, sp.frac, sp.Abs, sp.Max, sp.Min)
+STEPPED = (*COMPARISONS, *STEPS, sp.floor, sp.ceiling, sp.Mod, sp.frac, sp.Abs, sp.Max, sp.Min)
 
 
 @dataclass(frozen=True)
@@ -150,8 +141,8 @@ def hold_conditions(system: System) -> HeldSystem:
 
 
 def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
-    own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
-    return Kink(own, tuple(scope[i] for i in own), (Pulses(g),))
+    indices = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
+    return Kink(indices, tuple(scope[i] for i in indices), (Pulses(g),))
 
 
 def _hold_conditions(system: System) -> HeldSystem:
@@ -171,7 +162,7 @@ def _hold_conditions(system: System) -> HeldSystem:
         parts = [part for rhs in with_layers(plain.values()) for part in sp.preorder_traversal(rhs)]
     if not any(isinstance(part, STEPPED) for part in parts):
         return HeldSystem(system, system, (), ())
-    if any(isinstance(part, (*ORDER, *STEPS)) for part in parts):
+    if any(isinstance(part, (*COMPARISONS, *STEPS)) for part in parts):
         plain = {key: changed(rhs, lambda e, _: by_cases(e, depends)) for key, rhs in plain.items()}
     work = _SwitchRewriter(system, plain)
     rates = {key: work.rewrite(rhs, dict(system.axes)) for key, rhs in plain.items()}
@@ -198,25 +189,12 @@ def switch_events(s: Switch) -> list[tuple[Expr, int]]:
 
 def switch_rate(system: System, s: Switch, twins: Mapping[str, str]) -> Expr:
     """The time derivative of a switch's expression, where each state v changes at the rate twins[v]."""
-    ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}
-    for key in system.equations:
-        if base_name(key) in twins:
-            ways[base_name(key)] = twin_direction(twin_state(key, twins[base_name(key)]))
-    return directional_derivative(s.smooth, ways)
+    return rate(system, s.smooth, twins)
 
 
 def switch_slope(system: System, s: Switch, name: str) -> tuple[Expr, dict[Symbol, Any]]:
     """(derivative of a switch's expression by `name`, axes of `name`); the System has sensitivities to `name` among its states."""
-    shape = system.shapes[name] if name in system.states else system.param(name).shape
-    along = fresh_indices(name, len(shape), used_names(system) | {i.name for i in s.indices})
-    ways: dict[str, Direction] = {}
-    for key in system.equations:
-        twin = system.sensitivities[name].get(base_name(key))
-        if twin is not None:
-            ways[base_name(key)] = twin_direction(twin_state(key, twin, along, shape))
-    if name not in system.states:
-        ways[name] = unit_direction(along)
-    return directional_derivative(s.smooth, ways), dict(zip(along, shape, strict=True))
+    return slope(system, s.smooth, name, moved=False)
 
 
 class _SwitchRewriter:
@@ -250,17 +228,17 @@ class _SwitchRewriter:
             return e.func(self._rewritten(e.function, inner), *e.limits)
         if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
             return self._rewritten(without_remainders(e), scope)
-        if isinstance(e, ORDER):
+        if isinstance(e, COMPARISONS):
             switch_here = self._switch("sign", e.lhs - e.rhs, scope, str(e))
             if switch_here is None:
                 return e
-            s, own, sign = switch_here
-            return _held_condition(parameter(s.name, own, s.extents), e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
+            s, indices, sign = switch_here
+            return _held_condition(parameter(s.name, indices, s.extents), e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
         if isinstance(e, STEPS):
             switch_here = self._switch("sign", e.args[0], scope, f"{e.args[0]} > 0")
             if switch_here is not None:
-                s, own, sign = switch_here
-                m, written = parameter(s.name, own, s.extents), e.func(self._rewritten(e.args[0], scope), *e.args[1:])
+                s, indices, sign = switch_here
+                m, written = parameter(s.name, indices, s.extents), e.func(self._rewritten(e.args[0], scope), *e.args[1:])
                 if isinstance(e, sp.sign):
                     return sp.Piecewise((sign * m, m < AS_WRITTEN - HALF), (written, True), evaluate=False)
                 above, below = (m > HALF, m < -HALF)[::sign]
@@ -289,9 +267,9 @@ class _SwitchRewriter:
             part = sp.expand(g).as_content_primitive()[1]
             g, sign = (-part, -1) if part.could_extract_minus_sign() else (part, 1)
             written = sign * written
-        own = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
-        extents = tuple(scope[i] for i in own)
-        slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(own)}
+        free = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
+        extents = tuple(scope[i] for i in free)
+        slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(free)}
         key = (kind, g.xreplace(slots), extents)
         if key not in self._by_key:
             on_states = bool(names_read(g) & self._states)
@@ -302,9 +280,9 @@ class _SwitchRewriter:
                 written = without_poles(written, self._depends)
             smooth = self.rewrite(without_remainders(written), scope)  # expanded, differences of powers would lose digits
             name = self._name()
-            indices = [index(f"{name}_i{n}")[0] for n in range(len(own))]
-            moved = dict(zip(own, indices, strict=True))
-            found = [at.renamed(moved) for at in times or ()]
+            indices = [index(f"{name}_i{n}")[0] for n in range(len(free))]
+            moved = dict(zip(free, indices, strict=True))
+            changes = [at.renamed(moved) for at in times or ()]
             s = Switch(
                 name,
                 kind,
@@ -312,12 +290,12 @@ class _SwitchRewriter:
                 smooth.xreplace(moved),
                 tuple(indices),
                 extents,
-                None if times is None else tuple(found),
+                None if times is None else tuple(changes),
                 text,
             )
             self._by_key[key] = s
             self.switches.append(s)
-        return self._by_key[key], own, sign
+        return self._by_key[key], free, sign
 
     def _name(self) -> str:
         name = next(name for name in (f"switch_{n}" for n in count()) if name not in self._taken and f"d_{name}" not in self._taken)
@@ -347,10 +325,10 @@ class _SwitchRewriter:
             times = break_times(e)
         except UnknownTimesError:
             return
-        own = tuple(sorted(free_indices(e, set(scope)), key=sp.default_sort_key))
-        if times and (e, own) not in self._kinks:
-            self._kinks.add((e, own))
-            self.kinks.append(Kink(own, tuple(scope[i] for i in own), tuple(times)))
+        indices = tuple(sorted(free_indices(e, set(scope)), key=sp.default_sort_key))
+        if times and (e, indices) not in self._kinks:
+            self._kinks.add((e, indices))
+            self.kinks.append(Kink(indices, tuple(scope[i] for i in indices), tuple(times)))
 
 
 def _held_condition(m: Expr, condition: Any, written: Any, sign: int) -> Any:

@@ -51,10 +51,10 @@ def sensitivities(system: System, *names: str) -> System:
             initial[_twin_at(key, twins[base_name(key)], along)] = _start_slope(system, name, key, start, along)
         observables |= {derivatives[name][o]: directional_derivative(e, ways, more) for o, e in expressions.items()}
     taken = used_names(system)
-    for what, name, made in ((what, name, made) for name, pairs in derivatives.items() for what, made in pairs.items()):
-        if made in taken:
-            raise SpecError(f"{system.name}: the derivative of {what} by {name} would be called {made}, a name that is taken")
-        taken.add(made)
+    for what, name, twin_label in ((what, name, twin_label) for name, pairs in derivatives.items() for what, twin_label in pairs.items()):
+        if twin_label in taken:
+            raise SpecError(f"{system.name}: the derivative of {what} by {name} would be called {twin_label}, a name that is taken")
+        taken.add(twin_label)
     both = {**system.sensitivities, **derivatives}
     return replace(system, axes=axes, equations=equations, initial=initial, observables=observables, sensitivities=both)
 

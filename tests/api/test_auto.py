@@ -10,11 +10,12 @@ from click.testing import CliRunner
 
 import odesim
 from odesim.cli import cli
-from odesim.engines.problem import compiled_parts, make_problem
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.solve.auto import PILOT, explicit_name, step_cost
+from odesim.run.auto import PILOT, explicit_name
+from odesim.run.problem import compiled_parts, make_problem
 from odesim.stepper.methods import METHODS
+from odesim.stepper.tableau import step_cost
 from tests.support.matrix import slow_but
 from tests.support.models import COMPILED, FLOWS
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.solve.rescaled import of_steps, of_tolerances
+from odesim.run.clocked import of_steps, of_tolerances
 from tests.support.blow_ups import FAMILIES
 
 ADAPTIVE = ("tsit5", "vern7", "dop853", "rodas4", "rodas5p")

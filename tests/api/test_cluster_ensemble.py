@@ -12,7 +12,7 @@ from odesim.api import cluster as cluster_ensemble
 from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster
 from odesim.base.errors import ParamError, StoreError
-from odesim.engines.run import Execution
+from odesim.run.chunks import Execution
 from odesim.stepper.codes import UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 from tests.support.clusters import two_workers

@@ -17,7 +17,7 @@ import odesim
 from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster, connected
 from odesim.base.errors import ClusterError
-from odesim.engines.run import Execution
+from odesim.run.chunks import Execution
 from tests.support.begun import MODEL, RUN, SIZE, memory, same
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")

@@ -18,8 +18,8 @@ import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
 from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ModelError, ParamError, StoreError
-from odesim.engines import run as chunks_module
-from odesim.engines.run import Execution
+from odesim.run import chunks as chunks_module
+from odesim.run.chunks import Execution
 from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.ensemble import EnsembleStore
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same

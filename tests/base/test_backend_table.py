@@ -49,7 +49,7 @@ def test_the_default_serves_runs_and_ensembles():
 
 def test_a_backend_that_integrates_has_right_hand_sides():
     """The table of what computes right-hand sides has the backends that integrate a run, and no other."""
-    from odesim.engines.problem import BOUND
+    from odesim.run.problem import BOUND
 
     assert set(BOUND) == set(backends_for(RUN))
 

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import odesim
-from odesim.engines.switching import Switching
+from odesim.run.modes import Switching
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic import time as t
 from tests.support.exact_events import Affine, CloseError, Outcome, Rule, simulate

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.engines.hand_over import HandOver, allowance
 from odesim.ensembles.request import METHOD_NAMES
+from odesim.run.engines import HandOver, allowance
 from odesim.stepper.codes import Status
 
 MU = np.array([[0.5, 1.5], [4.8, 3.0], [2.5, 0.7], [2.0, 2.0], [6.0, 7.0], [1.0, 2.2], [5.5, 0.5]])

@@ -11,7 +11,7 @@ from sympy import Interval, Piecewise, Range, Sum, exp, oo, symbols
 import odesim
 from odesim.base.errors import ModelError, ParamError
 from odesim.base.memo import Memo
-from odesim.engines import observables as observed
+from odesim.run import observables as observed
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 (m,), (M,) = index("m"), sizes("M")

@@ -11,7 +11,7 @@ from sympy import Expr, Float, Interval, Sum, Symbol, cos, cosh, exp, oo, pi, si
 
 import odesim
 from odesim.engines.conditions import Conditions
-from odesim.engines.switching import held_of
+from odesim.run.modes import held_of
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 

@@ -9,7 +9,7 @@ import scipy.integrate
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.invariants.find import linear_invariants
+from odesim.ir.invariants import linear_invariants
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.targets.unroll import write_out
 from tests.support.matrix import in_turn

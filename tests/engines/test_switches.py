@@ -15,8 +15,8 @@ from sympy import Abs, Heaviside, IndexedBase, Interval, Max, Mod, Piecewise, Su
 import odesim
 from odesim.api.rerun import rerun_integration
 from odesim.base.errors import SolveError, SpecError
-from odesim.engines.switching import Switching, held_of
 from odesim.inputs.registry import list_models, load_model
+from odesim.run.modes import Switching, held_of
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.write import write_solution

@@ -10,11 +10,11 @@ import pytest
 
 from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
-from odesim.engines.problem import make_problem
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
+from odesim.run.problem import make_problem
 from odesim.symbolic import System, sensitivities
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.transforms.sensitivity import names_that_matter

@@ -65,10 +65,10 @@ def test_symbols_need_no_scipy():
 
 
 def test_solve_runs_without_sympy(tmp_path):
-    """Importing every module of odesim.solve loads no sympy."""
+    """Importing every module of odesim.stepper loads no sympy."""
     code = (
-        "import sys, pkgutil, importlib, odesim.solve as s\n"
-        "for m in pkgutil.walk_packages(s.__path__, 'odesim.solve.'): importlib.import_module(m.name)\n"
+        "import sys, pkgutil, importlib, odesim.stepper as s\n"
+        "for m in pkgutil.walk_packages(s.__path__, 'odesim.stepper.'): importlib.import_module(m.name)\n"
         "sys.exit('sympy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, stdin=subprocess.DEVNULL)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import integrate_problem
-from odesim.solve.auto import PILOT, explicit_name, spectral_radius, stable_up_to
+from odesim.run.auto import PILOT, explicit_name, spectral_radius
+from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem
+from odesim.stepper.tableau import stable_up_to
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
 
 COSTS = Costs(lambda: 500.0, lambda: 0.0, lambda stages: 2e4)  # of a compiled right-hand side, and of a stiff step in lanes

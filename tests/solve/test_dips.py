@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import integrate_problem
+from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import EventSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import SolveError
-from odesim.solve import integrate_problem
+from odesim.run.integrate import integrate_problem
 from odesim.stepper import drive as integrate
 from odesim.stepper.codes import Status
 from odesim.stepper.methods import METHODS

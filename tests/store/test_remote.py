@@ -13,7 +13,7 @@ from odesim.api.stored import resume, stored_run
 from odesim.base.cluster import Cluster
 from odesim.base.errors import ParamError, StoreError
 from odesim.cli.app import cli
-from odesim.engines.run import Execution
+from odesim.run.chunks import Execution
 from odesim.store.remote import RemotePath, as_place
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, memory, same
 from tests.support.clusters import two_workers

@@ -15,7 +15,7 @@ import xarray as xr
 
 from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
-from odesim.solve.solution import Solution
+from odesim.run.solution import Solution
 from odesim.store import WriteResult, check_new_file, check_new_run, export_run, open_run, read_solution, write_solution
 from odesim.store import write as store_write
 from odesim.store.chunks import chunk_shape

@@ -6,7 +6,7 @@ import numpy as np
 
 import odesim
 from odesim.api.ensemble import ensemble_arguments, run_ensemble
-from odesim.engines.run import Execution
+from odesim.run.chunks import Execution
 from odesim.store.paths import Destination
 
 MODEL = "joma.nonlinear"

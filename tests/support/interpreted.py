@@ -14,7 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.stepper import control
 from odesim.stepper import powers as arithmetic
-from odesim.stepper.options import fixed_steps, usable
+from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.statements import Comb, Each, If, Let, Out, Reader, Right, Row, Statement, Sum, Take, While, explicit_reader, unparsed
 from odesim.stepper.tableau import Method
 

@@ -12,7 +12,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from odesim.base.arrays import Array, Layout
-from odesim.solve import callback_system
+from odesim.stepper.callback import callback_system
 from odesim.stepper.problem import EventSpec, Problem
 
 Right = Callable[[float, Array], Any]

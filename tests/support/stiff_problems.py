@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Dense
 from odesim.stepper.problem import Problem
 from tests.support.problems import problem

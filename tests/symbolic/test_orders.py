@@ -11,9 +11,9 @@ from sympy import Reals, Sum, Symbol
 
 from odesim import ensemble, integrate
 from odesim.codegen.compiled import compile_system
-from odesim.engines.problem import compiled_for, compiled_parts
 from odesim.ir.program import MOST_ORDERS as MOST
 from odesim.ir.program import Contraction
+from odesim.run.problem import compiled_for, compiled_parts
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from tests.support.systems import SOURCE
 

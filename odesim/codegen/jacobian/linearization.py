@@ -11,15 +11,14 @@ from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import CodegenError
-from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
-from odesim.codegen.invariants.find import MOST_STATES, linear_invariants
-from odesim.codegen.invariants.linear import LinearInvariant, parameter_values
 from odesim.ir.adjoint import LocalDerivatives, linearize, time_slope
+from odesim.ir.invariants import MOST_STATES, LinearInvariant, linear_invariants, parameter_values
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
+from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.targets.unroll import write_out
 

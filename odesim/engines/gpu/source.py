@@ -6,6 +6,10 @@ of S is one number of the thread: all places in S are constants, so that the com
 
 import re
 
+from odesim.codegen.cuda.scope import ModuleScope, module_scope
+from odesim.codegen.cuda.source import cuda_source
+from odesim.codegen.cuda.translate import Translation
+from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS, counted
 from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops, saved_text
@@ -15,9 +19,7 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, put_state
 from odesim.stepper.codes import WORDS
-from odesim.stepper.search_sizes import found_size
-from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
-from odesim.targets.cuda_words import INT, REAL
+from odesim.stepper.search_sizes import memory_size
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
@@ -155,7 +157,7 @@ def thread_source(plan: KernelPlan) -> str:
     words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
     if plan.parts:
         words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
-    words |= {"searched": rows.count if watch or far else 1, "zeros": found_size(watch.room) if watch else 1}
+    words |= {"searched": rows.count if watch or far else 1, "zeros": memory_size(watch.room) if watch else 1}
     each = [k for k in range(rows.count) if k not in far] if watch else []  # line by line: a loop over S would keep it in memory
     words |= {"copies": " ".join(f"to[{k}] = from[{k}];" for k in each), "zeroed": " ".join(f"S[{k}] = 0.0;" for k in range(rows.count))}
     about = (

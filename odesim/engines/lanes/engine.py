@@ -12,23 +12,23 @@ import numpy as np
 from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
+from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.engines.lanes.feed import start_rows
 from odesim.engines.lanes.invariants import start_sums
 from odesim.engines.lanes.kernel import kernel_text
 from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.search import LaneSearch
-from odesim.engines.parts import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
-from odesim.stepper.options import fixed_steps, usable
+from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions
 from odesim.targets.cache import module_name
+from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.codegen.invariants.linear import exact_sums, parameter_values, weight_operand
 from odesim.engines.lanes.linear_systems import product
+from odesim.ir.invariants import exact_sums, parameter_values, weight_operand
 
 if TYPE_CHECKING:
     from odesim.engines.lanes.plan import KernelPlan

@@ -7,16 +7,16 @@ import numpy as np
 from odesim.engines.lanes.lines import at, call_right, load_numbers, load_state, real
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
-from odesim.solve.auto import stable_up_to
 from odesim.stepper.codes import Code
 from odesim.stepper.control import FAR, FEW, HELD, MANY, SHORT
+from odesim.stepper.tableau import stable_up_to
 
 
 def limited_text(plan: KernelPlan, rows: Rows) -> list[str]:
     """The text of limited(S, l, t1, rtol, atol, first, most): the code of lane l, whose member has come to its limit of steps.
 
     first: the first such limit. The code is HANDED_OVER where stability holds the step and the rest is long. That follows by the rule of
-    odesim.solve.auto, with the next step and its power iterations. Else it is MAX_STEPS where the limit is most, or RUNNING with twice the
+    odesim.run.auto, with the next step and its power iterations. Else it is MAX_STEPS where the limit is most, or RUNNING with twice the
     limit. Where the first limit is most nobody looks. A member that is handed over stores the number of steps tried in the place of its
     accepted steps. In the place of its rejected steps it stores how many more it would take.
     """

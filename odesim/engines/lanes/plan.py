@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from odesim.codegen.invariants.find import linear_invariants
-from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.ir.elimination import SparseSystem, sparse_system
+from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros

@@ -6,7 +6,7 @@ from odesim.base.arrays import Array
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.stepper.search_compiled import search_functions, search_table
-from odesim.stepper.search_sizes import found_size
+from odesim.stepper.search_sizes import memory_size
 from odesim.stepper.search_table import ANSWERS
 
 
@@ -17,7 +17,7 @@ class LaneSearch:
         """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
         watch, rows, w = plan.watch, Rows(plan), plan.width
         room = watch.room if watch is not None else 0
-        self._found, self._answer = np.empty(found_size(room)), np.empty(ANSWERS)
+        self._found, self._answer = np.empty(memory_size(room)), np.empty(ANSWERS)
         self.slots = {"FOUND": self._found.ctypes.data}
         if watch is None or not plan.called:
             return

@@ -25,14 +25,12 @@ from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.inputs.bind import Numbers
-from odesim.solve.rescaled import LONGEST
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.options import check_options, save_grid, usable
-from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw
+from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.transforms.clock import START, STOP
+from odesim.transforms.clock import LONGEST, START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""

@@ -22,7 +22,7 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import usable
+from odesim.stepper.problem import usable
 from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.transforms.lanes import LANES, TIME, lane_system

@@ -9,12 +9,12 @@ from odesim.engines.lanes.feed import FIRST_LOOK, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
 from odesim.engines.template import fit
-from odesim.solve.auto import stable_up_to
 from odesim.stepper import control as stability
 from odesim.stepper.codes import WORDS
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader
+from odesim.stepper.tableau import stable_up_to
 
 LANES = 16
 """Members side by side: two vectors of 64 bytes hide each other's latency, and the loops of a right-hand side are longer."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.datasets import draw
 from odesim.base.errors import ParamError, counted, escaped, no_such
 from odesim.base.parsing import readable
-from odesim.base.pictures import draw
 from odesim.inputs.arguments import to_mapping, to_number
 from odesim.lab.compare.links import Pair, TrainingFacts
 from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds

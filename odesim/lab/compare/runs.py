@@ -16,7 +16,6 @@ from odesim.base.device import array_module, check_saves_fit
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.base.options import RunOptions
 from odesim.base.signals import stop_signals
-from odesim.engines.problem import compiled_for, compiled_parts, right_side
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -31,7 +30,8 @@ from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.protocols import Experiment, Task
 from odesim.lab.training.record import LOSS
-from odesim.solve.solution import Solution
+from odesim.run.problem import compiled_for, compiled_parts, right_side
+from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent
 
 # The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side.

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, apart, counted, no_such
 from odesim.lab.training.loop import Trajectory
-from odesim.solve.solution import Solution
+from odesim.run.solution import Solution
 
 # Converts iterations of a training to times of the gradient flow that it follows.
 #

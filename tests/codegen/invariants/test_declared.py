@@ -9,10 +9,10 @@ from sympy import Eq, Expr, exp, log, sqrt, symbols
 
 import odesim
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.invariants.declared import declared_invariants, verified_invariants
-from odesim.codegen.invariants.linear import exact_sums, parameter_values
 from odesim.inputs.bind import bind
+from odesim.ir.invariants import exact_sums, parameter_values
 from odesim.symbolic import Invariant, System, time
+from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import drag, states, system
 

@@ -9,9 +9,8 @@ from sympy import IndexedBase, Piecewise, Sum, exp
 
 from odesim.base.errors import CodegenError
 from odesim.codegen.compiled import compile_system
-from odesim.codegen.invariants.find import linear_invariants
-from odesim.codegen.invariants.linear import LinearInvariant
 from odesim.inputs.bind import bind
+from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import SET, states, system

@@ -10,7 +10,7 @@ import pytest
 import odesim
 from odesim.base.arrays import Array
 from odesim.lab.networks.one_layer import YZ
-from odesim.solve.solution import Solution
+from odesim.run.solution import Solution
 from tests.support.descent import descend, flow, scan_snap, watched
 
 P = np.array([[0.4, 0.0, 0.1, 0.3, 0.2], [0.25, 0.35, 0.0, 0.25, 0.15], [0.3, 0.1, 0.6, 0.0, 0.0]])

@@ -48,6 +48,6 @@ def test_one_order_of_addition(count, sums):
     def combine(table: int, y: int, k: int, order: int, coef: int, ns: int, lo: int, hi: int, target: int) -> None:
         block[: hi - lo] = values[lo:hi]
 
-    at[slots.COMBINE], at[slots.BLOCK] = ctypes.cast(combine, ctypes.c_void_p).value, block.ctypes.data
+    at[slots.COMBINE], at[slots.BLOCK] = int(ctypes.cast(combine, ctypes.c_void_p).value or 0), block.ctypes.data
     at[slots.SUMS] = rest.ctypes.data
     assert total(at.ctypes.data, zeros.ctypes.data) == reduce.blocked_sum(values**2)

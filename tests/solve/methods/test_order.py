@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.solve import integrate_problem
+from odesim.run.integrate import integrate_problem
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Problem
 from odesim.stepper.tableau import Method

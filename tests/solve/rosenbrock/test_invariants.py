@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from odesim.codegen.invariants.linear import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.stepper.rosenbrock import ConservedInvariants
 
 EPS = float(np.finfo(float).eps)

@@ -10,9 +10,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from odesim.base.errors import SolveError
-from odesim.codegen.invariants.linear import LinearInvariant
+from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Structured
-from odesim.solve import integrate_problem
+from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import EventSpec
 from odesim.stepper.rosenbrock_methods import ROSENBROCK

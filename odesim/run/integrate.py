@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.errors import counted
-from odesim.solve.auto import PILOT, explicit_name, looks_between
+from odesim.base.errors import SolveError, counted, no_such
+from odesim.run.auto import PILOT, explicit_name, integrate_auto, looks_between
 from odesim.stepper.codes import Status
-from odesim.stepper.drive import ExplicitRun
+from odesim.stepper.drive import ExplicitRun, integrate_explicit
 from odesim.stepper.laws import with_broken
-from odesim.stepper.methods import METHODS
+from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.occurrences import Events, components_since, joined
-from odesim.stepper.options import save_grid
-from odesim.stepper.problem import Acted, Problem, Raw, Which
+from odesim.stepper.problem import Acted, Problem, Raw, Which, save_grid
 from odesim.stepper.report import fewer_steps, largest, left
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
@@ -32,21 +31,19 @@ ROUNDINGS = 16
 OFTEN, MOMENT = 16, (1e-11, 1024)
 """Changes of one condition within this moment that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
-RunOne = Callable[..., Raw]
-"""integrate_problem."""
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
 
 
-def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Array | None, **options: Any) -> Raw:
-    """Integrates a problem with switches; arguments and result as of odesim.solve.integrate_problem, which `one` is."""
+def integrate_switched(problem: Problem, *, method: str, save: Array | None, **options: Any) -> Raw:
+    """Integrates a problem with switches; arguments and result as of integrate_problem."""
     grid = save_grid(problem, save)
     if method != "auto":
-        return Segments(problem, grid, one, method, options).advance()
+        return Segments(problem, grid, method, options).advance()
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
-    run = Segments(problem, grid, one, "auto", {**options, "explicit": explicit})
+    run = Segments(problem, grid, "auto", {**options, "explicit": explicit})
     raw = run.advance()
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
-        return replace(Segments(problem, grid, one, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
+        return replace(Segments(problem, grid, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
     steps = f"done in {counted(raw.stats['steps'], 'step')}"
     return replace(raw, auto=f"{raw.method}: {run.why or steps}")
 
@@ -54,9 +51,9 @@ def integrate_switched(problem: Problem, one: RunOne, *, method: str, save: Arra
 class Segments:
     """The segments of one run. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
 
-    def __init__(self, problem: Problem, save: Array, one: RunOne, method: str, options: dict[str, Any]) -> None:
+    def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any]) -> None:
         assert problem.switches is not None
-        self.problem, self.save, self.one, self.method, self.options = problem, save, one, method, dict(options)
+        self.problem, self.save, self.method, self.options = problem, save, method, dict(options)
         self.switches = problem.switches
         self.own = len(problem.events) - self.switches.events
         self.most = int(self.options.pop("max_steps", 1_000_000))
@@ -236,7 +233,7 @@ class Segments:
         part = replace(self.problem, y0=self.y, t0=self.t, t1=end, switches=None, resets=None, laws=laws, origin=self.origin)
         options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
         save = self.save[self.saved : later]
-        raw = self._explicit(part, save, options) or self.one(part, method=self.method, save=save, **options)
+        raw = self._explicit(part, save, options) or integrate_problem(part, method=self.method, save=save, **options)
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
         self.rows.append(raw.y[:reached])
         self.saved += reached
@@ -285,3 +282,30 @@ def together(t: float, t0: float, dtype: str) -> float:
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
     """The flat numbers of the components of an event at the end of a run."""
     return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []
+
+
+METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
+
+
+def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
+    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
+
+    method: one of METHOD_NAMES, or that of a Map. options: step, rtol, atol, max_steps and progress, as ExplicitRun has them.
+    strict: stiff methods do without LAPACK.
+    Raises SolveError for options that make no sense, and what the right-hand side raised.
+    """
+    if method == MAP.name:
+        return integrate_explicit(problem, MAP, save=save, **options)
+    if method not in METHOD_NAMES:
+        raise SolveError(no_such("method", method, METHOD_NAMES))
+    if problem.switches is not None:
+        return integrate_switched(problem, method=method, save=save, strict=strict, **options)
+    if method in ROSENBROCK:
+        from odesim.stepper.rosenbrock_run import make_run
+
+        run = make_run(problem, method, save, strict=strict, **options)
+        run.advance()
+        return run.raw()
+    if method == "auto":
+        return integrate_auto(problem, save=save, strict=strict, **options)
+    return integrate_explicit(problem, METHODS[method], save=save, **options)

@@ -13,11 +13,11 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.cluster import Cluster
-from odesim.engines.observables import observe
 from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, first_nan_times, merge_not_numbers
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.observables import observe
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.memory import slack_of
 from odesim.transforms.events import Guard

@@ -15,7 +15,6 @@ compiling is not counted.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,9 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
-from odesim.stepper.options import usable
-from odesim.stepper.problem import Problem, Raw
+from odesim.stepper.problem import Problem, Raw, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.tableau import Method
+from odesim.stepper.tableau import Method, stable_up_to, step_cost
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -58,7 +56,7 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
     """Integrates a problem by the cheapest method; Raw.auto says why.
 
     strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose.
-    options: step, rtol, atol, max_steps, progress, as of odesim.solve.integrate_problem.
+    options: step, rtol, atol, max_steps, progress, as of odesim.run.integrate.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
     method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]
@@ -168,11 +166,6 @@ def rounded(count: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def step_cost(method: Method, right: float, n: int) -> float:
-    """The cost of an explicit step in nanoseconds: right-hand sides, and sums of stages over n components."""
-    return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
-
-
 def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
     """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
     rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
@@ -200,15 +193,3 @@ def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Arr
         radius = grown / float(size)
         way = change * (small / grown)
     return radius
-
-
-@cache
-def stable_up_to(method: Method) -> float:
-    """The largest x > 0 for which the method is stable on y' = -y with steps of x."""
-    for x in np.arange(0.05, 20.0, 0.05):
-        stages = np.zeros(method.last + 1)
-        for i in range(method.last + 1):
-            stages[i] = 1 - x * float(method.A[i, :i] @ stages[:i])
-        if abs(stages[-1]) > 1:
-            return float(x)
-    return 20.0

@@ -1,6 +1,6 @@
 """Declared invariants that are linear in the states: a sum of w_k y_k is constant, where the weights may contain parameters.
 
-Each is verified: w.f has to be 0 at random points modulo a prime (odesim.codegen.invariants.modular).
+Each is verified: w.f has to be 0 at random points modulo a prime (odesim.ir.exact).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,8 @@ import numpy as np
 import sympy as sp
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.invariants.linear import LinearInvariant, Polynomial, Weight, weight_operand
-from odesim.codegen.invariants.modular import PRIMES, random_values
-from odesim.codegen.invariants.monomials import Terms, right_side_terms
+from odesim.ir.exact import PRIMES, Terms, random_values, right_side_terms
+from odesim.ir.invariants import LinearInvariant, Polynomial, Weight, weight_operand
 from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
@@ -24,7 +23,9 @@ from odesim.targets.unroll import write_values
 
 MOST_COMPONENTS = 64
 """The most components of a law; verifying more takes longer than a step."""
+
 POINTS = 6
+
 LEAST_POINTS = 3
 """The least number of points at which w.f has to be 0."""
 

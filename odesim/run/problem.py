@@ -31,7 +31,11 @@ from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.codegen.cuda.bound import CudaRHS
+from collections.abc import Iterable
 
+from odesim.stepper.memory import slack_of
+from odesim.stepper.problem import EventSpec, Guarded
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
 
 Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
 
@@ -40,7 +44,6 @@ _PARTS: Memo[Parts] = Memo()
 _ORDERS: Memo[tuple[tuple[Symbol, ...], ...]] = Memo()
 
 
-_CLOCKS: Memo[System] = Memo()
 _CUDA: Memo["CudaRHS"] = Memo()
 
 
@@ -106,8 +109,8 @@ def held_problem(
 
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
-    from odesim.engines.resets import Resetting
-    from odesim.engines.switching import make_switching
+    from odesim.run.modes import make_switching
+    from odesim.run.resets import Resetting
 
     span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
     switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
@@ -122,26 +125,11 @@ def held_problem(
 
 def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
     """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
-    from odesim.engines.switching import held_of
+    from odesim.run.modes import held_of
 
     held = held_of(system, options.step)
     compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)
     return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
-
-
-def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[CompiledRHS, RescaledRun]:
-    """The System in its rescaled clock, compiled, with numbers. Raises SpecError if it declares no growth rate."""
-    other = rescaled_system(system)
-    span = {START: numbers.t0, STOP: numbers.t1}
-    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
-    inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
-    compiled, problem = switched_problem(other, inner, options)
-    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
-
-
-def rescaled_system(system: System) -> System:
-    """The rescaled form of a System, made once a process."""
-    return _CLOCKS(IdentityKey(system), lambda: rescaled_clock_system(system))
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
@@ -226,3 +214,30 @@ def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: 
         return CompiledRHS(system, backend, dtype, strict, dict(sizes)), observer, dims
 
     return _PARTS((IdentityKey(system), backend, dtype, strict, orders), make)[0]
+
+
+_GUARDED: Memo[System] = Memo()
+
+
+def guarded_system(system: System) -> System:
+    """The System with a guard for each state whose symbol assumes a set, made once a process."""
+    return _GUARDED(IdentityKey(system), lambda: add_guards(system))
+
+
+def guard_names(system: System) -> frozenset[str]:
+    """The names of the System's guards, which are not events of the model."""
+    return frozenset(e.name for e in system.events if isinstance(e, Guard))
+
+
+def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype: str) -> Numbers:
+    """Numbers for a System that may have guards: a state within the absolute tolerance of its set counts as inside."""
+    if not any(isinstance(e, Guard) for e in system.events):
+        return numbers
+    return replace(numbers, params={**numbers.params, SLACK: slack_of(rtol, atol, dtype)})
+
+
+def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
+    """The EventSpecs of the System's events, whose shapes are these."""
+    guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
+    facts = zip(system.events, shapes, guards, strict=True)
+    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)

@@ -1,7 +1,7 @@
 """Members of an ensemble under `auto`: each starts with the explicit method and changes to the stiff one if its own run calls for it.
 
 A lane looks at its member after 128 trials, and whenever their number has doubled. Where stability holds the step and the rest is long
-(the rule of odesim.solve.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
+(the rule of odesim.run.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
 one would need in all. Where it ends, or has come further in time than the explicit one would have, its run to the end is the result.
 Else the explicit method begins again and looks later.
 A member that took max_steps steps is tried in the same way. Every run begins at the member's start with the member's own numbers. So its
@@ -9,6 +9,7 @@ method and its bits do not depend on the other members, on chunks or on threads.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,17 +17,26 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.engines.lanes.engine import WIDTH
+from odesim.codegen.compiled import CompiledRHS
+from odesim.engines.lanes.engine import WIDTH, member
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
-from odesim.solve.auto import LEAST, SHARE, STIFF, step_cost
+from odesim.run.auto import LEAST, SHARE, STIFF
+from odesim.run.clocked import RescaledRun
+from odesim.run.integrate import integrate_problem
+from odesim.run.problem import held_problem
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.tableau import step_cost
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
+from odesim.transforms.events import Guard
 
 LATER = 4
 """The next look at a member that the stiff method lost, in units of the last one."""
@@ -193,3 +203,94 @@ def allowance(tried: Array, left: Array) -> Array:
     It is half of all steps, or those tried if that is more. It is rounded up to a power of two so that many members have the same.
     """
     return np.exp2(np.ceil(np.log2(np.maximum(tried, 0.5 * (tried + left.astype(np.float64))))))
+
+
+@dataclass(frozen=True)
+class SingleEngine:
+    """The engine of one System and request, with the numbers that all members share."""
+
+    request: EnsembleRequest
+    numbers: Numbers
+
+    def prepare(self) -> None:
+        """Compiles the right-hand side, or loads it from the cache."""
+        _ = self.request.right.functions
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
+        request = self.request
+        chunk = into or request.allocate(count)
+        chunk.y[...] = np.nan
+        # around all threads: a thread that leaves the limit lifts it for the others
+        blas = request.options.method in ("auto", *ROSENBROCK) or (request.right.on.compiles and request.right.text.products)
+        with few_blas_threads(request.layout.size) if blas else nullcontext():
+            each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
+        return chunk
+
+    def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
+        request, shared = self.request, self.numbers
+        numbers = Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, request.t0, request.t1)
+        problem = held_problem(request.right, request.held, numbers, stop_at=request.options.stop_at, laws=False)
+        raw = integrate_problem(problem, method=request.options.method, save=request.times, **request.options.of_solver())
+        put_run(chunk, i, request, raw)
+
+
+def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
+    """Writes the results of a single run as member i."""
+    reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
+    with suppress(ValueError):
+        chunk.y[i, :reached] = raw.y[:reached]
+    chunk.status[i], chunk.t_end[i] = raw.status.number, raw.t_last
+    shapes = request.compiled.event_shapes(request.sizes)
+    chunk.set_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
+    if chunk.y_end.size:
+        chunk.y_end[i] = raw.y_last
+    chunk.steps[i], chunk.rejected[i] = int(raw.stats["steps"]), int(raw.stats["rejected"])
+    chunk.method[i] = METHOD_NAMES.index(raw.method)
+
+
+def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None:
+    """Calls one(i) for every member, in the pool's threads if there is a pool, until stop[0] is set."""
+
+    def unless_stopped(i: int) -> None:
+        if not stop[0]:
+            one(i)
+
+    for _ in (pool.map if pool is not None else map)(unless_stopped, range(count)):
+        pass
+
+
+@dataclass(frozen=True)
+class ClockEngine:
+    """The engine of one System and request, with the numbers that all members share. compiled: the System's rescaled form."""
+
+    request: EnsembleRequest
+    numbers: Numbers
+    compiled: CompiledRHS
+
+    def prepare(self) -> None:
+        """Compiles the right-hand side, or loads it from the cache."""
+        _ = self.compiled.functions
+
+    def integrate(
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
+    ) -> Chunk:
+        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
+        chunk = into or self.request.allocate(count)
+        chunk.y[...] = np.nan
+        each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
+        return chunk
+
+    def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
+        r, shared = self.request, self.numbers
+        given = {**shared.params, **params, START: r.t0, STOP: r.t1}
+        start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
+        numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
+        problem = held_problem(self.compiled, r.held, numbers, laws=False)
+        clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, BLOW_UP_MARGIN)
+        told = clock.integrate(r.times, r.options.of_solver(), r.options.method)
+        put_run(chunk, i, r, told.raw)
+        if told.blow_up:
+            chunk.blow_up[i] = told.blow_up

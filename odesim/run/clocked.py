@@ -12,16 +12,21 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.solve.integrate import integrate_problem
+from odesim.base.memo import IdentityKey, Memo
+from odesim.base.options import RunOptions
+from odesim.codegen.compiled import CompiledRHS
+from odesim.inputs.bind import Numbers
+from odesim.run.integrate import integrate_problem
+from odesim.run.problem import switched_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.laws import CLAUSE, Laws, broken, with_broken
 from odesim.stepper.methods import METHODS
 from odesim.stepper.occurrences import Events
 from odesim.stepper.problem import Problem, Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.symbolic.system import System
+from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
 
-LONGEST = 1e15
-"""The span in s: more than any run takes."""
 TABLE = 400
 """Points of t(s) from which saved times are looked up."""
 LOOSER = (10.0, 100.0)
@@ -33,6 +38,7 @@ SAFETY = 2.0
 NEWTON = 12
 AHEAD, PARTS, REST = 30, 20, 1e-3
 """How much later, in s, the solution is looked at again, in steps of 1/20; the part of its speed that counts as rest."""
+_CLOCKS: Memo[System] = Memo()
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,21 @@ class RescaledRun:
         if status is Status.STEP_TOO_SMALL and len(run.events[self.blow_up]):
             return f"the solution jumps at t = {t_last:.9g}, in less time than t resolves, and comes to rest; end the span before it"
         return f"{run.message.partition(CLAUSE)[0].replace(' t = ', ' s = ')} (rescaled clock; t = {t_last:.9g})"
+
+
+def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[CompiledRHS, RescaledRun]:
+    """The System in its rescaled clock, compiled, with numbers. Raises SpecError if it declares no growth rate."""
+    other = rescaled_system(system)
+    span = {START: numbers.t0, STOP: numbers.t1}
+    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
+    inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
+    compiled, problem = switched_problem(other, inner, options)
+    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
+
+
+def rescaled_system(system: System) -> System:
+    """The rescaled form of a System, made once a process."""
+    return _CLOCKS(IdentityKey(system), lambda: rescaled_clock_system(system))
 
 
 def comes_to_rest(problem: Problem, s: float, y: Array) -> bool:
