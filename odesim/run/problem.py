@@ -15,18 +15,15 @@ from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.codegen.compiled import CompiledRHS, compile_system
+from odesim.codegen.observe import Observer
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
-from odesim.run.clocked import RescaledRun
-from odesim.run.problem import event_specs
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
-from odesim.targets.observe import Observer
-from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
