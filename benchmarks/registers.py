@@ -20,10 +20,10 @@ from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.gpu.engine import device_engine, source_of
 from odesim.stepper.device import driver_text
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.targets.cuda_system import wide_text
 from odesim.targets.nvrtc import compile_cubin, compiler_version, options_for
 

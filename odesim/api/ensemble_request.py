@@ -14,7 +14,6 @@ from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.ensembles.accessor import register
@@ -45,6 +44,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import check_options
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 
 if TYPE_CHECKING:
     import xarray

@@ -11,11 +11,11 @@ import pytest
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.codegen.compiled import CompiledRHS
 from odesim.inputs.registry import list_models, load_model
 from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities
 from odesim.targets import nvrtc
+from odesim.targets.compiled import CompiledRHS
 from odesim.targets.cuda_system import wide_text
 from odesim.targets.cuda_text import Driver, ModuleScope
 from odesim.targets.nvrtc import compile_cubin, options_for

@@ -39,12 +39,12 @@ from sympy import (
 )
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.ir.elimination import sparse_system
 from odesim.ir.scalars import Formulas, Operation, is_number, printed
 from odesim.symbolic import IndexedBase, Param, System, over, softmax
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import SPECIAL
 from odesim.targets.unroll import write_out
 from tests.engines.test_random_systems import PLANES, TERMS, random_system
