@@ -22,14 +22,14 @@ TEXTS = {
     "ensembles": "members as data",
     "solve": "one run, numbers only",
     "inputs": "what people give, checked",
-    "targets": "programs as text and functions",
+    "codegen": "programs as text and functions",
     "base": "errors, arrays, options, GPU",
     "symbolic": "System, Program, derivatives",
     "models": "stand-in for models/",
     "figures": "stand-in for figures/",
     "notebooks": "stand-in for notebooks/",
 }
-ROOMS = ("api", "inputs", "symbolic", "targets", "engines", "solve", "store")
+ROOMS = ("api", "inputs", "symbolic", "codegen", "engines", "solve", "store")
 MESSAGES = (  # from, to, what, whether it answers
     ("api", "inputs", "model name, or file", False),
     ("inputs", "symbolic", "System, checked when it is built", False),
@@ -37,8 +37,8 @@ MESSAGES = (  # from, to, what, whether it answers
     ("inputs", "api", "Numbers, each in its domain", True),
     ("api", "engines", "System and Numbers", False),
     ("engines", "symbolic", "conditions that jump are held; a Program", False),
-    ("engines", "targets", "Program", False),
-    ("targets", "engines", "C functions, cached by content", True),
+    ("engines", "codegen", "Program", False),
+    ("codegen", "engines", "C functions, cached by content", True),
     ("engines", "api", "Problem: numbers and addresses only", True),
     ("api", "solve", "Problem, method, tolerances", False),
     ("solve", "api", "Solution: values, events, status, message", True),

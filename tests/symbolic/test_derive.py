@@ -9,9 +9,8 @@ from odesim.base.arrays import Layout
 from odesim.base.errors import SpecError
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
-from odesim.ir.sizes import extents
 from odesim.symbolic import IndexedBase, System, index, over, sizes
-from odesim.targets.compiled import compile_system
+from odesim.targets.compiled import compile_system, extents
 from odesim.targets.numpy_text import ArrayFunction
 from tests.support.matrix import crossed
 from tests.support.systems import SOURCE, SYSTEMS, Numbers, numbers, param
