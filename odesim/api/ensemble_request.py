@@ -10,13 +10,13 @@ import numpy as np
 from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
+from odesim.base.datasets import register
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
-from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members

@@ -158,6 +158,3 @@ class DeviceLaws:
 
     def check(self) -> None:
         """Does nothing: a kernel raises no exceptions."""
-
-
-__all__ = ["BoundCuda", "CudaRHS"]

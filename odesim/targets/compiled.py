@@ -17,7 +17,6 @@ from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
-from odesim.ir.lowering import derivative
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
@@ -288,6 +287,3 @@ def compile_system(system: System, *, backend: str = RunOptions.backend, dtype: 
     if find_backend(backend, RUN).gpu:
         cupy_here()
     return CompiledRHS(system, backend, check_dtype(dtype), strict)
-
-
-__all__ = ["BoundNumba", "CompiledRHS", "compile_system", "derivative", "extents"]
