@@ -17,7 +17,8 @@ from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
-from odesim.targets.cuda_phases import ArrayType, Phases
+from odesim.targets.cuda_blocks import ArrayType
+from odesim.targets.cuda_phases import Phases
 from odesim.targets.cuda_product import PRODUCT, TENSOR
 from odesim.targets.cuda_team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
 from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source, module_scope
