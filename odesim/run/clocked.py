@@ -14,7 +14,6 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS
 from odesim.inputs.bind import Numbers
 from odesim.run.integrate import integrate_problem
 from odesim.run.problem import switched_problem
@@ -25,6 +24,7 @@ from odesim.stepper.occurrences import Events
 from odesim.stepper.problem import Problem, Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
 
 TABLE = 400

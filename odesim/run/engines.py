@@ -20,7 +20,6 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import WIDTH, member
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
@@ -35,6 +34,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import step_cost
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
 from odesim.transforms.events import Guard
 

@@ -15,8 +15,6 @@ from sympy import IndexedBase, Symbol
 from odesim.base.arrays import Array, Layout, on_host
 from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.observe import Observer
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
@@ -24,8 +22,10 @@ from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.stepper.codes import UNDONE
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports
+from odesim.targets.observe import Observer
 from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves

@@ -14,8 +14,6 @@ from odesim.base.device import check_fits
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS, compile_system
-from odesim.codegen.observe import Observer
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
@@ -24,10 +22,12 @@ from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS, compile_system
+from odesim.targets.observe import Observer
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
-    from odesim.codegen.cuda.bound import CudaRHS
+    from odesim.targets.cuda_bound import CudaRHS
 from collections.abc import Iterable
 
 from odesim.stepper.memory import slack_of
@@ -136,8 +136,8 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
     """The right-hand side for a GPU, made once a process."""
-    from odesim.codegen.cuda.bound import CudaRHS
     from odesim.stepper.device import driver_text
+    from odesim.targets.cuda_bound import CudaRHS
 
     return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
 

@@ -113,6 +113,7 @@ def free_path(path: Path) -> Path:
     return candidate
 
 
+# a rename is the one step that other processes see whole: they find the old run, or the new one, and never a part
 def publish(work: Path, path: Path, *, overwrite: bool) -> None:
     """Renames the folder work to path. overwrite: what was at path is deleted after that.
 
