@@ -145,6 +145,8 @@ def in_lines(formula: str) -> str:
     return rf"\begin{{aligned}} & {first}{rest} \end{{aligned}}" if others else first
 
 
+# A wide formula is broken before +, -, "and" or the ranges of its indices, outside of brackets if that is enough. LaTeX breaks no displayed
+# formula by itself, nor does matplotlib.
 OPEN, CLOSE = r"\left. ", r" \right."  # brackets that are not seen, around the part of a line that lies in brackets of others
 SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] |\\ \\(?:text|mathrm)\{and\})")  # the space before a sign between two terms, or "and"
 RANGES = r" \qquad "  # before the ranges of the indices, which end a formula

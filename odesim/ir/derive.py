@@ -67,6 +67,8 @@ def directional_derivative(e: Expr, ways: Mapping[str, Direction], along: Mappin
     return rule(sp.sympify(e))
 
 
+# Not sympy.diff: a run needs slopes of its own of shifts that cancel (0), of steps (0), where two arguments of a Max are equal (half of
+# each), and where a Max holds what a root is taken of.
 class _ChainRule:
     """The chain rule, applied once to each distinct part: nested sums repeat their parts many times."""
 

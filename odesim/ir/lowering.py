@@ -29,6 +29,7 @@ from odesim.symbolic.reductions import (
     triangle,
 )
 
+# 24 orders at most: each is a look-up of the whole statement.
 MOST_TURNED = 4
 """Indices of a temporary up to which it is also found with its axes in another order."""
 
@@ -387,6 +388,7 @@ def _masked(e: Any, inside: Any, otherwise: Any) -> Expr:
     return sp.Piecewise((e, inside), (otherwise, True))
 
 
+# Sums and maxima up to, or from, an index. A summand without that index is a partial sum: M additions for all i, and not M**2 / 2.
 def _partial_sum(work: Lowering, term: Expr, j: Symbol, t: Triangle) -> Expr:
     """The sum of a product over j: factors without j leave it; where no other factor has the index, it is a partial sum.
 

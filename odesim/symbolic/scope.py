@@ -16,6 +16,7 @@ from odesim.symbolic.parts import Definition, Param, element_text
 from odesim.symbolic.reductions import LIMIT_FORMS as FORMS
 from odesim.symbolic.reductions import REDUCTIONS, triangle
 
+# CPython gives up on nested brackets at 200 and some C++ compilers at 256.
 DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
 
 

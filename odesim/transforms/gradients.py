@@ -205,6 +205,7 @@ def _over_whole_axes(e: Any, extents: Mapping[Symbol, Any]) -> Any:
     return e.func(sp.Piecewise((body, t.condition(k)), (0, True)), (k, sp.S.Zero, extents[t.index] - 1))
 
 
+# Statements are written back as sums, so that a gradient is an expression like any other: it can be read, changed, derived again.
 class _Inline:
     """Puts the definitions of temporaries back into an expression, each at the indices at which it is read."""
 
