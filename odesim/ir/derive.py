@@ -8,8 +8,7 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.base.errors import SpecError
-from odesim.symbolic.functions import Share, XLogY
-from odesim.symbolic.functions import special_slope as slope
+from odesim.symbolic.functions import Share, XLogY, special_slope
 from odesim.symbolic.indices import Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.parts import Key, all_names, twin_state
@@ -189,7 +188,7 @@ def _partial(e: Expr, n: int) -> Expr:
         return sp.S.One
     if e.is_Mul:
         return sp.Mul(*(a for k, a in enumerate(e.args) if k != n))
-    special = slope(e, n)
+    special = special_slope(e, n)
     if special is not None:
         return special
     if e.is_Pow and n == 0:  # sympy's b**e*e/b is not a number at b = 0

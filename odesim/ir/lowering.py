@@ -12,8 +12,8 @@ from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.parts import Definition, Key, key_indices, twin_state
-from odesim.symbolic.reductions import NOT_PLAIN as OTHERS
 from odesim.symbolic.reductions import (
+    NOT_PLAIN,
     REDUCTIONS,
     AtMax,
     BoundIndex,
@@ -118,7 +118,7 @@ class Lowering:
             padded = [i for i in e.args if isinstance(i, Padded)]
             clipped = e.xreplace({i: Clipped(*i.args) for i in padded})
             return sp.Piecewise((clipped, sp.And(*(Inside(*i.args) for i in padded))), (sp.S.Zero, True))
-        if isinstance(e, OTHERS):
+        if isinstance(e, NOT_PLAIN):
             plain = plain_condition(e)
             return self.hoist(plain) if plain != e else e
         rebuilt = e.func(*map(self.hoist, e.args)) if e.args else e
