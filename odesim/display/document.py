@@ -86,10 +86,11 @@ WEB = Markup(
 )
 MARKDOWN = Markup(
     escape=lambda text: re.sub(r"([\\`*_{}\[\]<>&$#|~])", r"\\\1", text),
-    title=lambda text: f"### {text}\n",
-    heading=lambda text: f"#### {text}\n",
+    # no headings: the outline of a notebook is its author's
+    title=lambda text: f"**{text}**\n",
+    heading=lambda text: f"**{text}**\n",
     paragraph=lambda text: f"{text}\n",
-    named=_named("**", "**"),
+    named=_named("*", "*"),
     inline=lambda formula: f"${formula}$",
     display=lambda formula: f"$$\n{formula}\n$$\n",
 )
