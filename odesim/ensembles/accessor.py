@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.datasets import draw
 from odesim.base.errors import ParamError, counted
-from odesim.base.pictures import draw
 
 if TYPE_CHECKING:
     import xarray

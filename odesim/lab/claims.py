@@ -145,8 +145,8 @@ class ClaimResult:
 
 def families() -> list[str]:
     """The families of models that have claims, sorted."""
-    found = [info.name for info in pkgutil.iter_modules(import_module(GROUP).__path__) if info.ispkg]
-    return sorted(name for name in found if find_spec(f"{GROUP}.{name}.{MODULE}") is not None)
+    names = [info.name for info in pkgutil.iter_modules(import_module(GROUP).__path__) if info.ispkg]
+    return sorted(name for name in names if find_spec(f"{GROUP}.{name}.{MODULE}") is not None)
 
 
 def all_claims() -> list[Claim]:

@@ -132,13 +132,13 @@ def train_command(
     """
     from odesim.lab.tasks import load_task
 
-    found = load_task(task)
+    loaded = load_task(task)
     if show:
         from odesim.lab.output import settings_text
 
-        echo(settings_text(found))
+        echo(settings_text(loaded))
         return DONE
-    return run_training(found, settings, seeds, rates, out, plot, as_json, quiet, options)
+    return run_training(loaded, settings, seeds, rates, out, plot, as_json, quiet, options)
 
 
 def run_training(
@@ -186,8 +186,8 @@ def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str
     """Why the training stopped, and how to continue it: with the command `again` if it is stored."""
     if trajectory.status != "interrupted":
         return trajectory.message
-    kept = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
-    return f"{trajectory.message}; {kept}"
+    where = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
+    return f"{trajectory.message}; {where}"
 
 
 def training_figure(trajectory: "Trajectory") -> "Figure":
@@ -337,16 +337,16 @@ def compare_command(
     if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
         name = second if str(second) in TASKS else "NAME"
         raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
-    found = load_task(task) if task else None
+    loaded = load_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None
-    values = read_settings(found.name, found.settings, settings) if found else dict.fromkeys(settings)
+    values = read_settings(loaded.name, loaded.settings, settings) if loaded else dict.fromkeys(settings)
     check_picture_place(None, plot)
     with TrainingProgress(task or recipe or "", False if quiet or not (task or recipe) else None) as progress:
         comparison = compare(
             first,
             second,
             recipe=recipe,
-            task=found,
+            task=loaded,
             settings=values,
             seeds=chosen,
             map=map_,

@@ -25,7 +25,7 @@ MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
 
 def make_experiment(
     task: Task,
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     model: str | None,
     seeds: tuple[int, ...],
     optimizer: str | None,
@@ -37,11 +37,11 @@ def make_experiment(
         raise ParamError(no_such("model", model, task.models, task.name))
     chosen = any(setting.name == "optimizer" for setting in task.settings)
     if chosen and optimizer is not None:
-        if given.get("optimizer", optimizer) != optimizer:
-            raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={given['optimizer']}")
-        given = {**given, "optimizer": optimizer}
-    given = with_rates(task, given, rates)
-    values = check_settings(task.name, task.settings, given)
+        if settings.get("optimizer", optimizer) != optimizer:
+            raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={settings['optimizer']}")
+        settings = {**settings, "optimizer": optimizer}
+    settings = with_rates(task, settings, rates)
+    values = check_settings(task.name, task.settings, settings)
     named = f"{counted(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
     check_fits(f"a training of {named} with these settings", task.memory(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
@@ -53,9 +53,9 @@ def make_experiment(
     for group, rate in rates.items():
         if group not in spec.rates:
             raise ParamError(no_such("group of parameters", str(group), spec.rates, f"{task.name} ({experiment.model.name})"))
-        own = rate_setting(group)
-        if own in values and spec.rates[group] != rate:
-            stands = f"{own}={rate:g} stands for {spec.rates[group]:g}"
+        setting_name = rate_setting(group)
+        if setting_name in values and spec.rates[group] != rate:
+            stands = f"{setting_name}={rate:g} stands for {spec.rates[group]:g}"
             raise ParamError(f"the learning rate of {group} cannot be {rate:g} in {task.name}, where {stands}")
     spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
     if "momentum" not in settings_in_use(vars(spec)):
@@ -73,23 +73,23 @@ def rate_setting(group: str) -> str:
     return f"eta_{group}"
 
 
-def with_rates(task: Task, given: Mapping[str, Any], rates: Any) -> dict[str, Any]:
+def with_rates(task: Task, settings: Mapping[str, Any], rates: Any) -> dict[str, Any]:
     """The settings, with learning rates of groups as settings where the task has them. Raises ParamError if one is given twice."""
     if not isinstance(rates, Mapping):
         raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
     names = {group: rate_setting(group) for group in rates if any(s.name == rate_setting(group) for s in task.settings)}
     for group, name in names.items():
-        if given.get(name, rates[group]) != rates[group]:
-            raise ParamError(f"the learning rate of {group} is given twice: {rates[group]} and --set {name}={given[name]}")
-    return {**given, **{name: rates[group] for group, name in names.items()}}
+        if settings.get(name, rates[group]) != rates[group]:
+            raise ParamError(f"the learning rate of {group} is given twice: {rates[group]} and --set {name}={settings[name]}")
+    return {**settings, **{name: rates[group] for group, name in names.items()}}
 
 
 def as_task(task: Any) -> Task:
     """The task with this name, or the Task given. Raises ParamError."""
     if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
         raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
-    found: Task = load_task(task) if isinstance(task, str) else task
-    return found
+    loaded: Task = load_task(task) if isinstance(task, str) else task
+    return loaded
 
 
 def check_seeds(seeds: Any) -> tuple[int, ...]:
@@ -97,17 +97,17 @@ def check_seeds(seeds: Any) -> tuple[int, ...]:
     if isinstance(seeds, str | bytes | Mapping | set | frozenset):
         raise ParamError(f"seeds are whole numbers in a row, such as range(5), not {value_text(seeds)}")
     try:
-        found = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
+        numbers = (seeds,) if isinstance(seeds, int | np.integer) else tuple(islice(seeds, MOST_SEEDS + 1))
     except TypeError:
         raise ParamError(f"seeds must be whole numbers, not {value_text(seeds)}") from None
-    if not 1 <= len(found) <= MOST_SEEDS:
-        raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if found else 'none'}")
-    for seed in found:
+    if not 1 <= len(numbers) <= MOST_SEEDS:
+        raise ParamError(f"there must be 1 to {MOST_SEEDS} seeds, not {'more' if numbers else 'none'}")
+    for seed in numbers:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
             raise ParamError(f"a seed is a whole number from 0 up, not {value_text(seed)}")
-    if len(set(found)) < len(found):
+    if len(set(numbers)) < len(numbers):
         raise ParamError("a seed is given twice")
-    return tuple(map(int, found))
+    return tuple(map(int, numbers))
 
 
 def versions(backend: str) -> dict[str, str]:

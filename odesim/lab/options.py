@@ -20,12 +20,12 @@ FLAGS = {"true": True, "false": False}
 def read_settings(task: str, settings: Sequence["Setting"], texts: Sequence[str]) -> dict[str, Any]:
     """{name: value} of NAME=VALUE texts, each read by the kind of its setting. Raises ParamError."""
     known = {setting.name: setting for setting in settings}
-    found = {}
+    values = {}
     for name, text in once("--set", (assignment(text, "--set", "NAME=VALUE") for text in texts)).items():
         if name not in known:
             raise ParamError(no_such("setting", name, known, task))
-        found[name] = read_value(known[name], text)
-    return found
+        values[name] = read_value(known[name], text)
+    return values
 
 
 def read_value(setting: "Setting", text: str) -> Any:

@@ -15,7 +15,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.cli.tables import GLUE, number_text, shape_text, table, wrap_paragraph
 from odesim.lab.compare.comparison import Comparison
-from odesim.lab.compare.pairs import PAIRS
+from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
 from odesim.lab.training.optimizers import settings_in_use
 from odesim.lab.training.protocols import Experiment, Observable, Setting, Task, check_settings
@@ -35,7 +35,7 @@ def settings_text(task: Task) -> str:
     parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
     defaults = check_settings(task.name, task.settings, {})
     parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
-    systems = [(system, example_options(pair.example)) for (system, task_name), pair in PAIRS.items() if task_name == task.name]
+    systems = [(system, example_options(pair.example)) for system, pair in pairs_of(task.name).items()]
     parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
     return "\n".join(parts)
 
@@ -295,5 +295,5 @@ def claim_table(claims: Iterable["Claim"]) -> list[str]:
 
 def paper_title(key: str) -> str:
     """The key of a paper as a title: tian2023joma -> Tian 2023, joma."""
-    found = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
-    return f"{found[1].capitalize()} {found[2]}, {found[3]}" if found else key
+    parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
+    return f"{parts[1].capitalize()} {parts[2]}, {parts[3]}" if parts else key

@@ -33,40 +33,40 @@ Progress = Callable[[int, int, Array], None]
 
 def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
     """Attributes and experiment of the training at path. Raises an OdesimError if they cannot be restored."""
-    said = training_attributes(path)
+    attributes = training_attributes(path)
     try:
-        task = load_task(said["task"])
+        task = load_task(attributes["task"])
     except ParamError:
-        what = f"{path} was trained in Python on a task of its own, {said['task']}"
+        what = f"{path} was trained in Python on a task of its own, {attributes['task']}"
         raise ParamError(f"{what}: call odesim.train with it again, and resume=True") from None
     known = {setting.name for setting in task.settings}
-    settings = {name: value for name, value in said["config"].items() if name in known}
+    settings = {name: value for name, value in attributes["config"].items() if name in known}
     try:
-        made = make_experiment(task, settings, said["model"], tuple(said["seeds"]), None, {}, said["dtype"])
-        spec = {**said["optimizer"], "betas": tuple(said["optimizer"]["betas"])}
-        experiment = replace(made, optimizer=Optimizer(**spec))
-        about = {**identity(experiment, training_options_of(said)), "config": experiment.config}
+        fresh = make_experiment(task, settings, attributes["model"], tuple(attributes["seeds"]), None, {}, attributes["dtype"])
+        spec = {**attributes["optimizer"], "betas": tuple(attributes["optimizer"]["betas"])}
+        experiment = replace(fresh, optimizer=Optimizer(**spec))
+        about = {**identity(experiment, training_options_of(attributes)), "config": experiment.config}
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged and cannot be read: an attribute is not as odesim writes it") from error
-    check_same(path, {**said, "versions": about["versions"]}, about)
-    return said, experiment
+    check_same(path, {**attributes, "versions": about["versions"]}, about)
+    return attributes, experiment
 
 
-def training_options_of(said: Mapping[str, Any], threads: int | None = None) -> TrainingOptions:
+def training_options_of(attributes: Mapping[str, Any], threads: int | None = None) -> TrainingOptions:
     """The options in stored attributes, with another number of threads. Raises KeyError if one is missing."""
-    own = {name: said[name] for name in ("steps", "save", "dtype", "backend")}
-    return TrainingOptions(**own, observe=tuple(said["observe"]), threads=threads or said.get("threads", 1))
+    values = {name: attributes[name] for name in ("steps", "save", "dtype", "backend")}
+    return TrainingOptions(**values, observe=tuple(attributes["observe"]), threads=threads or attributes.get("threads", 1))
 
 
 def resume_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Trajectory:
     """Continues the training at path to its last step, as `odesim train --resume` does; a finished one stays as it is."""
-    said, experiment = restore(path)
-    return train_into(Destination(path, resume=True), experiment, training_options_of(said, threads), progress=progress)
+    attributes, experiment = restore(path)
+    return train_into(Destination(path, resume=True), experiment, training_options_of(attributes, threads), progress=progress)
 
 
 def rerun_training(path: Path, *, threads: int | None = None, progress: Progress | None = None) -> Rerun:
     """Trains again up to the last stored step, and compares every recorded row and the end. Raises an OdesimError."""
-    said, experiment = restore(path)
+    attributes, experiment = restore(path)
     old = read_trajectory(path)
     killed = old.status == RUNNING  # then there is no end, and its rows are all that is known
     last = old.iteration if not killed else int(old.t[-1]) + 1 if len(old.t) else 0
@@ -78,25 +78,26 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
         if progress:
             progress(done, max(last, done), loss)
 
-    with stop_signals() as asked:
+    with stop_signals() as stop_requested:
         new = train_experiment(
             experiment,
-            training_options_of(said, threads),
+            training_options_of(attributes, threads),
             recorded=old.t,
-            stop=lambda: asked() or (last < old.steps and reached >= last),
+            stop=lambda: stop_requested() or (last < old.steps and reached >= last),
             progress=count,
             fits=check_saves_fit,
         )
     stopped = new.iteration < min(last, old.steps)
-    found = Differences()
+    differences = Differences()
     with damage_errors(path, "compared"):  # arrays of other names or shapes than this training has
-        compare(found, old, new, HALF[said["dtype"]], ends=not (killed or stopped))
+        compare(differences, old, new, HALF[attributes["dtype"]], ends=not (killed or stopped))
     of = "" if len(old.seeds) == 1 else f" of {counted(len(old.seeds), 'seed')}"
-    other = other_code(said, "", versions(said["backend"]))
-    return found.report(path, "recorded iteration", of=of, other=other, bound=f"half the digits of {said['dtype']}", stopped=stopped)
+    other = other_code(attributes, "", versions(attributes["backend"]))
+    bound = f"half the digits of {attributes['dtype']}"
+    return differences.report(path, "recorded iteration", of=of, other=other, bound=bound, stopped=stopped)
 
 
-def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, *, ends: bool) -> None:
+def compare(differences: Differences, old: Trajectory, new: Trajectory, share: float, *, ends: bool) -> None:
     """Compares the rows (R, T, ...) that both trainings have, iteration by iteration, and the end.
 
     share: the difference that other code may make, in units of the largest entry.
@@ -106,10 +107,10 @@ def compare(found: Differences, old: Trajectory, new: Trajectory, share: float, 
         name: bounded(np.swapaxes(v[:, :count], 0, 1), np.swapaxes(new.observables[name], 0, 1)[:count], share)
         for name, v in old.observables.items()
     }
-    found.add(pairs, np.ones(count, bool), lambda i: f"iteration {old.t[i]}")
+    differences.add(pairs, np.ones(count, bool), lambda i: f"iteration {old.t[i]}")
     if ends:
         last = {name: bounded(v[None], new.final[name][None], share) for name, v in old.final.items()}
-        found.add(last, np.ones(1, bool), lambda _: "the end", rows=False)
+        differences.add(last, np.ones(1, bool), lambda _: "the end", rows=False)
 
 
 def bounded(old: Array, new: Array, share: float) -> tuple[Array, Array, float]:
@@ -175,8 +176,8 @@ def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str,
 
 def identity(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:
     """The settings that two trainings must share for one to continue the other, and the versions."""
-    own = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds}
-    values = own | {"optimizer": stored_settings(experiment.optimizer)} | vars(options)
+    names = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds}
+    values = names | {"optimizer": stored_settings(experiment.optimizer)} | vars(options)
     return {**{name: values[name] for name in IDENTITY}, "versions": versions(options.backend)}
 
 

@@ -275,12 +275,12 @@ def begin_training(
 
     Raises StoreError or ParamError where something else is there.
     """
-    folder, asked = parts_folder(path), request.options.steps
+    folder, requested = parts_folder(path), request.options.steps
     if not (to.resume or to.overwrite):
         check_no_parts(path)
     if to.resume and has_parts(path):
         plan = check_plan(folder, request.seeds)
-        steps = check_count(plan["steps"] if asked is None else asked, "steps", 0)
+        steps = check_count(plan["steps"] if requested is None else requested, "steps", 0)
         write_plan(folder, {**plan, "steps": steps})
         return steps, None
     old = training_attributes(path) if to.joins else None
@@ -289,7 +289,7 @@ def begin_training(
     else:
         check_unchanged(path, old)
         check_same(path, old, about)
-    steps = check_count(asked if asked is not None else old["steps"] if old else experiment.steps, "steps", 0)
+    steps = check_count(requested if requested is not None else old["steps"] if old else experiment.steps, "steps", 0)
     if old and steps < old["iteration"]:
         raise ParamError(f"{path} has {counted(old['iteration'], 'iteration')} already, more than the {steps} asked for")
     if old and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, RUNNING):
@@ -371,10 +371,9 @@ def train_part(job: PartJob, seed: int, stop: Callable[[], bool], look: Callable
         if look is not None and done % max(steps // 100, 1) == 0:
             look()
 
-    to = Destination(part, resume=True)
-    every = job.checkpoint_every
-    found = train_into(to, job.request.experiment((seed,)), job.request.options, checkpoint_every=every, progress=tell, stop_requested=stop)
-    return None if found.status == INTERRUPTED else float(found.final["loss"][0])
+    to, experiment, every = Destination(part, resume=True), job.request.experiment((seed,)), job.checkpoint_every
+    trajectory = train_into(to, experiment, job.request.options, checkpoint_every=every, progress=tell, stop_requested=stop)
+    return None if trajectory.status == INTERRUPTED else float(trajectory.final["loss"][0])
 
 
 def wait_for(part: Path) -> None:

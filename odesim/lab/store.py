@@ -155,7 +155,8 @@ class StoredRows(Mapping[str, Array]):
             raise KeyError(name)
         rows = training_attributes(self.path)[ROWS]
         with damage_errors(self.path):
-            return np.asarray(open_group(self.path)[name][:, :rows])
+            group: Any = open_group(self.path)
+            return np.asarray(group[name][:, :rows])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -193,7 +194,7 @@ def read_trajectory(path: str | Path) -> Trajectory:
 
 
 def _trajectory(path: str | Path, attributes: Mapping[str, Any]) -> Trajectory:
-    group = open_group(Path(path))
+    group: Any = open_group(Path(path))  # Any: zarr types an item as a group or an array
     names = attributes["observables"]
     rows = StoredRows(Path(path), [name for name in names if _has_time(group[name])])
     t = np.asarray(group[TIME][: attributes[ROWS]])
@@ -217,7 +218,7 @@ def read_exact(path: str | Path) -> dict[str, Array]:
     """{name: array}: the task's exact quantities, stored with the training at path. Raises StoreError if there is none."""
     path = check_readable_run(path)
     with damage_errors(path):
-        group = open_group(path)
+        group: Any = open_group(path)
         return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
 
 

@@ -129,11 +129,11 @@ def several_panels(names: Sequence[str]) -> ParamError:
 
 def split_index(text: str) -> tuple[str, tuple[int, ...]]:
     """("mu", (3,)) of `mu[3]`, ("mu", ()) of `mu`; a text that is neither is a name."""
-    found = WORD.fullmatch(text.strip())
-    if not found:
+    match = WORD.fullmatch(text.strip())
+    if not match:
         return text, ()
-    inside = found[2]
-    return found[1], tuple(int(i) for i in inside.split(",") if i.strip()) if inside else ()
+    inside = match[2]
+    return match[1], tuple(int(i) for i in inside.split(",") if i.strip()) if inside else ()
 
 
 def make_choice(
@@ -148,8 +148,8 @@ def make_choice(
     """The Choice of these words; a single name or number is one. Raises ParamError for what is neither."""
     names = (var,) if isinstance(var, str) or not isinstance(var, Iterable) else tuple(var)
     texts = {"var": names, "x": (x,), "y": (y,), "log": (log,)}
-    for option, given in texts.items():
-        for text in given:
+    for option, values in texts.items():
+        for text in values:
             if not isinstance(text, str | None) or (option == "var" and text is None):
                 raise ParamError(f"{option} must be a name, as a text, not {value_text(text)}")
     try:

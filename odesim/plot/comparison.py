@@ -34,6 +34,7 @@ from odesim.plot.style import (
     ordered_colors,
     power_text,
     project_style,
+    root_figure,
 )
 
 
@@ -91,7 +92,7 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
             ax.legend(handles=[handle for handle in legend_of(comparison, beyond) if handle.get_label() != CHANCE_LABEL])
             if label:
                 label.place()
-            return ax.get_figure(root=True)  # type: ignore[return-value]
+            return root_figure(ax)
         rows = -(-len(names) // 2)
         figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
         cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)

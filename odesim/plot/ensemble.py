@@ -16,13 +16,12 @@ from odesim.plot.members import (
     MEMBER,
     Drawn,
     Varied,
-    blocks,
     chosen_numbers,
     components,
     find_varied,
     is_state,
+    member_values,
     names_in,
-    values_of,
     varied_numbers,
     without_copies,
 )
@@ -87,14 +86,14 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
     floors: dict[str, float] = {}
     all_equal: set[str] = set()
     for d in (components(run, d.name, choice, each) for d in drawn):
-        own, values, equal = without_copies(d, end_values(run, d, row))
-        if (constant := constant_note(own, values)) and len(drawn) > 1 and not choice.var:
+        distinct, values, equal = without_copies(d, member_values(run, d, [row])[:, 0])
+        if (constant := constant_note(distinct, values)) and len(drawn) > 1 and not choice.var:
             notes.append(constant)
             continue
         notes += equal
         all_equal |= {d.name} if equal else set()
         floors[d.name] = floor_of(values, run.attrs, state=is_state(run, d))
-        parts += [(own, k, values[:, k]) for k in range(len(own.indices))]
+        parts += [(distinct, k, values[:, k]) for k in range(len(distinct.indices))]
     parts = parts[:MAPS]
     drawn = [d for d in drawn if d.name in floors]
     figure, axes = canvas.panels([True] * len(parts))
@@ -123,7 +122,7 @@ def component_notes(some: list[tuple[int, Drawn]]) -> list[str]:
     names: dict[str, list[str]] = {}
     for count, drawn in some:
         names.setdefault(f"{count} of {counted(drawn.count, 'component')}", []).append(symbol(drawn.name))
-    return [f"{numbers} of {', '.join(found)}" for numbers, found in names.items()]
+    return [f"{numbers} of {', '.join(quantities)}" for numbers, quantities in names.items()]
 
 
 def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, canvas: Canvas) -> Figure:
@@ -133,16 +132,16 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
     labels: list[EndLabels | None] = []
     notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone)
     lost: Any = np.zeros(run.sizes[MEMBER], bool)
-    found = [(d, *without_copies(d, end_values(run, d, row))) for d in drawn]
-    constant = [constant_note(own, values) if len(drawn) > 1 and not choice.var else "" for _, own, values, _ in found]
+    curves = [(d, *without_copies(d, member_values(run, d, [row])[:, 0])) for d in drawn]
+    constant = [constant_note(distinct, values) if len(drawn) > 1 and not choice.var else "" for _, distinct, values, _ in curves]
     notes += filter(None, constant)
-    found = [one for one, note in zip(found, constant, strict=True) if not note] or found[:1]
-    figure, axes = canvas.panels([False] * len(found))
-    for ax, (d, own, values, equal) in zip(axes, found, strict=True):
+    curves = [one for one, note in zip(curves, constant, strict=True) if not note] or curves[:1]
+    figure, axes = canvas.panels([False] * len(curves))
+    for ax, (d, distinct, values, equal) in zip(axes, curves, strict=True):
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
         floor = floor_of(values, run.attrs, state=is_state(run, d))
-        label, more = draw_curve(ax, x, own, values, choice, alone=alone, floor=floor)
+        label, more = draw_curve(ax, x, distinct, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
             ax.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)
@@ -173,21 +172,9 @@ def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice
     figure, axes = canvas.panels([False] * len(drawn))
     done = run["status"].values >= 0
     for ax, d in zip(axes, drawn, strict=True):
-        draw_spread(ax, end_values(run, d, row)[done], d, choice)
+        draw_spread(ax, member_values(run, d, [row])[:, 0][done], d, choice)
     canvas.finish(title_of(run, row), status_notes(run))
     return figure
-
-
-def end_values(run: "xarray.Dataset", drawn: Drawn, row: int) -> Array:
-    """Values (N, C) of components of all members at one saved time; NaN for members that are not done."""
-    found = np.full((run.sizes[MEMBER], len(drawn.indices)), np.nan)
-    done = np.flatnonzero(run["status"].values >= 0)
-    first = 0
-    for part in blocks(run, run.sizes["time"] * max(drawn.count, 1)):
-        size = part.sizes[MEMBER]
-        found[done[first : first + size]] = values_of(part, drawn, slice(row, row + 1))[:, 0]
-        first += size
-    return found
 
 
 def title_of(run: "xarray.Dataset", row: int | None = None) -> str:

@@ -58,22 +58,24 @@ def draw_members(
 
     done = int((run["status"].values >= 0).sum())
     marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
-    own, marks, equal = without_copies(drawn, marks)
+    distinct, marks, equal = without_copies(drawn, marks)
     floor = floor_of(marks, run.attrs, state=is_state(run, drawn))
-    colors = colors_of(own)
+    colors = colors_of(distinct)
     for k, color in enumerate(colors):
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
         axes.plot(x, marks[1, :, k], color=color)
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
-    notes = [*equal, *(make_log(axes, own.label) if choice.is_log("y", spans(marks[1])) else [])]
+    notes = [*equal, *(make_log(axes, distinct.label) if choice.is_log("y", spans(marks[1])) else [])]
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
-    axes.set_ylabel(own.label)
+    axes.set_ylabel(distinct.label)
     axes.set_xlim(x[0], x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    labels = end_labels(axes, own.labels, last_finite(np.ma.masked_invalid(marks[1])), last_time(x, marks[1])) if len(colors) > 1 else None
+    labels = (
+        end_labels(axes, distinct.labels, last_finite(np.ma.masked_invalid(marks[1])), last_time(x, marks[1])) if len(colors) > 1 else None
+    )
     return labels, notes
 
 
@@ -230,8 +232,8 @@ def group_quantiles(group: Array, values: Array, count: int) -> tuple[Array, Arr
     """The lowest and highest of LEVELS (count,) of the values (N,) in each group."""
     order = np.argsort(group, kind="stable")
     borders = np.searchsorted(group[order], np.arange(count + 1))
-    found = np.array([nan_quantiles(values[order[a:b]], np.array([LEVELS[0], LEVELS[-1]])) for a, b in pairwise(borders)])
-    return found[:, 0], found[:, 1]
+    edges = np.array([nan_quantiles(values[order[a:b]], np.array([LEVELS[0], LEVELS[-1]])) for a, b in pairwise(borders)])
+    return edges[:, 0], edges[:, 1]
 
 
 @dataclass(frozen=True)
@@ -281,10 +283,10 @@ def medians(group: Array, values: Array, count: int) -> Array:
     group, values = group[order], values[order]
     sizes = np.bincount(group, minlength=count)
     starts = np.cumsum(sizes) - sizes
-    found, some = np.full(count, np.nan), sizes > 0
+    middle, some = np.full(count, np.nan), sizes > 0
     low, high = (starts + (sizes - 1) // 2)[some], (starts + sizes // 2)[some]
-    found[some] = (values[low] + values[high]) / 2
-    return found
+    middle[some] = (values[low] + values[high]) / 2
+    return middle
 
 
 def outer_edges(points: Array, log: bool) -> Array:

@@ -16,8 +16,17 @@ from odesim.plot.ensemble import chosen_axes, title_of
 from odesim.plot.ensemble_panels import lost_note
 from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.frames import Film, MemberFilm, is_points, make_frames
-from odesim.plot.members import MEMBER, as_members, as_solution, blocks, components, is_state, names_in, values_of, varied_numbers
-from odesim.plot.panels import spread_indices
+from odesim.plot.members import (
+    MEMBER,
+    as_members,
+    as_solution,
+    components,
+    is_state,
+    member_values,
+    names_in,
+    varied_numbers,
+)
+from odesim.plot.panels import Integration, spread_indices
 from odesim.plot.scales import floor_of
 from odesim.plot.style import project_style
 
@@ -82,11 +91,12 @@ def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     from odesim.store.remote import RemotePath, as_place
 
     if isinstance(run, str | PathLike | RemotePath):
-        from odesim.store.read import open_run
+        from odesim.store.read import load_run, open_run, read_solution
         from odesim.store.schema import run_kind
 
         path = as_place(run)
-        run = open_run(path) if run_kind(path) == "ensemble" else read_run(path)
+        stored = run_kind(path)
+        run = open_run(path) if stored == "ensemble" else load_run(path) if stored == "training" else read_solution(path)
     kind = run_kind_of(run)
     if kind == "ensemble":
         return film_of_members(as_members(run), choice)
@@ -139,24 +149,22 @@ def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tu
     """(values (T, *shape), dims) without the axes of one place; a vector stays one, and a single point on a circle or sphere."""
     if values.ndim < 3 or (values.ndim == 3 and is_points(values)):
         return values, dims
-    kept = [k for k, n in enumerate(values.shape[1:]) if n > 1] or [0]
-    return values.reshape(len(values), *(values.shape[1 + k] for k in kept)), tuple(dims[k] for k in kept)
+    axes = [k for k, n in enumerate(values.shape[1:]) if n > 1] or [0]
+    return values.reshape(len(values), *(values.shape[1 + k] for k in axes)), tuple(dims[k] for k in axes)
 
 
 def film_of(run: Any, name: str = "") -> Film:
-    """The Film of an array of a run: a Solution, a Trajectory, its Dataset, or a stored run's folder.
+    """The Film of an array of a run: a Solution, a Trajectory, or its Dataset.
 
     name: of the array, default attention, or the first.
     Raises ParamError, in a sentence, where there is no such array, or nothing to animate.
     """
-    if isinstance(run, str | PathLike):
-        run = read_run(Path(run))
     title, t, every, names, unit, labels = parts_of_solution(run) if hasattr(run, "y") else parts_of_training(run)
     arrays, dims = {}, {}
     for key, values in every.items():
-        own = tuple(map(str, names.get(key, ())))
-        own = own if len(own) == values.ndim - 1 else ("index",) * (values.ndim - 1)
-        arrays[key], dims[key] = without_single_axes(np.asarray(values, float), own)
+        axes = tuple(map(str, names.get(key, ())))
+        axes = axes if len(axes) == values.ndim - 1 else ("index",) * (values.ndim - 1)
+        arrays[key], dims[key] = without_single_axes(np.asarray(values, float), axes)
     possible = [key for key, values in arrays.items() if values.ndim in (2, 3)]
     if name and name not in arrays:
         raise ParamError(no_such("array", name, possible, title))
@@ -172,18 +180,10 @@ def film_of(run: Any, name: str = "") -> Film:
     return Film(name, title, np.asarray(t)[frames], arrays[name][frames], dims[name], unit, labels)
 
 
-def read_run(path: Path) -> Any:
-    """The stored training or integration."""
-    from odesim.store.read import load_run, read_solution
-    from odesim.store.schema import run_kind
-
-    return load_run(path) if run_kind(path) == "training" else read_solution(path)
-
-
 Parts = tuple[str, Array, dict[str, Array], Mapping[str, Any], str, Mapping[str, Any]]
 
 
-def parts_of_solution(solution: Any) -> Parts:
+def parts_of_solution(solution: Integration) -> Parts:
     """Title, times, arrays, their axes, unit of time and labels of a Solution."""
     arrays = {name: np.asarray(values) for name, values in {**on_host(solution.y), **solution.observables}.items()}
     return str(solution.model), solution.t, arrays, solution.dims, str(solution.attrs.get("time_unit") or ""), {}
@@ -224,12 +224,7 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
         choice.refuse_colors()
     rows = spread_indices(count, int(min(FRAMES, max(NUMBERS // run.sizes[MEMBER], 2))))
     drawn = components(run, name, choice, 1)
-    values = np.full((len(rows), run.sizes[MEMBER]), np.nan)
-    done, first = np.flatnonzero(run["status"].values >= 0), 0
-    for part in blocks(run, count * max(drawn.count, 1)):
-        size = part.sizes[MEMBER]
-        values[:, done[first : first + size]] = values_of(part, drawn, rows)[:, :, 0].T
-        first += size
+    values = member_values(run, drawn, rows)[:, :, 0].T
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
     lost = lost_note(run["status"].values, list(run.attrs["status_names"]), ~np.isfinite(values[-1]), run.sizes[MEMBER])

@@ -17,7 +17,7 @@ from odesim.plot.labels import add_header, place_names, symbol
 from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, thousands
 from odesim.plot.scales import above, add_bar, color_scale, make_log, shade_below, spans, with_pale
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_log_ticks, few_ticks, literal, new_figure
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure
 from odesim.plot.trajectory import Table, label_places
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
         figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
         notes, title = notes_of(film), literal(film.title)
     add_header(figure, title, notes, last=clock(film, len(film.t) - 1))
-    engine: Any = figure.get_layout_engine()
-    engine.execute(figure)
-    figure.set_layout_engine("none")
+    compute_layout(figure, last=True)
     note = figure.texts[-1]
     above = note.get_text().rpartition("\n")[0]
 
@@ -245,8 +243,8 @@ def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], l
     notes += shade_below(axes, film.floor, whole=bool(film.choice.scale("y")))
     (line,) = axes.plot(place, curves[0], color=CATEGORIES[0], marker="o" if count <= 40 else "")
     few_ticks(axes)
-    said = ["median of members"] * (count < len(x.values))
-    return lambda frame: line.set_ydata(curves[frame]), [*said, *notes]
+    about = ["median of members"] * (count < len(x.values))
+    return lambda frame: line.set_ydata(curves[frame]), [*about, *notes]
 
 
 def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import NOTE, SMALL, WIDTH, break_lines, can_draw, literal
+from odesim.plot.style import NOTE, SMALL, WIDTH, break_lines, can_draw, compute_layout, literal, root_figure
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
@@ -72,10 +72,10 @@ def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
 
 def to_math(name: str) -> str | None:
     """A symbol without dollar signs: `\\eta_{Y}` for eta_Y; None for words."""
-    found = SYMBOL.fullmatch(name)
-    if not found:
+    match = SYMBOL.fullmatch(name)
+    if not match:
         return None
-    letter, digits, words = found.groups()
+    letter, digits, words = match.groups()
     below = digits or (to_math(words) or rf"\mathrm{{{words}}}" if words else "")
     return (rf"\{letter}" if len(letter) > 1 else letter) + (f"_{{{below}}}" if below else "")
 
@@ -85,20 +85,15 @@ def spread_positions(wanted: Array, distance: float, *, low: float = 0.0, high: 
 
     If n positions do not fit into [low, high], they are spread evenly over it.
     """
+    from scipy.optimize import isotonic_regression
+
     n = len(wanted)
     if n > 1 and (n - 1) * distance >= high - low:
         distance = (high - low) / (n - 1)
     order = np.argsort(wanted, kind="stable")
     shift = distance * np.arange(n)
-    # pool adjacent violators: neighbours that come too close become one block at their mean
-    blocks: list[tuple[float, int]] = []
-    for value in np.asarray(wanted, float)[order] - shift:
-        mean, count = float(value), 1
-        while blocks and blocks[-1][0] >= mean:
-            other, more = blocks.pop()
-            mean, count = (mean * count + other * more) / (count + more), count + more
-        blocks.append((mean, count))
-    level = np.concatenate([np.full(count, mean) for mean, count in blocks]) if blocks else np.empty(0)
+    # in order and at least `distance` apart is, less the shift, not falling: the nearest such numbers are an isotonic regression
+    level = isotonic_regression(np.asarray(wanted, float)[order] - shift).x if n else np.empty(0)
     positions = np.empty(n)
     positions[order] = np.clip(level, low, high - shift[-1] if n else high) + shift
     return positions
@@ -121,13 +116,13 @@ class EndLabels:
     def place(self) -> None:
         """Moves the labels apart. The layout of the figure must be final."""
         box = self.axes.get_window_extent()
-        figure: Any = self.axes.get_figure(root=True)
-        type_height = SMALL / 72 * figure.dpi
+        dpi = root_figure(self.axes).dpi
+        type_height = SMALL / 72 * dpi
         to_axes = self.axes.transData + self.axes.transAxes.inverted()
         wanted = np.array([to_axes.transform((self.axes.get_xlim()[1], end))[1] for end in self.ends])
         half = 0.5 * type_height / box.height
         heights = spread_positions(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
-        reach = [1 + mm / 25.4 * figure.dpi / box.width for mm in (LEADER_START, LEADER_END)]
+        reach = [1 + mm / 25.4 * dpi / box.width for mm in (LEADER_START, LEADER_END)]
         early = [to_axes.transform((self.last, self.ends[0]))[0]] if self.last is not None and self.ends else []
         early = [x for x in early if x < 1]
         for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), heights, strict=True):
@@ -137,8 +132,7 @@ class EndLabels:
 
 def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], last: float | None = None) -> EndLabels:
     """EndLabels of curves with last values ends (n,) at the place `last`; curves whose last value is not finite get no label."""
-    figure: Any = axes.get_figure(root=True)
-    transform = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, figure.dpi_scale_trans)
+    transform = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, root_figure(axes).dpi_scale_trans)
     texts, ticks, finite_ends = [], [], []
     for name, end in zip(names, ends, strict=True):
         if not np.isfinite(end):
@@ -179,10 +173,7 @@ def joined(names: Sequence[str]) -> str:
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-        figure.set_layout_engine("none")  # labels move only within their reserved space
+    compute_layout(figure, last=True)
     for label in labels:
         label.place()
     fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
@@ -223,6 +214,7 @@ def short(name: str) -> str:
     return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
 
 
+# matplotlib reserves no room for a title of several lines beside a legend outside of the panels: so their heights are added up here
 def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, last: str = "") -> None:
     """Writes a title, notes in smaller type and a legend of handles above the panels. The figure grows by their height.
 
@@ -268,11 +260,11 @@ def letter_count(text: str) -> int:
 
 def break_to_width(text: Text) -> None:
     """Breaks the lines of a text so that they fit into the width of its figure."""
-    figure: Any = text.get_figure(root=True)
+    figure = root_figure(text)
     lines = text.get_text().split("\n")
     room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
     for letters in range(int(LETTERS * figure.get_figwidth() * 25.4 / WIDTH), 5, -2):
-        if text.get_window_extent(figure.canvas.get_renderer()).width <= room:
+        if text.get_window_extent().width <= room:
             break
         text.set_text("\n".join(fill(line, letters) for line in lines))
 
@@ -289,9 +281,8 @@ def make_legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
 
 def size_of(legend: Legend) -> tuple[float, float]:
     """(width, height) of a legend in mm."""
-    figure: Any = legend.get_figure(root=True)
-    box = legend.get_window_extent(figure.canvas.get_renderer())
-    return box.width / figure.dpi * 25.4, box.height / figure.dpi * 25.4
+    box, dpi = legend.get_window_extent(), root_figure(legend).dpi
+    return box.width / dpi * 25.4, box.height / dpi * 25.4
 
 
 def height_of(text: Text) -> float:

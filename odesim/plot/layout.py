@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.errors import ParamError, counted
 from odesim.plot.labels import EndLabels, add_header, place_labels
 from odesim.plot.scales import TimeAxis
-from odesim.plot.style import new_figure
+from odesim.plot.style import compute_layout, new_figure, root_figure
 
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
@@ -31,17 +31,16 @@ class Canvas:
     def panels(self, maps: Sequence[bool]) -> tuple[Figure, list[Axes]]:
         """(Figure, axes) with as many panels. maps: which of them have a colour bar. Raises ParamError if ax is one, and they are more."""
         if self.ax is None:
-            figure, self.axes = panels(maps, FOOT)
+            figure, self.axes, _ = panels_and_tables(maps, [])
             return figure, self.axes
         check_one(len(maps))
-        own: Any = self.ax.get_figure(root=True)
         self.axes = [self.ax]
-        return own, self.axes
+        return root_figure(self.ax), self.axes
 
     def finish(self, title: str, notes: Sequence[str], labels: Sequence[EndLabels | None] = ()) -> None:
         """The head of a figure, and its last layout."""
-        figure: Any = self.axes[0].get_figure(root=True)
         if self.ax is None:
+            figure = root_figure(self.axes[0])
             add_header(figure, title, [*notes, *self.hidden])
             figure.align_ylabels(self.axes)
             place_labels(figure, [label for label in labels if label])
@@ -56,19 +55,14 @@ def check_one(count: int) -> None:
         raise ParamError(f"ax is one panel, and this picture has {counted(count, 'panel')}: choose one with var and index")
 
 
-def panels(maps: Sequence[bool], margin: float) -> tuple[Figure, list[Axes]]:
-    """(Figure, axes) with one wide panel or rows of two. maps: which panels need space for a colour bar; margin in mm."""
-    return panels_and_tables(maps, margin, [])[:2]
-
-
-def panels_and_tables(maps: Sequence[bool], margin: float, tables: Sequence[float]) -> tuple[Figure, list[Axes], list[Axes]]:
+def panels_and_tables(maps: Sequence[bool], tables: Sequence[float]) -> tuple[Figure, list[Axes], list[Axes]]:
     """(Figure, axes, axes of tables): rows of two, then a wide row of its own for each table.
 
-    maps: which panels need space for a colour bar; tables: heights; margin: all in mm.
+    maps: which panels need space for a colour bar; tables: heights in mm.
     """
     n = len(maps)
     heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
-    figure = new_figure(margin + sum(heights) + sum(tables))
+    figure = new_figure(FOOT + sum(heights) + sum(tables))
     cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
     axes = [figure.add_subplot(cells[cell]) for cell in cells_in_rows(n)]
     return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
@@ -109,8 +103,7 @@ def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time
     starts = [int(span.colspan.start) for span in spans]
     if not any(starts) or len(time_axis.label) <= SHORT:
         return
-    engine: Any = figure.get_layout_engine()
-    engine.execute(figure)
+    compute_layout(figure)
     boxes: list[Any] = [ax.get_tightbbox() for ax in every]
     borders = {first: min(box.x0 for box, start in zip(boxes, starts, strict=True) if start == first) for first in starts if first}
     for ax, span in zip(every, spans, strict=True):

@@ -80,14 +80,29 @@ def values_of(run: "xarray.Dataset", drawn: Drawn, rows: Any = slice(None)) -> A
     return values
 
 
+def member_values(run: "xarray.Dataset", drawn: Drawn, rows: Sequence[int] | Array) -> Array:
+    """Values (N, T, C) of components of all members at rows of time, read block by block; NaN for members that are not done."""
+    values = np.full((run.sizes[MEMBER], len(rows), len(drawn.indices)), np.nan)
+    done, first = np.flatnonzero(run["status"].values >= 0), 0
+    for part in blocks(run, run.sizes[TIME] * max(drawn.count, 1)):
+        size = part.sizes[MEMBER]
+        values[done[first : first + size]] = values_of(part, drawn, rows)
+        first += size
+    return values
+
+
 def without_copies(drawn: Drawn, values: Array) -> tuple[Drawn, Array, list[str]]:
     """Drawn and values (..., C) without components that are equal to an earlier one, and notes that say so."""
     flat = values.reshape(-1, values.shape[-1])
     first = [next(j for j in range(k + 1) if np.array_equal(flat[:, j], flat[:, k], equal_nan=True)) for k in range(flat.shape[1])]
-    own = sorted(set(first))
-    if len(own) == len(first):
+    distinct = sorted(set(first))
+    if len(distinct) == len(first):
         return drawn, values, []
-    return replace(drawn, indices=drawn.indices[own]), values[..., own], [f"equal components of {symbol(drawn.name)} are drawn once"]
+    return (
+        replace(drawn, indices=drawn.indices[distinct]),
+        values[..., distinct],
+        [f"equal components of {symbol(drawn.name)} are drawn once"],
+    )
 
 
 def is_state(run: "xarray.Dataset", drawn: Drawn) -> bool:
@@ -103,8 +118,8 @@ def end_name(run: "xarray.Dataset", name: str) -> str:
 
 def names_in(run: "xarray.Dataset", key: str) -> list[str]:
     """The names that an attribute of an ensemble lists; netCDF makes a text of a list of one."""
-    found = run.attrs.get(key, ())
-    return [found] if isinstance(found, str) else list(found)
+    names = run.attrs.get(key, ())
+    return [names] if isinstance(names, str) else list(names)
 
 
 def blocks(run: "xarray.Dataset", numbers: int) -> Iterator["xarray.Dataset"]:
@@ -140,9 +155,9 @@ class Varied:
 
 def varied_arrays(run: "xarray.Dataset") -> dict[str, tuple[int, ...]]:
     """{name: shape} of all that differs between members; an array of one number has the shape ()."""
-    found = {str(name): tuple(v.shape[1:]) for name, v in run.coords.items() if v.dims[:1] == (MEMBER,) and name != MEMBER}
-    ordered = [*(label for label in run.attrs.get("labels", {}).values() if label in found), *found]  # as they were given
-    return {name: () if np.prod(found[name], dtype=int) == 1 else found[name] for name in dict.fromkeys(ordered)}
+    shapes = {str(name): tuple(v.shape[1:]) for name, v in run.coords.items() if v.dims[:1] == (MEMBER,) and name != MEMBER}
+    ordered = [*(label for label in run.attrs.get("labels", {}).values() if label in shapes), *shapes]  # as they were given
+    return {name: () if np.prod(shapes[name], dtype=int) == 1 else shapes[name] for name in dict.fromkeys(ordered)}
 
 
 def find_varied(run: "xarray.Dataset", text: str, option: str) -> Varied:
@@ -186,11 +201,12 @@ def varied_numbers(run: "xarray.Dataset") -> list[Varied] | None:
     arrays = varied_arrays(run)
     if any(arrays.values()):
         return None
-    found = [find_varied(run, name, "x") for name in arrays]
-    zipped = [varied for varied in found if varied.kind == "zip"]
-    return [varied for varied in found if varied not in zipped[1:]]
+    numbers = [find_varied(run, name, "x") for name in arrays]
+    zipped = [varied for varied in numbers if varied.kind == "zip"]
+    return [varied for varied in numbers if varied not in zipped[1:]]
 
 
+# numpy's quantiles need all members at once: 10^7 of them at 200 times are 16 GB. Two passes over the file need a sample and counts.
 def quantiles(read: Callable[[], Iterable[Array]], count: int, levels: Iterable[float], room: int) -> Array:
     """Quantiles (L, ...) over the first axis of blocks (n, ...) that read() yields; NaN is left out, and is the result of NaN alone.
 
@@ -225,22 +241,22 @@ def count_around(blocks: Iterable[Array], levels: Array, low: Array, high: Array
             flat = (columns * (BINS + 2) + np.where(finite, place, 0)).astype(np.int64)[finite]
             counts[k] += np.bincount(flat, minlength=counts[k].size).reshape(counts[k].shape)
     below = np.cumsum(counts, axis=2)
-    found = np.full(low.shape, np.nan)
+    result = np.full(low.shape, np.nan)
     for k, level in enumerate(levels):
         for c in np.flatnonzero(total):
             edge = low[k, c] + width[k, c] * np.arange(BINS + 1) / BINS
-            found[k, c] = min(np.interp(level * total[c], below[k, c, :-1], edge), high[k, c])
-    return found.reshape(len(levels), *shape)
+            result[k, c] = min(np.interp(level * total[c], below[k, c, :-1], edge), high[k, c])
+    return result.reshape(len(levels), *shape)
 
 
 def nan_quantiles(values: Array, levels: Array) -> Array:
     """Quantiles (L, ...) of values (n, ...) without NaN and infinities; NaN where no value is finite."""
     values = np.where(np.isfinite(values), values, np.nan)
-    found = np.full((len(levels), *values.shape[1:]), np.nan)
+    result = np.full((len(levels), *values.shape[1:]), np.nan)
     some = np.isfinite(values).any(axis=0)
     if some.any():
-        found[:, some] = np.nanquantile(values[:, some], levels, axis=0)
-    return found
+        result[:, some] = np.nanquantile(values[:, some], levels, axis=0)
+    return result
 
 
 def as_members(run: "xarray.Dataset") -> "xarray.Dataset":
@@ -260,10 +276,8 @@ def as_members(run: "xarray.Dataset") -> "xarray.Dataset":
         grid = run[STATUS].dims
         if grid:  # unstacked
             run = run.stack({MEMBER: grid}, create_index=False).transpose(MEMBER, ...)
-            status = np.where(
-                np.isfinite(run[STATUS].values), run[STATUS].values, -1
-            )  # a place without a member is as one that is not done
-            run = run.assign({STATUS: (MEMBER, status.astype(np.int8))})
+            status = run[STATUS].values  # a place of the grid without a member has NaN: it is as one that is not done
+            run = run.assign({STATUS: (MEMBER, np.where(np.isfinite(status), status, -1).astype(np.int8))})
         else:
             run = run.expand_dims(MEMBER)
     if TIME not in run.dims:
@@ -278,7 +292,7 @@ def as_solution(run: "xarray.Dataset") -> Any:
     lists = {key: [name for name in names_in(run, key) if name in run] for key in ("states", "observables")}
     dims = {str(name): tuple(str(dim) for dim in v.dims if dim != TIME) for name, v in run.data_vars.items()}
     states, observables = ({name: run[name].transpose(TIME, ...).values for name in lists[key]} for key in lists)
-    events = {name: found for name, found in run.attrs.get("events", {}).items() if isinstance(found, list)}
+    events = {name: occurrences for name, occurrences in run.attrs.get("events", {}).items() if isinstance(occurrences, list)}
     return SimpleNamespace(
         t=run[TIME].values,
         y=states,

@@ -61,8 +61,8 @@ def draw_comparison(comparison: Any, choice: Choice, ax: Axes | None) -> Figure:
     for name in choice.var:
         if name not in comparison.theory:
             raise ParamError(no_such("observable", name, comparison.theory, "the comparison"))
-    kept = list(choice.var) or list(comparison.theory)
-    sides = ({name: side[name] for name in kept} for side in (comparison.theory, comparison.training))
+    names = list(choice.var) or list(comparison.theory)
+    sides = ({name: side[name] for name in names} for side in (comparison.theory, comparison.training))
     return figure_of_comparison(replace(comparison, **dict(zip(("theory", "training"), sides, strict=True))), ax)
 
 

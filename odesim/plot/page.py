@@ -189,6 +189,7 @@ class MathtextPrinter(LatexPrinter):
         return text.replace(r"\bmod", r"\ \mathrm{mod}\ ")
 
 
+# matplotlib sets every fraction in the small type of a line of text, where those of an equation stand alone
 def large_fractions(text: str) -> str:
     """The LaTeX text with fractions of full size, but in indices and exponents."""
     scripts, pieces = [False], list[str]()
@@ -204,15 +205,17 @@ def large_fractions(text: str) -> str:
 def plain_brackets(text: str) -> str:
     r"""The LaTeX text with \left( and \right) around letters alone as ( and ): matplotlib makes them smaller than the letters."""
     levels, opened, last = [""], list[str](), 0
-    for found in BRACKET.finditer(text):
-        levels[-1] += text[last : found.start()]
-        last = found.end()
-        if found[1]:
-            opened.append(found[1])
+    for bracket in BRACKET.finditer(text):
+        levels[-1] += text[last : bracket.start()]
+        last = bracket.end()
+        if bracket[1]:
+            opened.append(bracket[1])
             levels.append("")
         elif opened:
             inside, before = levels.pop(), opened.pop()
-            levels[-1] += rf"\left{before}{inside}\right{found[2]}" if TALL.search(inside) else visible(before) + inside + visible(found[2])
+            levels[-1] += (
+                rf"\left{before}{inside}\right{bracket[2]}" if TALL.search(inside) else visible(before) + inside + visible(bracket[2])
+            )
     return "".join(levels) + text[last:]
 
 

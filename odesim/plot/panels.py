@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from matplotlib import colormaps
@@ -33,6 +33,27 @@ SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
 def is_still(values: Array) -> bool:
     """Whether the columns of values (T, n) are finite and change by no more than the rounding of a sum."""
     return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
+
+
+class Integration(Protocol):
+    """A Solution, as much of it as is drawn; an integration as a Dataset is brought into this form."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def t(self) -> Array: ...
+    @property
+    def y(self) -> Mapping[str, Array]: ...
+    @property
+    def observables(self) -> Mapping[str, Array]: ...
+    @property
+    def events(self) -> Mapping[str, Sequence[Mapping[str, Any]]]: ...
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def attrs(self) -> Mapping[str, Any]: ...
+    @property
+    def status(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -107,20 +128,20 @@ class Quantity:
         return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
-def jump_times(name: str, shape: tuple[int, ...], solution: Any) -> tuple[Array, ...]:
+def jump_times(name: str, shape: tuple[int, ...], solution: Integration) -> tuple[Array, ...]:
     """The times at which each component of a state or observable of a Solution jumps; () where none does."""
     jumps: Mapping[str, Mapping[str, str]] = solution.attrs.get("jumps", {})
     count = int(np.prod(shape, dtype=int))
-    found: list[list[Array]] = [[] for _ in range(count)]
+    jumps_of: list[list[Array]] = [[] for _ in range(count)]
     for event, names in jumps.items():
         occurrences = Events.of(solution.events.get(event, ()))
         if name not in names or not len(occurrences):
             continue
-        own = occurrences.indices if names[name] == "component" else None
-        numbers = None if own is None else np.ravel_multi_index(tuple(own.T), shape)
+        indices = occurrences.indices if names[name] == "component" else None
+        numbers = None if indices is None else np.ravel_multi_index(tuple(indices.T), shape)
         for i in range(count):
-            found[i].append(occurrences.t if numbers is None else occurrences.t[numbers == i])
-    return tuple(np.unique(np.concatenate(parts)) for parts in found) if any(found) else ()
+            jumps_of[i].append(occurrences.t if numbers is None else occurrences.t[numbers == i])
+    return tuple(np.unique(np.concatenate(parts)) for parts in jumps_of) if any(jumps_of) else ()
 
 
 def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
@@ -134,12 +155,12 @@ def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
     places = dict(zip(after[inside].tolist(), at[inside].tolist(), strict=True))
     k = np.array(list(places), int)
     where, place = np.repeat(k, 2), np.repeat(np.array(list(places.values())), 2)
-    given = np.arange(len(x)) + 2 * np.searchsorted(k, np.arange(len(x)), side="right")
+    points = np.arange(len(x)) + 2 * np.searchsorted(k, np.arange(len(x)), side="right")
     both = np.ma.stack([values[k - 1], values[k]], axis=1).ravel() if len(k) else values[:0]
     line = np.ma.masked_all(len(x) + len(where))
-    added = np.setdiff1d(np.arange(len(line)), given)
-    line[given], line[added] = values, both
-    return np.insert(np.asarray(x, float), where, place), line, given
+    added = np.setdiff1d(np.arange(len(line)), points)
+    line[points], line[added] = values, both
+    return np.insert(np.asarray(x, float), where, place), line, points
 
 
 def draw_cells(
@@ -210,10 +231,10 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
     n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
     for i in range(n):
-        x, line, given = time_axis.x, values[:, i], np.arange(len(values))
+        x, line, points = time_axis.x, values[:, i], np.arange(len(values))
         if quantity.jumps:
-            x, line, given = with_jumps(x, line, time_axis.positions(quantity.jumps[i]))
-        axes.plot(x, line, color=colors[i], marker="o" if dots else "", markevery=given.tolist(), clip_on=not dots)
+            x, line, points = with_jumps(x, line, time_axis.positions(quantity.jumps[i]))
+        axes.plot(x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots)
     set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
     ends = last_finite(values)

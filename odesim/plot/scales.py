@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal
+from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 TIMES = 10.0  # a step has errors of one tolerance, and many steps have made the values
@@ -251,24 +251,26 @@ def with_pale(values: Any, scale: ColorScale) -> tuple[Any, Colormap]:
     return np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown), colors.with_extremes(under=PALE)  # LogNorm drops values <= 0
 
 
+# without it one member that ran away makes a map of one colour
 def limits(finite: Array) -> tuple[float, float]:
     """The smallest and the largest of values (n,), without few that are far off and would make all others one colour."""
     low, high = np.quantile(finite, (0.25, 0.75))
     reach = FAR * (high - low)
     inside = finite[(finite >= low - reach) & (finite <= high + reach)]
     few = len(finite) - len(inside) <= max(SHARE * len(finite), 1)
-    kept = inside if few and np.ptp(finite) > FAR * np.ptp(inside) > 0 else finite
-    return float(kept.min()), float(kept.max())
+    shown = inside if few and np.ptp(finite) > FAR * np.ptp(inside) > 0 else finite
+    return float(shown.min()), float(shown.max())
 
 
 def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:
     """A colour bar above the axes with its label, pointed where values lie beyond it. ticks: default few round ones."""
-    figure: Any = axes.get_figure(root=True)
     if ticks is None and isinstance(scale.norm, PowerNorm):
         ticks = root_ticks(float(scale.norm.vmax or 1.0))
     elif ticks is None and not isinstance(scale.norm, LogNorm):
         ticks = MaxNLocator(3, steps=[1, 2, 2.5, 5, 10])
-    bar = figure.colorbar(mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend)
+    bar: Any = root_figure(axes).colorbar(
+        mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend
+    )
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8, which="both")
     few_log_ticks(bar.ax)

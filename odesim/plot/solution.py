@@ -16,9 +16,9 @@ from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, add_header, place_labels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, FOOT, MATRIX, ROW, STACKED, cells_in_rows, fit_time, label_time
-from odesim.plot.panels import LONG, Quantity, draw_last_values, draw_quantity, jump_times
+from odesim.plot.panels import LONG, Integration, Quantity, draw_last_values, draw_quantity, jump_times
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, new_figure, project_style, root_figure
 from odesim.stepper.occurrences import BELOW, Events
 
 PANELS = 12  # largest number; others are named under the title
@@ -32,7 +32,7 @@ PALE = 0.3  # share of the colour in a band behind curves
 NARROW = 80.0  # points: the width of a panel in one of two columns
 
 
-def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
+def figure_of_solution(solution: Integration, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bands, by the number of components.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
@@ -61,10 +61,10 @@ def figure_of_solution(solution: Any, choice: Choice | None = None, ax: Axes | N
     notes += [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2)
     with project_style():
-        events = {name: Events.of(found) for name, found in solution.events.items() if len(found)}
+        events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
         if ax is not None:
             draw_one(ax, drawn, time_axis, choice)
-            return ax.get_figure(root=True)  # type: ignore[return-value]
+            return root_figure(ax)
         figure, axes, beside = grid(left, right, FOOT)
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
@@ -105,7 +105,7 @@ def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:
         raise ParamError(f"log y: the vertical axis is the component of {drawn[0].name}, from 0; log c makes its colours logarithmic")
 
 
-def quantities(arrays: Mapping[str, Any], solution: Any) -> list[Quantity]:
+def quantities(arrays: Mapping[str, Array], solution: Integration) -> list[Quantity]:
     """Quantities from arrays {name: (T, *shape)} of a Solution; axes without names are called `index`."""
     result = []
     for name, values in arrays.items():
@@ -165,7 +165,7 @@ def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, 
     )
 
 
-def end_notes(solution: Any) -> list[str]:
+def end_notes(solution: Integration) -> list[str]:
     """A note with the status of an early end; none if the run ended as it should."""
     status = str(solution.status)
     return [] if status in ("ok", "event") else [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {status}")]
@@ -224,7 +224,6 @@ def draw_events(
 
 def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], time_axis: TimeAxis) -> None:
     """Draws marks (position, style) on the line of the time axis; of two that would touch, one stands on the other."""
-    figure: Any = axes.get_figure(root=True)
     scaled = np.log10 if time_axis.log else np.asarray
     width = float(np.ptp(scaled(time_axis.x[[0, -1]]))) or 1.0
     last: dict[int, tuple[float, str]] = {}  # of each level: where its last mark stands, and which event it is of
@@ -233,7 +232,7 @@ def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], t
         while level in last and place - last[level][0] < STEP and last[level][1] != style["marker"]:
             level += 1
         last[level] = place, style["marker"]
-        lift = ScaledTranslation(0, STEP * level / 72, figure.dpi_scale_trans)
+        lift = ScaledTranslation(0, STEP * level / 72, root_figure(axes).dpi_scale_trans)
         axes.plot([x], [0.0], transform=axes.get_xaxis_transform() + lift, clip_on=False, zorder=3, **style)
 
 

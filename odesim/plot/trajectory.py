@@ -16,10 +16,10 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, add_header, place_labels, place_names, symbol
-from odesim.plot.layout import FOOT, label_time, panels_and_tables, space_ticks
+from odesim.plot.layout import label_time, panels_and_tables, space_ticks
 from odesim.plot.panels import LINES, LONG, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
-from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
+from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style, root_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -119,8 +119,8 @@ def figure_of_trajectory(
                 ax.set_xlabel(time_axis.label)
                 if end:
                     end.place()
-            return ax.get_figure(root=True)  # type: ignore[return-value]
-        figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], FOOT, [table.height for table in drawn])
+            return root_figure(ax)
+        figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], [table.height for table in drawn])
         ends, hidden = [], [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
         for panel, name in zip(axes, shown, strict=True):
             end, more = draw_observable(panel, means[name], values[name].values, time_axis, labels, choice)
@@ -228,9 +228,9 @@ def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
     """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours."""
     rows, columns = table.chosen
     part = " of ".join(map(str, (len(columns), table.values.shape[1])))
-    said = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
+    label = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), said, colors_from=0.0 if log else None)
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, colors_from=0.0 if log else None)
     label_places(axes, table)
 
 

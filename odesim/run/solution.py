@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace, on_host, to_ends
+from odesim.base.datasets import draw, with_accessor
 from odesim.base.errors import SolveError, apart, counted, value_text
 from odesim.base.parsing import readable
-from odesim.base.pictures import draw, with_accessor
 
 if TYPE_CHECKING:
     import xarray

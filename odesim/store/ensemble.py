@@ -31,7 +31,6 @@ class EnsembleStore:
 
     def __init__(self, path: Path, layout: Layout | None = None, *, trusted: bool = False) -> None:
         """trusted: another process, which this one works for, has checked all files of the run."""
-
         self.path = path
         self.listed: dict[str, int] = {}
         self.attributes = checked_attributes(path) if trusted else ensemble_attributes(path)
@@ -252,6 +251,7 @@ class EnsembleStore:
             if name not in tables:
                 self.arrays[self.attributes["labels"][name]][first:end] = values
         self.arrays[ATTEMPT][first:end] = self.attempts(first, end)
+        # the status comes last: a run that is killed here has members that do not count as done, and never half of one that does
         for name, values in self.chunk_arrays(chunk).items():
             self.arrays[name][first:end] = values.astype(self.arrays[name].dtype, copy=False)
 

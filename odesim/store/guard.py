@@ -198,6 +198,7 @@ def _array_metadata(path: Path, folder: str) -> dict[str, Any] | None:
     return metadata
 
 
+# zarr imports whatever codec or data type the metadata name, from any package that is installed: so only those that odesim writes pass
 def check_array_metadata(metadata: Mapping[str, Any], refuse: Callable[[str, object], NoReturn]) -> None:
     """Checks an array's metadata; calls refuse(part, value), which raises, for the first part that odesim does not write."""
     shape, grid = metadata.get("shape"), metadata.get("chunk_grid")
@@ -265,6 +266,7 @@ def _facts(path: Path, name: str, metadata: Mapping[str, Any], files: list[int])
     dims = metadata.get("dimension_names") or [None] * len(metadata["shape"])
     chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
     facts = ArrayFacts(tuple(metadata["shape"]), tuple(chunks), metadata["data_type"], tuple(dims), len(files), sum(files))
+    # a file of a kilobyte may say that it decodes to a terabyte
     if facts.files > facts.count() or facts.files * facts.chunk > EXPANSION * facts.stored + SLACK:
         raise StoreError(f"{path} is damaged: {name[:100]!r} would be of shape {str(facts.shape)[:80]}, and its files hold less")
     return facts

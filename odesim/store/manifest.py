@@ -76,6 +76,7 @@ class Manifest:
         return digests
 
 
+# arrays enter as float64, so that a parameter given as 1 and one given as 1.0 are the same
 def digest(arrays: Iterable[Array], text: str = "") -> str:
     """16 hex digits of the sha256 of text and of the arrays as float64."""
     sha = hashlib.sha256(text.encode())
@@ -91,8 +92,8 @@ def digest_text(value: Any) -> str:
 
 def option_digests(attributes: Mapping[str, Any]) -> dict[str, str]:
     """{option: digest} of a run with these attributes."""
-    found = {name: attributes.get(name, default) for name, default in RunOptions().numbers().items()}
-    return {name: digest_text(to_plain(int(value) if isinstance(value, bool) else value)) for name, value in found.items()}
+    values = {name: attributes.get(name, default) for name, default in RunOptions().numbers().items()}
+    return {name: digest_text(to_plain(int(value) if isinstance(value, bool) else value)) for name, value in values.items()}
 
 
 def stored_identity(attributes: Mapping[str, Any]) -> dict[str, str]:

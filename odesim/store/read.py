@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.datasets import register
 from odesim.base.errors import StoreError
 from odesim.base.parsing import readable
-from odesim.ensembles.accessor import register
 from odesim.ensembles.design import part_kinds
 from odesim.run.solution import Known, Seen, Solution
 from odesim.stepper.occurrences import BELOW, Events
@@ -40,7 +40,7 @@ def open_run(path: str | Path) -> xr.Dataset:
         from odesim.store.ensemble import EnsembleStore
 
         EnsembleStore(run.path).check_complete()
-    register()
+    register()  # a Dataset that is opened has run.odesim, as one in memory has
     with damage_errors(run.path):
         # values are not decoded by their unit or other attributes; arrays that are not results are not read
         undecoded: dict[str, Any] = dict.fromkeys(("decode_times", "decode_timedelta", "mask_and_scale", "concat_characters"), False)
@@ -65,12 +65,12 @@ def with_members(run: xr.Dataset) -> xr.Dataset:
 
     labels: Mapping[str, str] = run.attrs["labels"]
     kinds = part_kinds(run.attrs["design"])
-    own = {label: run[label].variable for label in labels.values()}
+    coordinates = {label: run[label].variable for label in labels.values()}
     for name, label in labels.items():
-        own[label].attrs["design"] = kinds[name]
+        coordinates[label].attrs["design"] = kinds[name]
     time = run[TIME].variable
     # a range takes no memory, whatever the number of members
-    return run.drop_vars([*own, TIME]).assign_coords({MEMBER: pandas.RangeIndex(run.attrs["members"]), TIME: time, **own})
+    return run.drop_vars([*coordinates, TIME]).assign_coords({MEMBER: pandas.RangeIndex(run.attrs["members"]), TIME: time, **coordinates})
 
 
 def load_run(path: str | Path) -> xr.Dataset:
@@ -82,9 +82,10 @@ def load_run(path: str | Path) -> xr.Dataset:
 
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, read into memory. Raises StoreError if there is none."""
-    said, kind = (found := inspect_run(path)).attributes, found.kind
-    if kind != INTEGRATION:
-        what = f"a training of {said['task']}" if kind == TRAINING else f"an ensemble of {said['model']}"
+    stored = inspect_run(path)
+    if stored.kind != INTEGRATION:
+        is_training = stored.kind == TRAINING
+        what = f"a training of {stored.attributes['task']}" if is_training else f"an ensemble of {stored.attributes['model']}"
         raise StoreError(f"{path} is {what}, not an integration; odesim.open_run reads it")
     run = load_run(path)
     with damage_errors(path):

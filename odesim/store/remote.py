@@ -117,11 +117,11 @@ class RemotePath:
         fs, path = self.place()
         with reaching(self):
             try:
-                found = fs.find(path, detail=True)
+                objects = fs.find(path, detail=True)
             except FileNotFoundError:
                 return {}
         start = path.strip("/") + "/"
-        return {key.lstrip("/").removeprefix(start): int(info["size"]) for key, info in found.items() if info["type"] == "file"}
+        return {key.lstrip("/").removeprefix(start): int(info["size"]) for key, info in objects.items() if info["type"] == "file"}
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Writes objects {path below this folder: content}."""

@@ -24,7 +24,7 @@ from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
 from odesim.store.schema import CHUNK_FILES, EVENTS, FINAL, INCOMPLETE, INITIAL, PARAMS, TIME
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20  # few files, and a part of the times can be read without the rest
 BLOCK = 4096  # bytes that a small file takes on most disks
 MAX_ENTRIES = 1000  # of an array, or a list of events, that is written out in JSON
 

@@ -18,7 +18,7 @@ import pytest
 import odesim as library
 from odesim.base.errors import ParamError
 from odesim.lab.commands import TrainingProgress
-from odesim.lab.compare.pairs import PAIRS
+from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.protocols import check_settings
 from tests.support import toy
@@ -238,7 +238,7 @@ def test_settings_of_the_tasks(task, odesim):
     loaded = load_task(task)
     made = loaded.make(check_settings(task, loaded.settings, {}), seeds=(0,))
     assert all(re.search(rf"^  {o.name}\b", page, re.MULTILINE) for o in made.model.observables)
-    described = [system for system, known in PAIRS if known == task]
+    described = list(pairs_of(task))
     assert [system for system in described if f"  {system} " in page] == described
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from odesim.lab.compare.links import TrainingFacts, collapse_columns
+from odesim.lab.networks.one_layer_links import collapse_columns
+from odesim.lab.training.protocols import TrainingFacts
 
 
 @pytest.mark.parametrize("init", ["zero", "torch"])

@@ -1,6 +1,5 @@
 """What theory is exact for has no error, and what it is the limit of has one of known order."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.lab.tasks.scan_snap import ScanSnap, population_batch
+from odesim.lab.tasks.scan_snap import TASK, population_batch
 from odesim.lab.training.protocols import Experiment
 from tests.support.comparisons import errors
 from tests.support.matrix import crossed
@@ -77,18 +76,18 @@ def test_decorrelated_descent_is_the_discrete_map():
     assert found.passed({name: {"relative_l2": 1e-12} for name in errors(found)})
 
 
-class InfiniteContexts(ScanSnap):
-    """The task, with the gradient of the population in the place of its batches: from any start, as given tables have it from 0."""
-
-    def make(self, values: Mapping[str, Any], **options: Any) -> Experiment:
-        return replace(super().make(values, **options), stream=population_batch)
+def infinite_contexts(*request: Any) -> Experiment:
+    """The experiment of the task, with the gradient of the population in the place of its batches, from any start."""
+    return replace(TASK.experiment_of(*request), stream=population_batch)
 
 
 @pytest.mark.parametrize("rng", ["numpy", "official"])
 def test_random_starts_are_those_of_the_discrete_map(rng):
     """Every seed's map begins at its own Y and Z and stays with its descent in infinite contexts, every column of Y too: to rounding."""
     given: dict[str, Any] = {"init": "torch", "rng": rng, "num_next_per_last": 2, "num_common": 4, "num_unique_per_next": 3, "num_last": 3}
-    found = odesim.compare("scan_snap.full", task=InfiniteContexts(), settings=given, seeds=(1, 4), steps=30, map="discrete")
+    found = odesim.compare(
+        "scan_snap.full", task=replace(TASK, experiment_of=infinite_contexts), settings=given, seeds=(1, 4), steps=30, map="discrete"
+    )
     assert set(errors(found)) == {"loss", "loss_batch", "c", "entropy", "entropy_distinct", "Y", "Z"}
     assert found.passed({name: {"relative_l2": 1e-12} for name in errors(found)})
     assert found.theory["Y"].shape == (2, 31, 22, 31) and found.theory["c"].shape == (2, 31, 6, 22)

@@ -9,12 +9,11 @@ import pytest
 
 from odesim.base.errors import ParamError
 from odesim.inputs.registry import load_model
-from odesim.lab.compare.links import TrainingFacts
-from odesim.lab.compare.pairs import FLOWS, PAIRS, check_described, check_flow, find_pair, misfits
+from odesim.lab.compare.pairs import FLOWS, check_described, check_flow, find_pair, misfits, pairs_of
 from odesim.lab.compare.sides import training_label
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.optimizers import check_optimizer
-from odesim.lab.training.protocols import Setting, check_settings
+from odesim.lab.training.protocols import Setting, TrainingFacts, check_settings
 
 rng = np.random.default_rng(5)
 # three classes, two queries; tokens 0 and 1 common, two of each class's own, not in order
@@ -34,10 +33,12 @@ SEEN = {
     "V": rng.random((2, 4, 6, 1)),
 }
 
+PAIRS = [(system, task) for task in TASKS for system in pairs_of(task)]
+
 
 def link(system: str, task: str, name: str):
     """The Link of a pair."""
-    return next(link for link in PAIRS[system, task].links if link.name == name)
+    return next(link for link in pairs_of(task)[system].links if link.name == name)
 
 
 def by_hand(name: str) -> np.ndarray:
@@ -90,7 +91,7 @@ def test_pairs_name_what_there_is(system, task):
 def test_examples_are_described(system, task):
     """Under the settings of a pair's example the task names the System."""
     found = load_task(task)
-    values = check_settings(task, found.settings, PAIRS[system, task].example)
+    values = check_settings(task, found.settings, pairs_of(task)[system].example)
     assert system in found.make(values, seeds=(0,)).theory
 
 
@@ -128,7 +129,7 @@ def others(setting: Setting) -> tuple[Any, ...]:
 @pytest.mark.parametrize(("system", "task"), PAIRS)
 def test_what_fits_is_what_the_task_says(system, task):
     """One setting of a pair's example changed at a time: the task names the System where nothing is said not to fit, and only there."""
-    found, pair = load_task(task), PAIRS[system, task]
+    found, pair = load_task(task), pairs_of(task)[system]
     fits: set[str] = set()
     refused: set[str] = set()
     for setting in found.settings:
@@ -167,7 +168,7 @@ def test_other_descents_are_refused(optimizer, said):
 @pytest.mark.parametrize(("system", "task"), PAIRS)
 def test_all_that_does_not_fit_is_one_sentence(system, task, optimizer):
     """A training whose every required setting is another one: the sentence names each of them, and the optimizer."""
-    pair = PAIRS[system, task]
+    pair = pairs_of(task)[system]
     found = load_task(task)
     made = found.make(check_settings(task, found.settings, {**BASE.get(task, {}), **pair.example}), seeds=(0,))
     config = {**made.config, **dict.fromkeys(pair.requirements, "another")}

@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from odesim.ensembles.accessor import unstack
+from odesim.base.datasets import unstack
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.labels import in_lines

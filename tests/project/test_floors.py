@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
-    ("ir", "display", "transforms", "targets", "codegen", "reference"),
+    ("ir", "display", "transforms", "targets", "reference"),
     ("stepper", "inputs"),
     ("ensembles",),
     ("engines", "run", "store", "plot"),
@@ -42,7 +42,7 @@ def dotted(path: Path) -> str:
 
 BY_NAME = {dotted(path): path for path in SOURCES}
 UPWARD = {
-    "odesim.base.pictures": {"odesim.plot.methods", "odesim.ensembles.accessor"},
+    "odesim.base.datasets": {"odesim.plot.methods"},
     "odesim.cli.lab": {"odesim.lab.commands"},
     "odesim.inputs.registry": {"odesim.lab.tasks"},
     "odesim.symbolic": {"odesim.transforms.gradients", "odesim.transforms.sensitivity"},

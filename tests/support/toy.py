@@ -75,7 +75,8 @@ class Toy:
             return {"x": x if scale is None else x * scale}
 
         optimizer = Optimizer("sgd", {"w": values["rate"]}, momentum=0.5)
-        return Experiment("toy", dict(values), tuple(seeds), LeastSquares(size, values["slow"]), stream, optimizer, 20, size)
+        network = LeastSquares(size, values["slow"])
+        return Experiment(network, stream, optimizer, steps=20, vocabulary=size, task="toy", config=dict(values), seeds=tuple(seeds))
 
 
 TASK = Toy()

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.datasets import draw
 from odesim.base.errors import ParamError, counted, escaped, no_such
 from odesim.base.parsing import readable
-from odesim.base.pictures import draw
 from odesim.inputs.arguments import to_mapping, to_number
-from odesim.lab.compare.links import Pair, TrainingFacts
 from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.lab.compare.sides import Side, align_axis, common_times
+from odesim.lab.training.protocols import Pair, TrainingFacts
 
 if TYPE_CHECKING:
     import xarray
@@ -232,7 +232,7 @@ class Comparison:
         NaN does not pass. Raises ParamError for unknown observables or metrics, and if there is no bound.
         """
         rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
-        failed, asked = [], 0
+        failed, count = [], 0
         for observable, bounds in to_mapping("tolerances", tolerances).items():
             if observable not in rows:
                 raise ParamError(no_such("observable", observable, rows, "the comparison"))
@@ -240,11 +240,11 @@ class Comparison:
                 if metric not in metrics:
                     raise ParamError(no_such("metric", metric, NAMES))
                 bound = to_number(f"the bound of {metric} of {observable}", bound)
-                value, asked = rows[observable][metric], asked + 1
+                value, count = rows[observable][metric], count + 1
                 miss = metrics[metric].miss(value)
                 if not miss <= bound:
                     failed.append(f"{observable}: {metric} is {value:.4g}, farther than {bound:g} from {metrics[metric].ideal}")
-        if not asked:
+        if not count:
             raise ParamError("tolerances are {observable: {metric: bound}} with one bound at least")
         return Passed(tuple(failed))
 
@@ -254,10 +254,10 @@ class Comparison:
 
         variables: dict[str, Any] = {}
         for name, theory in self.theory.items():
-            own = tuple(f"{name}_{dim}" for dim in self.dims[name])  # axes of one name may have different sizes
-            variables[f"{name}_training"] = ("seed", "time", *own), self.training[name]
+            axes = tuple(f"{name}_{dim}" for dim in self.dims[name])  # axes of one name may have different sizes
+            variables[f"{name}_training"] = ("seed", "time", *axes), self.training[name]
             alone = len(theory) != len(self.seeds)
-            variables[f"{name}_theory"] = (("time", *own), theory[0]) if alone else (("seed", "time", *own), theory)
+            variables[f"{name}_theory"] = (("time", *axes), theory[0]) if alone else (("seed", "time", *axes), theory)
         coordinates = {"seed": np.array(self.seeds), "time": self.t}
         return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
 
@@ -303,20 +303,20 @@ def compare_sides(
         raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
     notes = (*theory.notes, *training.notes)
     if theory.unit != training.unit:
-        given, of = (theory.unit, "first") if theory.unit else (training.unit, "second")
-        notes = (f"only the {of} run has a unit of time, {given!r}: both are on one axis as they are", *notes)
+        unit, of = (theory.unit, "first") if theory.unit else (training.unit, "second")
+        notes = (f"only the {of} run has a unit of time, {unit!r}: both are on one axis as they are", *notes)
     times = common_times(theory.t, training.t)
     a: dict[str, Array] = {}
     b: dict[str, Array] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name in observables or possible:
         quantity = links[name].quantity if name in links else name
-        own = tuple(theory.dims.get(quantity, ()))
+        axes = tuple(theory.dims.get(quantity, ()))
         here, there = theory.at_times(quantity, times), None
         if name in links and facts:
             link = links[name]
             here = link.theory(here, facts)
-            own = own if link.dims is None else link.dims
+            axes = axes if link.dims is None else link.dims
             there = link.make({source: training.at_times(source, times) for source in link.sources}, facts)
         else:
             there = training.at_times(name, times)
@@ -325,7 +325,7 @@ def compare_sides(
                 raise ParamError(f"{name} has shape {here.shape[2:]} on one side and {there.shape[2:]} on the other")
             continue
         a[name], b[name] = there, here
-        dims[name] = own if len(own) == here.ndim - 2 else tuple(f"axis_{k}" for k in range(here.ndim - 2))
+        dims[name] = axes if len(axes) == here.ndim - 2 else tuple(f"axis_{k}" for k in range(here.ndim - 2))
     if not a:
         raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
     for axis in align:

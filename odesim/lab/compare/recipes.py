@@ -12,7 +12,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.compare.comparison import Comparison, Number
-from odesim.lab.compare.pairs import INSTEAD
+from odesim.lab.compare.pairs import why_not_described
 
 # A Recipe: a comparison that is stored with what it must show, number by number.
 
@@ -113,8 +113,8 @@ def of_theorem(moving: bool, iteration: float) -> Measure:
         whole = squares.sum(axis=-1)  # (R, T)
         mean = (b[:, 1:] + b[:, :-1]) / 2 if moving else b[:, :1]
         taken = (mean * np.diff(whole, axis=1)[..., None]).sum(axis=1)
-        theorem, own = centred(squares[:, -1] - squares[:, 0] - taken), centred(z[:, -1, :, 0] - z[:, 0, :, 0])
-        return float(np.mean(np.linalg.norm(theorem - own, axis=1) / np.linalg.norm(own, axis=1)))
+        theorem, moved = centred(squares[:, -1] - squares[:, 0] - taken), centred(z[:, -1, :, 0] - z[:, 0, :, 0])
+        return float(np.mean(np.linalg.norm(theorem - moved, axis=1) / np.linalg.norm(moved, axis=1)))
 
     return measure
 
@@ -338,8 +338,8 @@ RECIPES: Mapping[str, Recipe] = {
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of this name. Raises ParamError with the choices and the nearest spelling."""
-    if name in INSTEAD:
-        raise ParamError(f"no recipe {name!r}: no System describes this task: {INSTEAD[name]}")
+    if reason := why_not_described(name):
+        raise ParamError(f"no recipe {name!r}: no System describes this task: {reason}")
     if name not in RECIPES:
         raise ParamError(no_such("recipe", name, RECIPES))
     return RECIPES[name]

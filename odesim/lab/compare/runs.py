@@ -20,7 +20,6 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
-from odesim.lab.compare.links import Pair, TrainingFacts
 from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import Recipe, find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
@@ -28,7 +27,7 @@ from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
-from odesim.lab.training.protocols import Experiment, Task
+from odesim.lab.training.protocols import Experiment, Pair, Task, TrainingFacts
 from odesim.lab.training.record import LOSS
 from odesim.run.problem import compiled_for, compiled_parts, right_side
 from odesim.run.solution import Solution
@@ -49,14 +48,14 @@ def theory_of(
     rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start else [0]
     sides = []
     for k, row in enumerate(rows):
-        own = {name: np.asarray(value)[row] if each else value for name, value in params.items()}
+        seed_params = {name: np.asarray(value)[row] if each else value for name, value in params.items()}
         initial = {name: values[k] for name, values in start.items()}
         if map == "flow":
             times = clock.times(trained.t)
-            run = integrate(system, params=own, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
+            run = integrate(system, params=seed_params, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
             sides.append(side_of_solution(run))
         else:
-            sides.append(side_of_descent(system, own, initial, trained.t, clock.step, facts.momentum))
+            sides.append(side_of_descent(system, seed_params, initial, trained.t, clock.step, facts.momentum))
     return merge_sides(sides)
 
 
@@ -100,16 +99,16 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
         return (does_not_describe(solution.model, facts.task, wrong),)
     from odesim.store.write import to_plain
 
-    made = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
-    if to_plain(made.config) != to_plain(facts.config):  # of a text that is not stored
+    experiment = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
+    if to_plain(experiment.config) != to_plain(facts.config):  # of a text that is not stored
         return ()
     other = []
-    for name, values in made.theory[solution.model].items():
-        right, own = np.asarray(values)[0] if pair.per_seed else np.asarray(values), np.asarray(solution.attrs["params"][name])
+    for name, values in experiment.theory[solution.model].items():
+        right, used = np.asarray(values)[0] if pair.per_seed else np.asarray(values), np.asarray(solution.attrs["params"][name])
         if pair.per_seed and len(trajectory.seeds) > 1:
             continue
-        if right.shape != own.shape or not np.allclose(own, right, rtol=1e-6, atol=1e-12):
-            other.append(f"{name} is {own:g}, not {right:g}" if right.shape == own.shape == () else name)
+        if right.shape != used.shape or not np.allclose(used, right, rtol=1e-6, atol=1e-12):
+            other.append(f"{name} is {used:g}, not {right:g}" if right.shape == used.shape == () else name)
     return (f"the integration has other parameters than the training: {', '.join(other)}",) if other else ()
 
 
@@ -173,20 +172,20 @@ def compare(
         if not isinstance(recipe, str):
             raise ParamError(f"recipe must be a name, not a {type(recipe).__name__}")
         stored = find_recipe(recipe)
-        own: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
-        own |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
-        own |= {name: value or None for name, value in names.items()}
-        given = [name for name, value in own.items() if value is not None] + ["clock"] * (clock != "effective")
-        if given:
-            raise ParamError(f"{given[0]}: the recipe {recipe!r} fixes it already")
+        fixed: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
+        fixed |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
+        fixed |= {name: value or None for name, value in names.items()}
+        extra = [name for name, value in fixed.items() if value is not None] + ["clock"] * (clock != "effective")
+        if extra:
+            raise ParamError(f"{extra[0]}: the recipe {recipe!r} fixes it already")
         return compare_recipe(stored, backend, progress)
     if model is None:
         raise ParamError("compare needs a model and its task, two runs, or a recipe")
     if task is None:
         of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
-        given = [name for name, value in of_training.items() if value is not None]
-        if given:
-            raise ParamError(f"{given[0]} belongs to a training, and no task is given; two stored runs are compared as they are")
+        extra = [name for name, value in of_training.items() if value is not None]
+        if extra:
+            raise ParamError(f"{extra[0]} belongs to a training, and no task is given; two stored runs are compared as they are")
         if other is None:
             raise ParamError("a comparison needs a model and a task (--task), or two stored runs")
         with np.errstate(over="ignore", invalid="ignore"):
@@ -197,10 +196,10 @@ def compare(
         raise ParamError("with a task, the first argument is a model by name, System or file, not a run")
     if map is not None and map not in MAPS:
         raise ParamError(no_such("map", map, MAPS))
-    found = as_task(task)
+    loaded = as_task(task)
     options = TrainingOptions(steps, save, backend=TrainingOptions.backend if backend is None else backend)
     array_module(options.backend)  # before anything is made
-    experiment = make_experiment(found, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
+    experiment = make_experiment(loaded, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
     return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
 
 
@@ -208,8 +207,8 @@ def compare_recipe(recipe: Recipe, backend: str | None, progress: Callable[[int,
     """The comparison of a recipe, with its numbers beside those recorded."""
     options: dict[str, Any] = {"task": recipe.task, "settings": recipe.settings, "seeds": recipe.seeds, "steps": recipe.steps}
     options |= {"save": recipe.save, "map": recipe.map, "observables": recipe.observables, "backend": backend, "progress": progress}
-    found = compare(recipe.model, **options)
-    return replace(found, numbers=recipe.numbers(found))
+    comparison = compare(recipe.model, **options)
+    return replace(comparison, numbers=recipe.numbers(comparison))
 
 
 def compare_training(
@@ -236,7 +235,7 @@ def compare_training(
         training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
-    said = {
+    phrases = {
         "theory": system.name,
         "training": f"{trained.label}, {counted(training.iteration, 'iteration')}",
         "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
@@ -244,8 +243,8 @@ def compare_training(
         "unit": "iterations" if map == "discrete" else system.time,
     }
     notes = (*(unit_notes(system.name, system.time) if map == "flow" else ()), *trained.notes)
-    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=said["unit"], notes=notes)
-    return compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **names)
+    trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=phrases["unit"], notes=notes)
+    return compare_sides(theory, trained, phrases=phrases, pair=pair, facts=facts, **names)
 
 
 def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts: TrainingFacts, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -280,14 +279,14 @@ def compare_runs(
 ) -> Comparison:
     """Compares two runs: of one kind as they are; of an integration and a training, the integration is the theory, on its own clock."""
     runs = [(read_run(run), run) for run in (first, second)]
-    said = {"map": "", "clock": "", "unit": ""}
+    phrases = {"map": "", "clock": "", "unit": ""}
     options: dict[str, Any] = {"observables": observables, "align": align}
     kinds = [isinstance(run, Trajectory) for run, _ in runs]
     if kinds[0] == kinds[1]:
         sides = [side_of(run) for run, _ in runs]
-        said |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
-        said["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
-        return compare_sides(*sides, phrases=said, **options)
+        phrases |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
+        phrases["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
+        return compare_sides(*sides, phrases=phrases, **options)
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
     facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
@@ -300,10 +299,10 @@ def compare_runs(
         )
     clock = training_clock(theory.unit, pair, facts, kind)
     trained = replace(trained, t=clock.times(trained.t), unit=theory.unit, notes=(*unit_notes(solution.model, theory.unit), *trained.notes))
-    said |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
-    said |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
+    phrases |= {"theory": named(solution, place, theory), "training": named(trajectory, where, trained)}
+    phrases |= {"map": "the flow", "clock": f"{clock}, i the iteration", "unit": theory.unit}
     doubts = doubts_of(solution, trajectory, pair, facts) if pair else ()
-    return replace(compare_sides(theory, trained, phrases=said, pair=pair, facts=facts, **options), doubts=doubts)
+    return replace(compare_sides(theory, trained, phrases=phrases, pair=pair, facts=facts, **options), doubts=doubts)
 
 
 def unit_notes(model: str, unit: str) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ class InitialLaw:
 
 def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
     """The default law of torch for weights and bias of Linear."""
+    # torch draws weights by kaiming_uniform with a = sqrt 5, whose bound sqrt(6 / ((1 + 5) fan_in)) is this one. Networks that are started
+    # by other laws (Glorot, N(0, 0.02)) learn at other times: the published runs of tian2023joma are torch's defaults.
     return InitialLaw(shape, "uniform", 1.0 / math.sqrt(fan_in))
 
 
@@ -130,7 +132,7 @@ class Architecture:
         def norm(name: str) -> dict[str, InitialLaw]:
             return {f"{name}_gain": InitialLaw((d,), "constant", 1.0), f"{name}_shift": InitialLaw((d,), "constant", 0.0)}
 
-        table = self.std if normal else 1.0
+        table = self.std if normal else 1.0  # torch's Embedding is N(0, 1), wider than its Linear
         laws = {"embedding": InitialLaw((self.vocabulary, d), "normal", table)}
         if self.positions:
             laws["position"] = InitialLaw((self.positions, d), "normal", table)
@@ -165,15 +167,15 @@ def _group(name: str) -> str:
 # Memory that the training of a transformer takes, from its sizes.
 
 
-def transformer_memory(made: Architecture, *, seeds: int, batch: int, length: int, read: int = 1) -> Mapping[str, int]:
+def transformer_memory(design: Architecture, *, seeds: int, batch: int, length: int, read: int = 1) -> Mapping[str, int]:
     """{what takes memory: approximate number of numbers} for sequences of `length` tokens, with outputs at `read` positions."""
-    width, layers, mlp, outputs = made.width, made.layers, made.mlp, made.classes
+    width, layers, mlp, outputs = design.width, design.layers, design.mlp, design.classes
     matrices = layers * (4 * width * width + 2 * width * mlp)
-    tables = width * (made.vocabulary + outputs)
+    tables = width * (design.vocabulary + outputs)
     # a block stores rows, queries, keys, values, attended rows, two norms, MLP nodes before and after activation
-    pass_ = layers * (length * (10 * width + 3 * mlp) + 2 * made.heads * length * length) + read * 3 * outputs
+    pass_ = layers * (length * (10 * width + 3 * mlp) + 2 * design.heads * length * length) + read * 3 * outputs
     return {
         "the parameters, their gradients and the optimizer": 5 * seeds * (matrices + tables),
         "what a step computes": seeds * batch * pass_,
-        "the cosines of all pairs of embeddings": 2 * seeds * made.vocabulary**2,
+        "the cosines of all pairs of embeddings": 2 * seeds * design.vocabulary**2,
     }

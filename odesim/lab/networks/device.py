@@ -186,14 +186,14 @@ def _kernel(name: str, dtype: str) -> Any:
     return _module(dtype).get_function(name)
 
 
-def _run(name: str, like: Array, blocks: tuple[int, ...], threads: int, *given: Any) -> None:
+def _run(name: str, like: Array, blocks: tuple[int, ...], threads: int, *arguments: Any) -> None:
     if all(blocks):
-        _kernel(name, like.dtype.name)(blocks, (threads,), given)
+        _kernel(name, like.dtype.name)(blocks, (threads,), arguments)
 
 
-def _rows(name: str, like: Array, rows: int, *given: Any) -> None:
+def _rows(name: str, like: Array, rows: int, *arguments: Any) -> None:
     """A kernel with a warp a row."""
-    _run(name, like, (-(-rows // WARPS),), 32 * WARPS, *given)
+    _run(name, like, (-(-rows // WARPS),), 32 * WARPS, *arguments)
 
 
 def gelu(x: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
-from odesim.lab.training.protocols import Batch, Observable, Params
+from odesim.lab.training.protocols import Batch, Observable, Params, TrainingFacts
 
 # The attentions of the JoMA block, forward and backward: linear, exp, softmax (tian2023joma, section 3).
 #
@@ -338,3 +338,8 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
 def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
     """The mean attention sum_n pi_n b_n (R, Mc)."""
     return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)
+
+
+def time_of_weights(facts: TrainingFacts) -> float:
+    """The time of a JoMA System of one iteration: the learning rate of the weights."""
+    return float(facts.optimizer["rates"]["w"])

@@ -151,7 +151,7 @@ def sum_rows(dy: Array) -> Array:
 
 # Layer normalisation and its gradient: rows with mean 0 and variance 1, then gain and shift (Ba et al. 2016).
 
-EPS = 1e-5  # torch's default
+EPS = 1e-5  # torch's default, added to the variance; the variance is that of N, not N - 1
 
 
 class NormTape(NamedTuple):

@@ -1,6 +1,7 @@
-"""Reference tasks by name, each imported when it is used."""
+"""Reference tasks by name, each imported when it is used: a file of this folder is a task, and no other list names it."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from odesim.base.errors import ParamError, no_such
@@ -8,22 +9,7 @@ from odesim.base.errors import ParamError, no_such
 if TYPE_CHECKING:
     from odesim.lab.training.protocols import Task
 
-
-TASKS = (
-    "committee",
-    "corpus",
-    "dyck",
-    "hierarchy_dag",
-    "hierarchy_layers",
-    "hierarchy_tree",
-    "induction",
-    "joma_gaussian",
-    "joma_regression",
-    "markov",
-    "reversal",
-    "scan_snap",
-    "topics",
-)
+TASKS = tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def load_task(name: str) -> "Task":

@@ -17,11 +17,22 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import erf
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_host, on_same_device
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
+from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.lab.training.randomness import BATCHES, DATA, generators
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    same_quantity,
+)
+from odesim.lab.training.randomness import DATA, InBlocks, generators
 
 # Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
 #
@@ -79,8 +90,8 @@ def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Ar
 
     With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2.
     """
-    own = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
-    means = ACTIVATIONS[activation].mean(overlaps, own[..., :, None], own[..., None, :])  # (..., n, n)
+    variances = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
+    means = ACTIVATIONS[activation].mean(overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
     error: Array = 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
     return error
 
@@ -192,34 +203,25 @@ class TeacherBatches:
     """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
 
     def __init__(self, seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> None:
-        self.seeds, self.teacher, self.A, self.activation = tuple(seeds), teacher, A, activation
+        self.teacher, self.A, self.activation = teacher, A, activation
         self.batch, self.sigma, self.dtype = batch, sigma, dtype
-        self.rows = max(1, BLOCK // (batch * teacher.shape[2]))  # iterations drawn at once
-        self.block = -1
-        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self.draws = InBlocks(seeds, max(1, BLOCK // (batch * teacher.shape[2])), self.of_seed)
 
     def __call__(self, iteration: int) -> Batch:
-        block, row = divmod(iteration, self.rows)
-        if block != self.block:
-            pairs = zip(generators(self.seeds, BATCHES, block), self.teacher, strict=True)
-            drawn = [self.one_seed(rng, teacher) for rng, teacher in pairs]
-            self.drawn = np.stack([x for x, _ in drawn], axis=1), np.stack([y for _, y in drawn], axis=1)
-            self.block = block
-        x, y = self.drawn
-        return {"x": x[row], "y": y[row]}
+        x, y = self.draws(iteration)
+        return {"x": x, "y": y}
 
-    def one_seed(self, rng: Generator, teacher: Array) -> tuple[Array, Array]:
-        """x (rows, batch, N) and y (rows, batch) for one seed and its teacher (M, N)."""
-        N = teacher.shape[1]
-        x = rng.standard_normal((self.rows, self.batch, N))
-        fields = x.reshape(-1, N) @ teacher.T * N**-0.5  # (rows * batch, M)
+    def of_seed(self, rng: Generator, r: int) -> tuple[Array, Array]:
+        """x (iterations, batch, N) and y (iterations, batch) for seed number r."""
+        N, rows = self.teacher.shape[2], self.draws.length
+        x = rng.standard_normal((rows, self.batch, N))
+        fields = x.reshape(-1, N) @ self.teacher[r].T * N**-0.5  # (iterations * batch, M)
         y = ACTIVATIONS[self.activation].value(fields) @ self.A + self.sigma * rng.standard_normal(len(fields))
-        return x.astype(self.dtype), y.reshape(self.rows, self.batch).astype(self.dtype)
+        return x.astype(self.dtype), y.reshape(rows, self.batch).astype(self.dtype)
 
 
 INITS = ("overlaps", "normal")
 TIME = 20  # of a training by default, in steps / N
-ARRAYS = ("Q", "R", "v", "A")
 
 
 def starts(values: Mapping[str, Any]) -> dict[str, Array]:
@@ -227,81 +229,90 @@ def starts(values: Mapping[str, Any]) -> dict[str, Array]:
     K, M = values["K"], values["M"]
     i = np.arange(K)
     default = {"Q": np.diag(0.25 - 0.09 * i / K), "R": 1e-3 * np.eye(K, M) / (1 + i)[:, None], "v": np.ones(K), "A": np.ones(M)}
-    found = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
+    arrays = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
     for name, right in default.items():
-        if found[name].shape != right.shape:
-            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {found[name].shape}")
-    if not np.allclose(found["Q"], found["Q"].T, rtol=1e-12):
+        if arrays[name].shape != right.shape:
+            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {arrays[name].shape}")
+    if not np.allclose(arrays["Q"], arrays["Q"].T, rtol=1e-12):
         raise ParamError("Q is symmetric: the overlap of two students is that of the two the other way round")
-    return found
+    return arrays
 
 
-@dataclass(frozen=True)
-class CommitteeTask:
-    """The task committee: online learning of a teacher."""
+SETTINGS = (
+    Setting("N", 500, "dimension of the inputs", low=1, high=10**6),
+    Setting("K", 2, "students, units of the first layer", low=1),
+    Setting("M", 2, "teachers", low=1),
+    Setting("eta_W", 1.5, "learning rate of the first layer, over sqrt N; eta of classics.committee", low=0.0),
+    Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
+    Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
+    Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
+    Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
+    Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
+    Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
+    Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
+    Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
+    Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
+    Setting("batch", 1, "examples of a step", low=1),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "committee"
-    doc: str = "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)"
-    models: tuple[str, ...] = ("committee",)
-    settings: tuple[Setting, ...] = (
-        Setting("N", 500, "dimension of the inputs", low=1, high=10**6),
-        Setting("K", 2, "students, units of the first layer", low=1),
-        Setting("M", 2, "teachers", low=1),
-        Setting("eta_W", 1.5, "learning rate of the first layer, over sqrt N; eta of classics.committee", low=0.0),
-        Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
-        Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
-        Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
-        Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
-        Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
-        Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
-        Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
-        Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
-        Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
-        Setting("batch", 1, "examples of a step", low=1),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: teachers, weights with gradients, the inputs drawn at once."""
+    N, K, M = values["N"], values["K"], values["M"]
+    return {
+        "the teachers": seeds * N * 3 * M,
+        "the weights and their gradients": seeds * K * 5 * N,
+        "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
+    N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
+    if N < K + M:
+        raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
+    for name in ("Q", "R"):
+        if values["init"] == "normal" and values[name] is not None:
+            raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
+    overlaps = starts(values)
+    free_root(overlaps["Q"], overlaps["R"])  # raises
+    teacher = orthogonal_teachers(seeds, M, N)
+    start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
+    network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
+    stream = TeacherBatches(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+    described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
+    theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
+    return Experiment(
+        model=network,
+        stream=stream,
+        optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
+        steps=TIME * N,
+        vocabulary=N,
+        exact={"A": overlaps["A"], "T": np.eye(M)},
+        theory={"classics.committee": theory} if described else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: teachers, weights with gradients, the inputs drawn at once."""
-        N, K, M = values["N"], values["K"], values["M"]
-        return {
-            "the teachers": seeds * N * 3 * M,
-            "the weights and their gradients": seeds * K * 5 * N,
-            "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
-        if N < K + M:
-            raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
-        for name in ("Q", "R"):
-            if values["init"] == "normal" and values[name] is not None:
-                raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
-        given = starts(values)
-        free_root(given["Q"], given["R"])  # raises
-        teacher = orthogonal_teachers(seeds, M, N)
-        start: dict[str, Any] = {name: given[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
-        network = Committee(teacher, given["A"], given["v"], scale=values["init_scale"], activation=activation, **start)
-        stream = TeacherBatches(seeds, teacher, given["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
-        described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
-        theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": given["A"], "T": np.eye(M)}
-        return Experiment(
-            task=self.name,
-            config={name: np.asarray(a).tolist() if name in ARRAYS and a is not None else a for name, a in values.items()},
-            seeds=tuple(seeds),
-            model=network,
-            stream=stream,
-            optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
-            steps=TIME * N,
-            vocabulary=N,
-            exact={"A": given["A"], "T": np.eye(M)},
-            theory={"classics.committee": theory} if described else {},
+OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
+
+
+TASK = ReferenceTask(
+    name="committee",
+    doc="a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("committee",),
+    described_by={
+        # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
+        "classics.committee": Pair(
+            OVERLAPS,
+            lambda facts: 1 / facts.config["N"],
+            False,
+            {link.name: link for link in OVERLAPS if link.name != "e_g"},
+            requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
         )
-
-
-TASK = CommitteeTask()
+    },
+)

@@ -24,13 +24,26 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, check_dtype
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.one_layer import DECODERS, YZ
+from odesim.lab.networks.one_layer_links import FULL, FULL_SETTINGS, not_yz_model
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import Batch, Experiment, Model, Observable, Optimizer, Params, Setting, Stream
-from odesim.lab.training.randomness import BATCHES, generators
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Model,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    Stream,
+)
+from odesim.lab.training.randomness import BATCHES, InBlocks, generators
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
 
@@ -217,21 +230,9 @@ BLOCK = 64  # iterations drawn at once
 MAX_VALIDATION = 1000  # largest number of validation windows in a batch
 
 
-class WindowNumbers:
-    """Random whole numbers (R, batch) below `end` for each iteration, independent of earlier calls."""
-
-    def __init__(self, seeds: Sequence[int], end: int, batch: int) -> None:
-        self.seeds, self.end, self.batch = tuple(seeds), end, batch
-        self.block = -1
-        self.drawn: Array = np.empty(0)
-
-    def __call__(self, iteration: int) -> Array:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            drawn = [rng.integers(0, self.end, (BLOCK, self.batch)) for rng in generators(self.seeds, BATCHES, block)]
-            self.drawn, self.block = np.stack(drawn, axis=1), block
-        numbers: Array = self.drawn[row]
-        return numbers
+def window_numbers(seeds: Sequence[int], end: int, batch: int) -> InBlocks:
+    """Random whole numbers (R, batch) below `end` of each iteration."""
+    return InBlocks(seeds, BLOCK, lambda rng, _: (rng.integers(0, end, (BLOCK, batch)),))
 
 
 class CorpusContexts:
@@ -239,12 +240,12 @@ class CorpusContexts:
 
     def __init__(self, pairs: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
         self.pairs, self.seeds, self.dtype = pairs, tuple(seeds), dtype
-        self.draws = WindowNumbers(seeds, len(pairs.classes), batch)
+        self.draws = window_numbers(seeds, len(pairs.classes), batch)
         validation_counts = token_counts(pairs.validation, pairs.validation_classes, *pairs.P.shape)
         self.support, self.place = _support((pairs.P > 0) | (validation_counts > 0))
 
     def __call__(self, iteration: int) -> Batch:
-        which = self.draws(iteration)
+        (which,) = self.draws(iteration)
         return self.batch(self.pairs.windows, self.pairs.classes.take(which), which)
 
     def validation(self) -> Batch:
@@ -291,10 +292,10 @@ class Stretches:
 
     def __init__(self, windows: Windows, validation_windows: Windows, seeds: Sequence[int], batch: int) -> None:
         self.windows, self.validation_windows, self.seeds = windows, validation_windows, tuple(seeds)
-        self.draws = WindowNumbers(seeds, len(windows.positions), batch)
+        self.draws = window_numbers(seeds, len(windows.positions), batch)
 
     def __call__(self, iteration: int) -> Batch:
-        return self.batch(self.windows, self.draws(iteration))
+        return self.batch(self.windows, *self.draws(iteration))
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
@@ -344,64 +345,54 @@ def validation_loss(model: Model, batch: Batch) -> Observable:
     return Observable("loss_validation", loss, (), "loss of text that is not trained on", costly=True)
 
 
-@dataclass(frozen=True)
-class CorpusTask:
-    """The task corpus: the next token of a real text."""
+SETTINGS = (
+    Setting("text", "", "the text itself; none: the help of this Python, pydoc_data.topics"),
+    Setting("vocabulary", 1000, "tokens, <unk> for all others among them; all of a text that has fewer", low=2),
+    Setting("length", 32, "tokens of a window, the query included", low=2),
+    Setting("validation", 0.1, "fraction at the end of the text that is not trained on", low=0.0, high=0.9),
+    Setting("num_next", 20, "yz: next words, one for each class", low=1),
+    Setting("num_query", 5, "yz: queries at most", low=1),
+    Setting("contexts", "windows", "yz: those of the text, or tokens drawn from P, or infinite ones", choices=CONTEXTS),
+    Setting("drawn", 0, "yz: tokens of a drawn context; 0: length - 1", low=0),
+    Setting("batch", 128, "windows of a batch", low=1),
+    Setting("eta_Y", 1.0, "yz: learning rate of the decoder", low=0.0),
+    Setting("eta_Z", 0.1, "yz: learning rate of the attention", low=0.0),
+    Setting("decoder", "vanilla", "yz: gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
+    Setting("normalize", True, "yz: what is attended is divided by its length"),
+    Setting("residual", False, "yz: the query is added to what it attends"),
+    Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
+    Setting("width", 64, "transformer: of the embeddings", low=1),
+    Setting("layers", 2, "transformer: blocks", low=0),
+    Setting("heads", 2, "transformer: heads, which divide the width", low=1),
+    Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
+)
 
-    name: str = "corpus"
-    doc: str = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer"
-    models: tuple[str, ...] = ("yz", "transformer")
-    settings: tuple[Setting, ...] = (
-        Setting("text", "", "the text itself; none: the help of this Python, pydoc_data.topics"),
-        Setting("vocabulary", 1000, "tokens, <unk> for all others among them; all of a text that has fewer", low=2),
-        Setting("length", 32, "tokens of a window, the query included", low=2),
-        Setting("validation", 0.1, "fraction at the end of the text that is not trained on", low=0.0, high=0.9),
-        Setting("num_next", 20, "yz: next words, one for each class", low=1),
-        Setting("num_query", 5, "yz: queries at most", low=1),
-        Setting("contexts", "windows", "yz: those of the text, or tokens drawn from P, or infinite ones", choices=CONTEXTS),
-        Setting("drawn", 0, "yz: tokens of a drawn context; 0: length - 1", low=0),
-        Setting("batch", 128, "windows of a batch", low=1),
-        Setting("eta_Y", 1.0, "yz: learning rate of the decoder", low=0.0),
-        Setting("eta_Z", 0.1, "yz: learning rate of the attention", low=0.0),
-        Setting("decoder", "vanilla", "yz: gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
-        Setting("normalize", True, "yz: what is attended is divided by its length"),
-        Setting("residual", False, "yz: the query is added to what it attends"),
-        Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-        Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
-        Setting("width", 64, "transformer: of the embeddings", low=1),
-        Setting("layers", 2, "transformer: blocks", low=0),
-        Setting("heads", 2, "transformer: heads, which divide the width", low=1),
-        Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
-    )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
-        batch, length, M = values["batch"], values["length"], values["vocabulary"]
-        if model == "transformer":
-            sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-            transformer_numbers = transformer_memory(
-                Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length
-            )
-            return {**transformer_numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
-        K = values["num_next"]
-        return {
-            "the classes": 6 * K * M,
-            "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
-            "the batches": seeds * max(batch, MAX_VALIDATION) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
-        }
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
+    batch, length, M = values["batch"], values["length"], values["vocabulary"]
+    if model == "transformer":
+        sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+        transformer_numbers = transformer_memory(Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length)
+        return {**transformer_numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
+    K = values["num_next"]
+    return {
+        "the classes": 6 * K * M,
+        "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
+        "the batches": seeds * max(batch, MAX_VALIDATION) * (BLOCK // 8 + 3 * min(M, K * length) + 4 * K + 2 * length),
+    }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError if the text is too short or has too few words or pairs."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        text = values["text"] or pydoc_topics()
-        corpus = encode(text, values["vocabulary"])
-        settings = {name: value for name, value in values.items() if name != "text"}
-        clipped = {"vocabulary": len(corpus.words)}  # a text may have fewer words than asked for
-        config = settings | clipped | {"text_sha256": digest(text), "text_length": len(text)}
-        return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError if the text is too short or has too few words or pairs."""
+    text = values["text"] or pydoc_topics()
+    corpus = encode(text, values["vocabulary"])
+    settings = {name: value for name, value in values.items() if name != "text"}
+    clipped = {"vocabulary": len(corpus.words)}  # a text may have fewer words than asked for
+    config = settings | clipped | {"text_sha256": digest(text), "text_length": len(text)}
+    return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
 
 
 def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
@@ -427,9 +418,7 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
     descent = optimizer(values, "sgd", rates)
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
-        task=TASK.name,
         config=config,
-        seeds=tuple(seeds),
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
         stream=contexts(pairs, stream, values, dtype),
         optimizer=descent,
@@ -467,9 +456,7 @@ def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, 
         validation = stream.validation()
         model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
     return Experiment(
-        task=TASK.name,
         config=config,
-        seeds=tuple(seeds),
         model=model,
         stream=stream,
         optimizer=optimizer(values, "adam", dict.fromkeys(sorted(set(model.groups.values())), values["lr"])),
@@ -484,4 +471,12 @@ def optimizer(values: Mapping[str, Any], auto: str, rates: Mapping[str, float]) 
     return Optimizer(name, rates, momentum=values["momentum"] if name == "sgd" else 0.0)
 
 
-TASK = CorpusTask()
+TASK = ReferenceTask(
+    name="corpus",
+    doc="the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("yz", "transformer"),
+    described_by={"scan_snap.full": Pair(FULL, requirements=FULL_SETTINGS, other_misfits=not_yz_model, example={"contexts": "infinite"})},
+)

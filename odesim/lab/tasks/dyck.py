@@ -14,19 +14,17 @@ right ones, and of closing ones, at each place.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, lgamma, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_host
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace, on_host
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 # Dyck sequences of bounded depth: brackets of k types that close in the order in which they opened, last first.
@@ -59,13 +57,13 @@ def draw_brackets(rng: Generator, count: int, k: int, D: int, length: int) -> tu
 def last_unmatched(depths: Array) -> Array:
     """The place (..., length) of the last bracket that is open after each of depths (..., length); -1 where none is."""
     where = np.full((*depths.shape[:-1], int(np.abs(depths).max()) + 1), -1)
-    found, rows = np.empty_like(depths), np.ogrid[tuple(slice(n) for n in depths.shape[:-1])]
+    places, rows = np.empty_like(depths), np.ogrid[tuple(slice(n) for n in depths.shape[:-1])]
     for t in range(depths.shape[-1]):
         d = depths[..., t]
         here = np.where(d > 0, d, -d - 1)  # the depth that it leads to
         where[(*rows, here)] = np.where(d > 0, t, where[(*rows, here)])
-        found[..., t] = np.where(here > 0, where[(*rows, here)], -1)
-    return found
+        places[..., t] = np.where(here > 0, where[(*rows, here)], -1)
+    return places
 
 
 class DyckSequences:
@@ -83,8 +81,8 @@ class DyckSequences:
 
     def drawn(self, count: int, length: int, purpose: int, place: int = 0) -> Batch:
         """A batch of `count` sequences for each seed."""
-        found = [draw_brackets(rng, count, self.k, self.D, length) for rng in generators(self.seeds, purpose, place)]
-        types, depths = (np.stack(arrays) for arrays in zip(*found, strict=True))
+        brackets = [draw_brackets(rng, count, self.k, self.D, length) for rng in generators(self.seeds, purpose, place)]
+        types, depths = (np.stack(arrays) for arrays in zip(*brackets, strict=True))
         closing = depths < 0
         tokens = 1 + closing * self.D * self.k + (np.abs(depths) - 1) * self.k + types
         start = np.zeros((*tokens.shape[:-1], 1), tokens.dtype)
@@ -202,71 +200,67 @@ def observables(model: Transformer, test: Batch, k: int, D: int) -> tuple[Observ
     )
 
 
-@dataclass(frozen=True)
-class Dyck:
-    """The task dyck: the next bracket."""
+SETTINGS = (
+    Setting("k", 2, "types of brackets", low=1),
+    Setting("depth", 4, "the largest depth", low=1),
+    Setting("length", 28, "brackets of a sequence", low=2),
+    Setting("test_length", 100, "of a test sequence", low=2),
+    Setting("batch", 64, "sequences of an iteration", low=1),
+    Setting("width", 32, "of the embeddings", low=1),
+    Setting("mlp", 64, "nodes of the MLP", low=0),
+    Setting("heads", 1, "heads, which divide the width", low=1),
+    Setting("norm", "pre", "layer norm", choices=("pre", "post", "none")),
+    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    Setting("lr", 0.01, "learning rate", low=0.0),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    COSINE,
+)
 
-    name: str = "dyck"
-    doc: str = "the next bracket of a Dyck sequence of bounded depth (wen2023uninterpretable)"
-    models: tuple[str, ...] = ("transformer",)
-    settings: tuple[Setting, ...] = (
-        Setting("k", 2, "types of brackets", low=1),
-        Setting("depth", 4, "the largest depth", low=1),
-        Setting("length", 28, "brackets of a sequence", low=2),
-        Setting("test_length", 100, "of a test sequence", low=2),
-        Setting("batch", 64, "sequences of an iteration", low=1),
-        Setting("width", 32, "of the embeddings", low=1),
-        Setting("mlp", 64, "nodes of the MLP", low=0),
-        Setting("heads", 1, "heads, which divide the width", low=1),
-        Setting("norm", "pre", "layer norm", choices=("pre", "post", "none")),
-        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
-        Setting("lr", 0.01, "learning rate", low=0.0),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-        COSINE,
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
+    design = Architecture(vocabulary(values["k"], values["depth"]), values["width"], 1, values["mlp"], values["heads"])
+    of_step, of_test = (
+        transformer_memory(design, seeds=seeds, batch=batch, length=length, read=length)
+        for batch, length in ((values["batch"], values["length"]), (TEST_SEQUENCES, values["test_length"]))
+    )
+    largest = max(of_step, of_test, key=lambda numbers: sum(numbers.values()))
+    return {
+        **largest,
+        "the sequences": seeds * (8 * values["batch"] * values["length"] + 4 * TEST_SEQUENCES * values["test_length"]),
+        "attention between all tokens": seeds * design.vocabulary**2 * (4 + 2 * values["width"]),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for heads that do not divide the width."""
+    k, D = values["k"], values["depth"]
+    shape = {name: values[name] for name in ("width", "mlp", "heads", "norm")}
+    network = Transformer(vocabulary(k, D), layers=1, outputs=2 * k, at="all", activation="relu", **shape)
+    stream = DyckSequences(seeds, k, D, values["length"], values["batch"])
+    test = stream.test(TEST_SEQUENCES, values["test_length"])
+    brackets = [f"{bracket}{t} at {d}" for bracket in ("(", ")") for d in range(1, D + 1) for t in range(k)]
+    return Experiment(
+        model=replace(network, extra=observables(network, test, k, D)),
+        stream=stream,
+        optimizer=of_settings(values, network.groups),
+        steps=400,
+        vocabulary=network.vocabulary,
+        exact={
+            "accuracy_window": window_accuracy(test, k, D, D),
+            "closings": (test["targets"] >= k).sum(axis=(1, 2)),
+            "window_at": in_window(test, k, D, D).sum(axis=1),
+            "closings_at": (test["targets"] >= k).sum(axis=1),
+        },
+        labels={"query": ("start", *brackets), "key": ("start", *brackets)},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-        made = Architecture(vocabulary(values["k"], values["depth"]), values["width"], 1, values["mlp"], values["heads"])
-        of_step, of_test = (
-            transformer_memory(made, seeds=seeds, batch=batch, length=length, read=length)
-            for batch, length in ((values["batch"], values["length"]), (TEST_SEQUENCES, values["test_length"]))
-        )
-        largest = max(of_step, of_test, key=lambda numbers: sum(numbers.values()))
-        return {
-            **largest,
-            "the sequences": seeds * (8 * values["batch"] * values["length"] + 4 * TEST_SEQUENCES * values["test_length"]),
-            "attention between all tokens": seeds * made.vocabulary**2 * (4 + 2 * values["width"]),
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError for heads that do not divide the width."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        k, D = values["k"], values["depth"]
-        shape = {name: values[name] for name in ("width", "mlp", "heads", "norm")}
-        network = Transformer(vocabulary(k, D), layers=1, outputs=2 * k, at="all", activation="relu", **shape)
-        stream = DyckSequences(seeds, k, D, values["length"], values["batch"])
-        test = stream.test(TEST_SEQUENCES, values["test_length"])
-        brackets = [f"{bracket}{t} at {d}" for bracket in ("(", ")") for d in range(1, D + 1) for t in range(k)]
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(network, extra=observables(network, test, k, D)),
-            stream=stream,
-            optimizer=of_settings(values, network.groups),
-            steps=400,
-            vocabulary=network.vocabulary,
-            exact={
-                "accuracy_window": window_accuracy(test, k, D, D),
-                "closings": (test["targets"] >= k).sum(axis=(1, 2)),
-                "window_at": in_window(test, k, D, D).sum(axis=1),
-                "closings_at": (test["targets"] >= k).sum(axis=1),
-            },
-            labels={"query": ("start", *brackets), "key": ("start", *brackets)},
-        )
-
-
-TASK = Dyck()
+TASK = ReferenceTask(
+    name="dyck",
+    doc="the next bracket of a Dyck sequence of bounded depth (wen2023uninterpretable)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("transformer",),
+)

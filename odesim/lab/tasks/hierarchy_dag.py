@@ -21,13 +21,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.lab.training.randomness import BATCHES, OFFICIAL_SHIFT, RNGS, TESTS, TorchGenerator, generators, normal_outputs
+from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, TorchGenerator, generators, normal_outputs
 
 # A hierarchy of latent variables with shared children: each node is a set of nodes of the layer below, or of tokens.
 
@@ -139,15 +140,11 @@ class NumpyLabels:
     """LabelCounts of numpy's generators: uniform labels."""
 
     def __init__(self, seeds: Sequence[int], classes: int, batch: int) -> None:
-        self.seeds, self.classes, self.batch, self.block = tuple(seeds), classes, batch, -1
-        self.counts: Array = np.empty(0)
+        self.seeds, self.classes = tuple(seeds), classes
+        self.counts = InBlocks(seeds, BLOCK, lambda rng, _: (self.draw(rng, batch, BLOCK),))
 
     def __call__(self, iteration: int) -> Array:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            self.counts = np.stack([self.draw(rng, self.batch, BLOCK) for rng in generators(self.seeds, BATCHES, block)], axis=1)
-            self.block = block
-        return self.counts[row]
+        return self.counts(iteration)[0]
 
     def test(self) -> Array:
         return np.stack([self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)])
@@ -198,30 +195,30 @@ def official_tokens(dag: Dag) -> list[list[int]]:
     return result
 
 
-def drawn_names(made: Architecture) -> list[str]:
+def drawn_names(design: Architecture) -> list[str]:
     """The parameters that torch draws, in the order in which the network's parts are made."""
-    return ["embedding", "head", "head_bias", *(f"layer{i}.{name}" for i in range(made.layers) for name in OF_A_BLOCK)]
+    return ["embedding", "head", "head_bias", *(f"layer{i}.{name}" for i in range(design.layers) for name in OF_A_BLOCK)]
 
 
-def draw_start(torch: TorchGenerator, made: Architecture) -> Iterator[tuple[str, Array]]:
+def draw_start(torch: TorchGenerator, design: Architecture) -> Iterator[tuple[str, Array]]:
     """(name, values) of the parameters that are drawn: a table of N(0, 1), layers uniform, torch's rows being their outputs."""
-    laws = made.starts()
-    for name in drawn_names(made):
+    laws = design.starts()
+    for name in drawn_names(design):
         law = laws[name]
         yield name, torch.normal(law.shape) if law.law == "normal" else torch.uniform(-law.value, law.value, law.shape[::-1]).T
 
 
-def start_outputs(made: Architecture) -> int:
+def start_outputs(design: Architecture) -> int:
     """How many of torch's 32-bit outputs draw_start takes."""
-    laws = [made.starts()[name] for name in drawn_names(made)]
+    laws = [design.starts()[name] for name in drawn_names(design)]
     return sum(normal_outputs(prod(law.shape)) if law.law == "normal" else prod(law.shape) for law in laws)
 
 
-def official_start(seeds: Sequence[int], made: Architecture, dtype: str) -> Params:
+def official_start(seeds: Sequence[int], design: Architecture, dtype: str) -> Params:
     """The parameters {name: (R, ...)} of the published runs before the first update."""
-    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in made.starts().items()}
+    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in design.starts().items()}
     for r, seed in enumerate(seeds):
-        for name, values in draw_start(TorchGenerator(seed + OFFICIAL_SHIFT), made):
+        for name, values in draw_start(TorchGenerator(seed + OFFICIAL_SHIFT), design):
             params[name][r] = values
     return params
 
@@ -232,8 +229,8 @@ class OfficialLabels:
     A batch needs those before it: going back starts again.
     """
 
-    def __init__(self, seeds: Sequence[int], made: Architecture, batch: int) -> None:
-        self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), made.classes, batch, start_outputs(made)
+    def __init__(self, seeds: Sequence[int], design: Architecture, batch: int) -> None:
+        self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), design.classes, batch, start_outputs(design)
         self.next = 0
         self.generators: list[TorchGenerator] = []
         self.counts: Array = np.empty(0)
@@ -274,93 +271,91 @@ def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Ob
     return Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best MLP node, mean over latents")
 
 
-@dataclass(frozen=True)
-class HierarchyDag:
-    """The task hierarchy_dag: classes made of shared latents."""
+SETTINGS = (
+    Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
+    Setting("num_children", 2, "members of every set", low=1),
+    Setting("n0", 10, "lower latents, sets of tokens", low=1),
+    Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+    Setting("vocabulary", 100, "tokens, the last of which pads", low=2),
+    Setting("length", 30, "tokens of a sequence", low=1),
+    Setting("batch", 128, "labels of a batch", low=1),
+    Setting("width", 256, "of the embeddings; the original has 1024", low=1),
+    Setting("layers", 3, "blocks", low=1),
+    Setting("mlp", 400, "nodes of the MLP of a block", low=1),
+    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    Setting("lr", 1e-4, "learning rate", low=0.0),
+    Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
+    Setting("rng", "numpy", "random numbers: numpy's, or of the paper's code, whose runs a seed then replays", choices=RNGS),
+)
 
-    name: str = "hierarchy_dag"
-    doc: str = "classes made of shared latents made of tokens (tian2023joma, Table 1)"
-    models: tuple[str, ...] = ("transformer",)
-    settings: tuple[Setting, ...] = (
-        Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
-        Setting("num_children", 2, "members of every set", low=1),
-        Setting("n0", 10, "lower latents, sets of tokens", low=1),
-        Setting("n1", 20, "upper latents, sets of lower ones", low=1),
-        Setting("vocabulary", 100, "tokens, the last of which pads", low=2),
-        Setting("length", 30, "tokens of a sequence", low=1),
-        Setting("batch", 128, "labels of a batch", low=1),
-        Setting("width", 256, "of the embeddings; the original has 1024", low=1),
-        Setting("layers", 3, "blocks", low=1),
-        Setting("mlp", 400, "nodes of the MLP of a block", low=1),
-        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
-        Setting("lr", 1e-4, "learning rate", low=0.0),
-        Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
-        Setting("rng", "numpy", "random numbers: numpy's, or of the paper's code, whose runs a seed then replays", choices=RNGS),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: hierarchies, labels, parameters, a step on all classes."""
+    C, vocabulary = values["num_classes"], values["vocabulary"]
+    short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
+    sizes = {name: values[name] for name in ("width", "layers", "mlp")}
+    transformer_numbers = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
+    nodes = values["n0"] + values["n1"] + C
+    hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
+    return {**transformer_numbers, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: more latents than distinct sets, sequences too short for a class."""
+    dags = [dag_of_seed(values, seed) for seed in seeds]
+    length, vocabulary = values["length"], values["vocabulary"]
+    network = Transformer(
+        vocabulary=vocabulary,
+        outputs=values["num_classes"],
+        norm="post",
+        activation="relu",
+        projection=False,
+        biases=("mlp", "head"),
+        **{name: values[name] for name in ("width", "layers", "mlp")},
+    )
+    official = values["rng"] == "official"
+    # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
+    short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
+    merged = [dag.merge_pads(length, short, official_tokens(dag) if official else dag.ascending) for dag in dags]
+    labels: LabelCounts = (
+        OfficialLabels(seeds, network, values["batch"]) if official else NumpyLabels(seeds, network.classes, values["batch"])
+    )
+    stream = EveryClass(np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), labels)
+    latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
+    test = stream.test()
+    return Experiment(
+        model=replace(network, watch=test, extra=(correlation(network, test, latents),)),
+        stream=stream,
+        optimizer=of_settings(values, network.groups),
+        steps=STEPS,
+        start=partial(official_start, seeds, network) if official else None,
+        vocabulary=vocabulary,
+        exact={
+            "latents0": latents[0],
+            "latents1": latents[1],
+            "present": np.stack([dag.present for dag in dags]),
+            "loss_floor": np.array([dag.loss_floor for dag in dags]),
+        },
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: hierarchies, labels, parameters, a step on all classes."""
-        C, vocabulary = values["num_classes"], values["vocabulary"]
-        short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
-        sizes = {name: values[name] for name in ("width", "layers", "mlp")}
-        transformer_numbers = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
-        nodes = values["n0"] + values["n1"] + C
-        hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
-        return {**transformer_numbers, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: more latents than distinct sets, sequences too short for a class."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        dags = [self.dag(values, seed) for seed in seeds]
-        length, vocabulary = values["length"], values["vocabulary"]
-        network = Transformer(
-            vocabulary=vocabulary,
-            outputs=values["num_classes"],
-            norm="post",
-            activation="relu",
-            projection=False,
-            biases=("mlp", "head"),
-            **{name: values[name] for name in ("width", "layers", "mlp")},
-        )
-        official = values["rng"] == "official"
-        # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
-        short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
-        merged = [dag.merge_pads(length, short, official_tokens(dag) if official else dag.ascending) for dag in dags]
-        labels: LabelCounts = (
-            OfficialLabels(seeds, network, values["batch"]) if official else NumpyLabels(seeds, network.classes, values["batch"])
-        )
-        stream = EveryClass(np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), labels)
-        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
-        test = stream.test()
-        rates = dict.fromkeys(sorted(set(network.groups.values())), values["lr"])
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(network, watch=test, extra=(correlation(network, test, latents),)),
-            stream=stream,
-            optimizer=Optimizer(values["optimizer"], rates, weight_decay=values["weight_decay"]),
-            steps=STEPS,
-            start=partial(official_start, tuple(seeds), network) if official else None,
-            vocabulary=vocabulary,
-            exact={
-                "latents0": latents[0],
-                "latents1": latents[1],
-                "present": np.stack([dag.present for dag in dags]),
-                "loss_floor": np.array([dag.loss_floor for dag in dags]),
-            },
-        )
-
-    def dag(self, values: Mapping[str, Any], seed: int) -> Dag:
-        """The hierarchy of a seed. Raises ParamError if it does not exist or a class has more tokens than a sequence."""
-        sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
-        dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])
-        most = int(dag.present.sum(axis=1).max())
-        if most > values["length"]:
-            raise ParamError(f"length must be at least {most}, the tokens of one of the classes of seed {seed}, not {values['length']}")
-        return dag
+def dag_of_seed(values: Mapping[str, Any], seed: int) -> Dag:
+    """The hierarchy of a seed. Raises ParamError if it does not exist or a class has more tokens than a sequence."""
+    sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
+    dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])
+    most = int(dag.present.sum(axis=1).max())
+    if most > values["length"]:
+        raise ParamError(f"length must be at least {most}, the tokens of one of the classes of seed {seed}, not {values['length']}")
+    return dag
 
 
-TASK = HierarchyDag()
+TASK = ReferenceTask(
+    name="hierarchy_dag",
+    doc="classes made of shared latents made of tokens (tian2023joma, Table 1)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("transformer",),
+    not_described="its transformer has keys, queries and layer norms, which no System keeps; "
+    "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
+)

@@ -9,18 +9,27 @@ of layer s. Time of gradient flow is eta times the iteration.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
-from odesim.base.errors import ParamError, no_such
-from odesim.lab.networks.joma import ACTIVATIONS
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.lab.networks.joma import ACTIVATIONS, ce
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.tasks.hierarchy_dag import draw_dag
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    same_quantity,
+)
 
 # Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
 #
@@ -73,13 +82,8 @@ class TwoLayers:
         x, pi, U = batch["x"], batch["pi"], params["U"]
         e1, e2 = xp.exp(params["Z1"]), xp.exp(params["Z2"])
         u1, h1, u2, h2 = self.hidden(params, x)
-        scores = h2 @ U.swapaxes(1, 2)  # (R, N, C)
-        scores = scores - scores.max(axis=2, keepdims=True)
-        p = xp.exp(scores)
-        total = p.sum(axis=2, keepdims=True)
-        onehot = (batch["label"][..., None] == xp.arange(p.shape[2])).astype(p.dtype)
-        losses = xp.log(total[..., 0]) - (onehot * scores).sum(axis=2)
-        back = pi[..., None] * (p / total - onehot)  # (R, N, C)
+        losses, by_scores = ce(h2 @ U.swapaxes(1, 2), None, batch)  # (R, N), (R, N, C)
+        back = pi[..., None] * by_scores  # (R, N, C)
 
         du2 = (back @ U) * slope(u2)  # (R, N, K2)
         dM2 = du2.swapaxes(1, 2) @ h1  # (R, K2, K1)
@@ -116,68 +120,79 @@ def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) 
     )
 
 
-@dataclass(frozen=True)
-class HierarchyLayers:
-    """The task hierarchy_layers: classes of shared latents, two layers of nodes."""
+SETTINGS = (
+    Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
+    Setting("num_children", 2, "members of every set", low=1),
+    Setting("n0", 10, "lower latents, sets of tokens", low=1),
+    Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+    Setting("vocabulary", 100, "tokens, the last of which is in no set", low=2),
+    Setting("K1", 100, "nodes of the first layer", low=1),
+    Setting("K2", 100, "nodes of the second", low=1),
+    Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
+    Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
+    Setting("eta", 0.02, "learning rate", low=0.0, open_low=True),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "hierarchy_layers"
-    doc: str = "classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)"
-    models: tuple[str, ...] = ("two_layers",)
-    settings: tuple[Setting, ...] = (
-        Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
-        Setting("num_children", 2, "members of every set", low=1),
-        Setting("n0", 10, "lower latents, sets of tokens", low=1),
-        Setting("n1", 20, "upper latents, sets of lower ones", low=1),
-        Setting("vocabulary", 100, "tokens, the last of which is in no set", low=2),
-        Setting("K1", 100, "nodes of the first layer", low=1),
-        Setting("K2", 100, "nodes of the second", low=1),
-        Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
-        Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
-        Setting("eta", 0.02, "learning rate", low=0.0, open_low=True),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: parameters, samples, a step."""
+    C, M, K1, K2 = (values[name] for name in ("num_classes", "vocabulary", "K1", "K2"))
+    weights = K1 * M + K2 * K1
+    return {
+        "the parameters and their gradients": seeds * (9 * weights + 3 * C * K2),
+        "the samples": seeds * C * (3 * M + 8 * (K1 + K2)),
+        "the hierarchies": (values["n0"] + values["n1"] + C) * (values["num_children"] + M),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: more latents than distinct sets."""
+    C, R = values["num_classes"], len(seeds)
+    sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
+    dags = [draw_dag(seed, sizes, values["num_children"], values["vocabulary"]) for seed in seeds]
+    X = np.stack([dag.present[:, :-1] for dag in dags]).astype(dtype)  # (R, C, K0)
+    batch = {"x": X, "pi": np.full((R, C), 1 / C, dtype), "label": np.tile(np.arange(C), (R, 1))}
+    latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]
+    network = TwoLayers(
+        (X.shape[2], values["K1"], values["K2"], C),
+        phi=values["phi"],
+        scale=float(values["init_scale"]),
+        present=float(values["num_children"] ** 3),
+    )
+    described = values["phi"] in DESCRIBED and values["optimizer"] == "sgd" and values["momentum"] == 0
+    return Experiment(
+        model=replace(network, observables=layer_observables(network, batch, latents)),
+        stream=lambda i: batch,
+        optimizer=Optimizer(values["optimizer"], {"all": float(values["eta"])}, momentum=values["momentum"]),
+        steps=300,
+        vocabulary=values["vocabulary"],
+        exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
+        theory={DESCRIBED[values["phi"]]: {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: parameters, samples, a step."""
-        C, M, K1, K2 = (values[name] for name in ("num_classes", "vocabulary", "K1", "K2"))
-        weights = K1 * M + K2 * K1
-        return {
-            "the parameters and their gradients": seeds * (9 * weights + 3 * C * K2),
-            "the samples": seeds * C * (3 * M + 8 * (K1 + K2)),
-            "the hierarchies": (values["n0"] + values["n1"] + C) * (values["num_children"] + M),
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: more latents than distinct sets."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        C, R = values["num_classes"], len(seeds)
-        sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
-        dags = [draw_dag(seed, sizes, values["num_children"], values["vocabulary"]) for seed in seeds]
-        X = np.stack([dag.present[:, :-1] for dag in dags]).astype(dtype)  # (R, C, K0)
-        batch = {"x": X, "pi": np.full((R, C), 1 / C, dtype), "label": np.tile(np.arange(C), (R, 1))}
-        latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]
-        network = TwoLayers(
-            (X.shape[2], values["K1"], values["K2"], C),
-            phi=values["phi"],
-            scale=float(values["init_scale"]),
-            present=float(values["num_children"] ** 3),
+LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
+
+
+TASK = ReferenceTask(
+    name="hierarchy_layers",
+    doc="classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("two_layers",),
+    described_by={
+        # the System has the logits of the flow, half the squared weights, which discrete descent does not keep
+        "hierarchy.multilayer": Pair(
+            (same_quantity("loss"), *LAYERS),
+            lambda facts: float(facts.config["eta"]),
+            False,
+            {link.name: link for link in LAYERS},
+            per_seed=True,
+            requirements={"phi": ("identity",), "momentum": (0,)},
+            example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
         )
-        described = values["phi"] in DESCRIBED and values["optimizer"] == "sgd" and values["momentum"] == 0
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(network, observables=layer_observables(network, batch, latents)),
-            stream=lambda i: batch,
-            optimizer=Optimizer(values["optimizer"], {"all": float(values["eta"])}, momentum=values["momentum"]),
-            steps=300,
-            vocabulary=values["vocabulary"],
-            exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
-            theory={DESCRIBED[values["phi"]]: {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
-        )
-
-
-TASK = HierarchyLayers()
+    },
+)

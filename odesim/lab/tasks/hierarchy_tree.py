@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import ParamError
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.measures import mean_best_correlation
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 from odesim.lab.training.randomness import BATCHES, TESTS, generators
 
 # A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
@@ -193,83 +194,75 @@ def make_tree(values: Mapping[str, Any]) -> Tree:
     return tree
 
 
-@dataclass(frozen=True)
-class HierarchyTree:
-    """The task hierarchy_tree: the class at the root of a latent tree."""
+SETTINGS = (
+    Setting("num_classes", 5, "D, classes", low=1),
+    Setting("num_children", 2, "N, children of a node below the root", low=1),
+    Setting("depth", 4, "L, of the leaves; the root has 0", low=1, high=64),
+    Setting("rho", 0.9, "correlation of a node with its parent", low=-1.0, high=1.0),
+    Setting("root", "one_hot", "children of the root: one a class, or by the probabilities q", choices=("one_hot", "given")),
+    Setting("q", None, "with root=given: P[child of the root is 1 | class] (A, D)", low=0.0, high=1.0),
+    Setting("p", None, "probabilities of the classes (D,), or all the same", low=0.0, high=1.0),
+    Setting("batch", 64, "sequences of a batch", low=1),
+    Setting("width", 32, "of the embeddings", low=1),
+    Setting("layers", 2, "blocks", low=1),
+    Setting("heads", 1, "heads, which divide the width", low=1),
+    Setting("mlp", 64, "nodes of the MLP of a block", low=1),
+    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    Setting("lr", 1e-3, "learning rate", low=0.0),
+    Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
+)
 
-    name: str = "hierarchy_tree"
-    doc: str = "the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)"
-    models: tuple[str, ...] = ("transformer",)
-    settings: tuple[Setting, ...] = (
-        Setting("num_classes", 5, "D, classes", low=1),
-        Setting("num_children", 2, "N, children of a node below the root", low=1),
-        Setting("depth", 4, "L, of the leaves; the root has 0", low=1, high=64),
-        Setting("rho", 0.9, "correlation of a node with its parent", low=-1.0, high=1.0),
-        Setting("root", "one_hot", "children of the root: one a class, or by the probabilities q", choices=("one_hot", "given")),
-        Setting("q", None, "with root=given: P[child of the root is 1 | class] (A, D)", low=0.0, high=1.0),
-        Setting("p", None, "probabilities of the classes (D,), or all the same", low=0.0, high=1.0),
-        Setting("batch", 64, "sequences of a batch", low=1),
-        Setting("width", 32, "of the embeddings", low=1),
-        Setting("layers", 2, "blocks", low=1),
-        Setting("heads", 1, "heads, which divide the width", low=1),
-        Setting("mlp", 64, "nodes of the MLP of a block", low=1),
-        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
-        Setting("lr", 1e-3, "learning rate", low=0.0),
-        Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
+    roots = values["num_classes"] if values["q"] is None else len(values["q"])
+    leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
+    D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+    design = Architecture(leaves + 1, outputs=D, **sizes)
+    transformer_numbers = transformer_memory(design, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
+    return {
+        **transformer_numbers,
+        "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,
+        "the tree": D * D + 6 * leaves**2,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for an invalid tree."""
+    tree = make_tree(values)
+    stream = Sequences(tree, seeds, values["batch"])
+    test, nodes = stream.test()
+    options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+    watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
+    network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **options)
+    extra = observables(network, test, nodes)
+    L = tree.depth
+    class_log_probabilities = [
+        np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)
+    ]
+    return Experiment(
+        model=replace(network, extra=extra if L > 1 else extra[1:]),
+        stream=stream,
+        optimizer=of_settings(values, network.groups),
+        steps=1000,
+        vocabulary=tree.leaves + 1,
+        exact={
+            "mean": tree.mean(L),
+            "class_mean": tree.class_mean(L),
+            "second": tree.second(L, L),
+            "covariance": tree.covariance(L, L),
+            "conditional": tree.conditional(),
+            "height": tree.heights(),
+            "loss_bayes": -np.stack(class_log_probabilities).mean(axis=(1, 2)),
+        },
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
-        roots = values["num_classes"] if values["q"] is None else len(values["q"])
-        leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
-        D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-        made = Architecture(leaves + 1, outputs=D, **sizes)
-        transformer_numbers = transformer_memory(made, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
-        return {
-            **transformer_numbers,
-            "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,
-            "the tree": D * D + 6 * leaves**2,
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError for an invalid tree."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        tree = make_tree(values)
-        stream = Sequences(tree, seeds, values["batch"])
-        test, nodes = stream.test()
-        options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-        watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
-        network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **options)
-        extra = observables(network, test, nodes)
-        L = tree.depth
-        class_log_probabilities = [
-            np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)
-        ]
-        return Experiment(
-            task=self.name,
-            config={
-                name: np.asarray(value).tolist() if name in ("q", "p") and value is not None else value for name, value in values.items()
-            },
-            seeds=tuple(seeds),
-            model=replace(network, extra=extra if L > 1 else extra[1:]),
-            stream=stream,
-            optimizer=Optimizer(
-                values["optimizer"], dict.fromkeys(sorted(set(network.groups.values())), values["lr"]), weight_decay=values["weight_decay"]
-            ),
-            steps=1000,
-            vocabulary=tree.leaves + 1,
-            exact={
-                "mean": tree.mean(L),
-                "class_mean": tree.class_mean(L),
-                "second": tree.second(L, L),
-                "covariance": tree.covariance(L, L),
-                "conditional": tree.conditional(),
-                "height": tree.heights(),
-                "loss_bayes": -np.stack(class_log_probabilities).mean(axis=(1, 2)),
-            },
-        )
-
-
-TASK = HierarchyTree()
+TASK = ReferenceTask(
+    name="hierarchy_tree",
+    doc="the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("transformer",),
+)

@@ -6,21 +6,20 @@ before, the second to the place of the answer. The loss rests between ln V and l
 then falls. Positions are learned and attention is causal, so that the numbers of induction.stages describe it in outline only.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import ParamError
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.tasks.batches import Drawn
 from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.randomness import Drawn
 
 # Sequences of different tokens with a query that repeats one of them: the answer is the token after it.
 
@@ -93,67 +92,63 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Induction:
-    """The task induction: what followed the token that is asked for."""
+SETTINGS = (
+    Setting("N", 8, "different tokens of a sequence", low=2),
+    Setting("V", 16, "tokens of the vocabulary", low=2),
+    Setting("samples", 0, "sequences of a fixed sample, one batch; 0: new ones in every iteration", low=0),
+    Setting("batch", 64, "sequences of a new batch", low=1),
+    Setting("width", 32, "of the embeddings", low=1),
+    Setting("heads", 1, "heads, which divide the width", low=1),
+    Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
+    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    Setting("lr", 0.002, "learning rate", low=0.0),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    COSINE,
+)
 
-    name: str = "induction"
-    doc: str = "the token after the one that is asked for again, by two layers of attention (bietti2023birth)"
-    models: tuple[str, ...] = ("transformer",)
-    settings: tuple[Setting, ...] = (
-        Setting("N", 8, "different tokens of a sequence", low=2),
-        Setting("V", 16, "tokens of the vocabulary", low=2),
-        Setting("samples", 0, "sequences of a fixed sample, one batch; 0: new ones in every iteration", low=0),
-        Setting("batch", 64, "sequences of a new batch", low=1),
-        Setting("width", 32, "of the embeddings", low=1),
-        Setting("heads", 1, "heads, which divide the width", low=1),
-        Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
-        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
-        Setting("lr", 0.002, "learning rate", low=0.0),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-        COSINE,
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences."""
+    N, V, size = values["N"], values["V"], values["samples"] or values["batch"]
+    design = Architecture(V, values["width"], 2, heads=values["heads"])
+    return {
+        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
+        "the sequences": seeds * (size + TEST_SEQUENCES) * (N + 3) + 2 * max(size, TEST_SEQUENCES) * V,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for too small a vocabulary, and for heads that do not divide the width."""
+    N, V = values["N"], values["V"]
+    if V < N:
+        raise ParamError(f"N = {N} different tokens need a vocabulary of as many, not V = {V}")
+    network = Transformer(
+        V,
+        values["width"],
+        layers=2,
+        heads=values["heads"],
+        positions=N + 1,
+        norm="none",
+        biases=(),
+        start="normal",
+        std=values["init_scale"],
+    )
+    stream = Drawn(seeds, partial(draw_repeats, N=N, V=V), batch=values["batch"], samples=values["samples"])
+    return Experiment(
+        model=replace(network, extra=observables(network, stream.test(TEST_SEQUENCES))),
+        stream=stream,
+        optimizer=of_settings(values, network.groups),
+        steps=1000,
+        vocabulary=V,
+        labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences."""
-        N, V, size = values["N"], values["V"], values["samples"] or values["batch"]
-        made = Architecture(V, values["width"], 2, heads=values["heads"])
-        return {
-            **transformer_memory(made, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
-            "the sequences": seeds * (size + TEST_SEQUENCES) * (N + 3) + 2 * max(size, TEST_SEQUENCES) * V,
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError for too small a vocabulary, and for heads that do not divide the width."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        N, V = values["N"], values["V"]
-        if V < N:
-            raise ParamError(f"N = {N} different tokens need a vocabulary of as many, not V = {V}")
-        network = Transformer(
-            V,
-            values["width"],
-            layers=2,
-            heads=values["heads"],
-            positions=N + 1,
-            norm="none",
-            biases=(),
-            start="normal",
-            std=values["init_scale"],
-        )
-        stream = Drawn(seeds, partial(draw_repeats, N=N, V=V), batch=values["batch"], samples=values["samples"])
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(network, extra=observables(network, stream.test(TEST_SEQUENCES))),
-            stream=stream,
-            optimizer=of_settings(values, network.groups),
-            steps=1000,
-            vocabulary=V,
-            labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
-        )
-
-
-TASK = Induction()
+TASK = ReferenceTask(
+    name="induction",
+    doc="the token after the one that is asked for again, by two layers of attention (bietti2023birth)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("transformer",),
+)

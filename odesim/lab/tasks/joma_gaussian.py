@@ -9,16 +9,28 @@ Time of gradient flow is eta_w times the iteration. At init_scale=0 linear atten
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
+from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables, time_of_weights
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Link,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    TrainingFacts,
+    same_quantity,
+)
 from odesim.lab.training.randomness import DATA, INITIAL, generators
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
@@ -80,78 +92,133 @@ def joint_theory(block: JomaBlock, data: Batch, ratio: float) -> dict[str, dict[
     return {".".join((f"joma.joint_{block.attention}", *others)): {**samples, **numbers}}
 
 
-@dataclass(frozen=True)
-class JomaGaussian:
-    """The task joma_gaussian: one MLP layer with attention."""
+SETTINGS = (
+    Setting("data", "gaussian", "weights of the distinct tokens", choices=("gaussian", "random")),
+    Setting("attention", "softmax", "how logits weigh the tokens", choices=("linear", "exp", "softmax")),
+    Setting("temperature", 0.5, "attention logits are z over it", low=0.0, open_low=True),
+    Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
+    Setting("signal", "ce", "loss above the nodes; fixed: a signal that stays", choices=tuple(SIGNALS)),
+    Setting("coordinates", "v", "v: V, Xi and Z are trained; w: W (d, K) and Z", choices=("v", "w")),
+    Setting("cosine", 0.0, "between any two embeddings; needs coordinates=w", low=-1.0, high=1.0),
+    Setting("init_scale", 0.01, "normal numbers times it at the start", low=0.0),
+    Setting("eta", 0.1, "learning rate", low=0.0, open_low=True),
+    Setting("eta_w", 0.0, "learning rate of V and Xi, or W; 0: eta", low=0.0),
+    Setting("eta_z", 0.0, "learning rate of Z; 0: eta", low=0.0),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("num_distinct", 10, "tokens that tell classes apart", low=0),
+    Setting("num_common", 10, "tokens of every class", low=0),
+    Setting("num_classes", 20, "classes, and nodes", low=1),
+    Setting("d", 30, "width of the embeddings; counts where coordinates=w", low=1),
+)
 
-    name: str = "joma_gaussian"
-    doc: str = "one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)"
-    models: tuple[str, ...] = ("joma",)
-    settings: tuple[Setting, ...] = (
-        Setting("data", "gaussian", "weights of the distinct tokens", choices=("gaussian", "random")),
-        Setting("attention", "softmax", "how logits weigh the tokens", choices=("linear", "exp", "softmax")),
-        Setting("temperature", 0.5, "attention logits are z over it", low=0.0, open_low=True),
-        Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
-        Setting("signal", "ce", "loss above the nodes; fixed: a signal that stays", choices=tuple(SIGNALS)),
-        Setting("coordinates", "v", "v: V, Xi and Z are trained; w: W (d, K) and Z", choices=("v", "w")),
-        Setting("cosine", 0.0, "between any two embeddings; needs coordinates=w", low=-1.0, high=1.0),
-        Setting("init_scale", 0.01, "normal numbers times it at the start", low=0.0),
-        Setting("eta", 0.1, "learning rate", low=0.0, open_low=True),
-        Setting("eta_w", 0.0, "learning rate of V and Xi, or W; 0: eta", low=0.0),
-        Setting("eta_z", 0.0, "learning rate of Z; 0: eta", low=0.0),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("num_distinct", 10, "tokens that tell classes apart", low=0),
-        Setting("num_common", 10, "tokens of every class", low=0),
-        Setting("num_classes", 20, "classes, and nodes", low=1),
-        Setting("d", 30, "width of the embeddings; counts where coordinates=w", low=1),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: samples, parameters with gradients, a step, embeddings."""
+    K, Mc = values["num_classes"], values["num_distinct"] + values["num_common"]
+    w = values["coordinates"] == "w"
+    return {
+        "the samples": seeds * K * (3 * Mc + 2 * K),
+        "the parameters and their gradients": seeds * K * (6 * (Mc + 1) + (4 * values["d"] if w else 0)),
+        "what a step computes": seeds * K * (3 * Mc + 4 * K),
+        "the embeddings": 3 * values["d"] * (Mc + 1) if w else 0,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: no tokens, impossible embeddings, a cosine without embeddings."""
+    Mc, K = values["num_distinct"] + values["num_common"], values["num_classes"]
+    if Mc == 0:
+        raise ParamError("num_distinct + num_common must be at least 1, not 0")
+    if values["coordinates"] == "v" and values["cosine"] != 0:
+        raise ParamError(f"cosine={values['cosine']:g} needs coordinates=w: V and Xi are coordinates of orthonormal embeddings")
+    block = JomaBlock(
+        (Mc, 1, K),
+        attention=values["attention"],
+        temperature=float(values["temperature"]),
+        phi=values["phi"],
+        signal=values["signal"],
+        embeddings=equal_cosines(values["d"], Mc + 1, values["cosine"]) if values["coordinates"] == "w" else None,
+        scale=float(values["init_scale"]),
+    )
+    rates = {group: float(values[f"eta_{group}"] or values["eta"]) for group in ("w", "z")}
+    ratio = rates["z"] / rates["w"]
+    is_plain_descent = values["optimizer"] == "sgd" and values["momentum"] == 0
+    data = sample(values, seeds, dtype)
+    start = block.initial(generators(seeds, INITIAL), dtype)
+    reduced = theory(block, data, start, ratio) if is_plain_descent else {}
+    return Experiment(
+        model=replace(block, observables=joma_observables(block, data, start, ratio)),
+        stream=lambda i: data,
+        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        steps=2000,
+        vocabulary=Mc + 1,
+        exact={"X": data["x"]},
+        theory={**reduced, **joint_theory(block, data, ratio)} if values["cosine"] == 0 else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: samples, parameters with gradients, a step, embeddings."""
-        K, Mc = values["num_classes"], values["num_distinct"] + values["num_common"]
-        w = values["coordinates"] == "w"
-        return {
-            "the samples": seeds * K * (3 * Mc + 2 * K),
-            "the parameters and their gradients": seeds * K * (6 * (Mc + 1) + (4 * values["d"] if w else 0)),
-            "what a step computes": seeds * K * (3 * Mc + 4 * K),
-            "the embeddings": 3 * values["d"] * (Mc + 1) if w else 0,
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: no tokens, impossible embeddings, a cosine without embeddings."""
-        Mc, K = values["num_distinct"] + values["num_common"], values["num_classes"]
-        if Mc == 0:
-            raise ParamError("num_distinct + num_common must be at least 1, not 0")
-        if values["coordinates"] == "v" and values["cosine"] != 0:
-            raise ParamError(f"cosine={values['cosine']:g} needs coordinates=w: V and Xi are coordinates of orthonormal embeddings")
-        block = JomaBlock(
-            (Mc, 1, K),
-            attention=values["attention"],
-            temperature=float(values["temperature"]),
-            phi=values["phi"],
-            signal=values["signal"],
-            embeddings=equal_cosines(values["d"], Mc + 1, values["cosine"]) if values["coordinates"] == "w" else None,
-            scale=float(values["init_scale"]),
-        )
-        rates = {group: float(values[f"eta_{group}"] or values["eta"]) for group in ("w", "z")}
-        ratio = rates["z"] / rates["w"]
-        is_plain_descent = values["optimizer"] == "sgd" and values["momentum"] == 0
-        data = sample(values, seeds, dtype)
-        start = block.initial(generators(seeds, INITIAL), dtype)
-        reduced = theory(block, data, start, ratio) if is_plain_descent else {}
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(block, observables=joma_observables(block, data, start, ratio)),
-            stream=lambda i: data,
-            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
-            steps=2000,
-            vocabulary=Mc + 1,
-            exact={"X": data["x"]},
-            theory={**reduced, **joint_theory(block, data, ratio)} if values["cosine"] == 0 else {},
-        )
+# The settings that Systems describe. JoMA's own Systems keep V alone: they eliminate the logits by the invariant of Theorem 1, which
+# gradient flow keeps and discrete descent does not. So they are not linear in what is trained, and have no discrete map.
+
+JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
+ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
+JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
+JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
+JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
 
 
-TASK = JomaGaussian()
+def not_exact(facts: TrainingFacts) -> list[str]:
+    """Phrases on why V alone does not determine the flow of a joma_gaussian training: ratio of the rates, momentum."""
+    rates, T = facts.optimizer["rates"], facts.config["temperature"]
+    ratio = rates["z"] / rates["w"]
+    phrases = [] if np.isclose(ratio, T * T, rtol=1e-12) else [f"eta_z / eta_w is {ratio:g}, not temperature^2 = {T * T:g}"]
+    return phrases + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
+
+
+def not_several_classes(facts: TrainingFacts) -> list[str]:
+    """The phrases of not_exact(), and one if there is a single class."""
+    return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
+
+
+TASK = ReferenceTask(
+    name="joma_gaussian",
+    doc="one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("joma",),
+    described_by={
+        "joma.linear": Pair(
+            (ONE_NODE,),
+            time_of_weights,
+            False,
+            {"v": ONE_NODE},
+            per_seed=True,
+            requirements={**JOMA_SETTINGS, "num_classes": (1,)},
+            other_misfits=not_exact,
+            example={**JOMA_EXAMPLE, "num_classes": 1},
+        ),
+        "joma.linear_multinode": Pair(
+            (same_quantity("V"),),
+            time_of_weights,
+            False,
+            {"V": same_quantity("V")},
+            per_seed=True,
+            requirements=JOMA_SETTINGS,
+            other_misfits=not_several_classes,
+            example=JOMA_EXAMPLE,
+        ),
+        **{
+            f"joma.joint_{attention}": Pair(
+                JOINT,
+                time_of_weights,
+                start={link.name: link for link in JOINT_STATES},
+                per_seed=True,
+                requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
+                example={"attention": attention},
+            )
+            for attention in ("exp", "linear", "softmax")
+        },
+    },
+)

@@ -8,16 +8,27 @@ component comes to rest at sqrt(W(c^2)). What a batch adds is noise of order sqr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.base.errors import ParamError, no_such
-from odesim.lab.networks.joma import JomaBlock
+from odesim.base.arrays import Array, array_namespace
+from odesim.base.errors import ParamError
+from odesim.lab.networks.joma import JomaBlock, time_of_weights
 from odesim.lab.networks.measures import entropy
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    TrainingFacts,
+    same_quantity,
+)
 from odesim.lab.training.randomness import BATCHES, generators
 
 # Independent normal inputs and a linear function of them, fresh in every iteration.
@@ -75,51 +86,63 @@ def node_observables(c: Array) -> tuple[Observable, ...]:
     )
 
 
-@dataclass(frozen=True)
-class JomaRegression:
-    """The task joma_regression: a linear target, exp attention, squared loss."""
+SETTINGS = (
+    Setting("M", 10, "inputs", low=1),
+    Setting("c", None, "coefficients of the target (M,); equal steps to 2", rank=1),
+    Setting("batch", 512, "inputs of a step", low=1),
+    Setting("eta", 1e-3, "learning rate of v", low=0.0, open_low=True),
+    Setting("eta_z", 0.0, "learning rate of z; 0: eta", low=0.0),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "joma_regression"
-    doc: str = "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)"
-    models: tuple[str, ...] = ("joma",)
-    settings: tuple[Setting, ...] = (
-        Setting("M", 10, "inputs", low=1),
-        Setting("c", None, "coefficients of the target (M,); equal steps to 2", rank=1),
-        Setting("batch", 512, "inputs of a step", low=1),
-        Setting("eta", 1e-3, "learning rate of v", low=0.0, open_low=True),
-        Setting("eta_z", 0.0, "learning rate of z; 0: eta", low=0.0),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: batches and what a step computes."""
+    return {"the batches": seeds * values["batch"] * (5 * values["M"] + 8), "the parameters": seeds * values["M"] * 8}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: coefficients of another number."""
+    M = values["M"]
+    c = 2 * np.arange(1, M + 1) / M if values["c"] is None else np.atleast_1d(np.asarray(values["c"], float))
+    if c.shape != (M,):
+        raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
+    rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
+    described = rates["w"] == rates["z"] and values["optimizer"] == "sgd" and values["momentum"] == 0
+    node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
+    return Experiment(
+        model=replace(node, observables=node_observables(c)),
+        stream=LinearTargets(seeds, c, values["batch"], dtype),
+        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        steps=1000,
+        vocabulary=M + 1,
+        exact={"c": c},
+        theory={"joma.self_consistent": {"c": c}} if described else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: batches and what a step computes."""
-        return {"the batches": seeds * values["batch"] * (5 * values["M"] + 8), "the parameters": seeds * values["M"] * 8}
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: coefficients of another number."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        M = values["M"]
-        c = 2 * np.arange(1, M + 1) / M if values["c"] is None else np.atleast_1d(np.asarray(values["c"], float))
-        if c.shape != (M,):
-            raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
-        rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
-        described = rates["w"] == rates["z"] and values["optimizer"] == "sgd" and values["momentum"] == 0
-        node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
-        return Experiment(
-            task=self.name,
-            config={name: a.tolist() if name == "c" and a is not None else a for name, a in values.items()},
-            seeds=tuple(seeds),
-            model=replace(node, observables=node_observables(c)),
-            stream=LinearTargets(seeds, c, values["batch"], dtype),
-            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
-            steps=1000,
-            vocabulary=M + 1,
-            exact={"c": c},
-            theory={"joma.self_consistent": {"c": c}} if described else {},
+def unequal_rates(facts: TrainingFacts) -> list[str]:
+    """A phrase where weights and logits of joma_regression do not move alike."""
+    w, z = (facts.optimizer["rates"][name] for name in "wz")
+    return [] if w == z else [f"eta_z is {z:g}, not eta = {w:g}"]
+
+
+TASK = ReferenceTask(
+    name="joma_regression",
+    doc="one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("joma",),
+    described_by={
+        # the System eliminates z by an invariant of the flow, which discrete descent does not keep
+        "joma.self_consistent": Pair(
+            (same_quantity("v"), same_quantity("loss", "loss_population"), same_quantity("entropy")),
+            time_of_weights,
+            False,
+            requirements={"momentum": (0,)},
+            other_misfits=unequal_rates,
         )
-
-
-TASK = JomaRegression()
+    },
+)

@@ -10,20 +10,19 @@ entropy of the stationary law (k = 2: .5638273; k = 3: .9788), and the mean entr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace
 from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.tasks.batches import Drawn
 from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, Setting
+from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.randomness import Drawn
 
 # Sequences of Markov chains whose rows of transition probabilities are drawn from Dirichlet(1, ..., 1), a chain for each sequence.
 
@@ -87,8 +86,8 @@ def strategies(tokens: Array, k: int) -> Array:
 def losses(predicted: Array, targets: Array) -> Array:
     """Mean -ln p[target] (..., R) over samples and positions, for predicted (..., R, B, T, k) and targets (R, B, T)."""
     p = (predicted * (targets[..., None] == np.arange(predicted.shape[-1]))).sum(axis=-1)  # (..., R, B, T)
-    found: Array = -np.log(p).mean(axis=(-2, -1))
-    return found
+    means: Array = -np.log(p).mean(axis=(-2, -1))
+    return means
 
 
 def divergences(predicted: Array, logits: Array) -> Array:
@@ -160,60 +159,56 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Markov:
-    """The task markov: the next state of a chain that only the context tells."""
+SETTINGS = (
+    Setting("k", 2, "states", low=2),
+    Setting("length", 100, "tokens of a sequence, each followed by its target", low=2),
+    Setting("first", "stationary", "law of the first state", choices=FIRSTS),
+    Setting("samples", 0, "sequences of a fixed sample, one batch; 0: new ones in every iteration", low=0),
+    Setting("batch", 64, "sequences of a new batch", low=1),
+    Setting("width", 16, "of the embeddings", low=1),
+    Setting("layers", 2, "of attention", low=1),
+    Setting("heads", 1, "heads, which divide the width", low=1),
+    Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
+    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    Setting("lr", 0.02, "learning rate", low=0.0),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    COSINE,
+)
 
-    name: str = "markov"
-    doc: str = "the next state of a Markov chain that only the context tells (edelman2024evolution)"
-    models: tuple[str, ...] = ("transformer",)
-    settings: tuple[Setting, ...] = (
-        Setting("k", 2, "states", low=2),
-        Setting("length", 100, "tokens of a sequence, each followed by its target", low=2),
-        Setting("first", "stationary", "law of the first state", choices=FIRSTS),
-        Setting("samples", 0, "sequences of a fixed sample, one batch; 0: new ones in every iteration", low=0),
-        Setting("batch", 64, "sequences of a new batch", low=1),
-        Setting("width", 16, "of the embeddings", low=1),
-        Setting("layers", 2, "of attention", low=1),
-        Setting("heads", 1, "heads, which divide the width", low=1),
-        Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
-        Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
-        Setting("lr", 0.02, "learning rate", low=0.0),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-        COSINE,
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences, the strategies."""
+    k, length, size = values["k"], values["length"], values["samples"] or values["batch"]
+    design = Architecture(k, **{name: values[name] for name in ("width", "layers", "heads")})
+    return {
+        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
+        "the sequences": seeds * (4 * size + 3 * TEST_SEQUENCES) * length,
+        "the strategies": seeds * TEST_SEQUENCES * length * k * (3 * k + 6),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for heads that do not divide the width."""
+    draw = partial(draw_predictions, **{name: values[name] for name in ("k", "length", "first")})
+    stream = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"])
+    test = stream.test(TEST_SEQUENCES)
+    network = Transformer(std=values["init_scale"], mlp=0, **architecture(values))
+    return Experiment(
+        model=replace(network, extra=observables(network, test)),
+        stream=stream,
+        optimizer=of_settings(values, network.groups),
+        steps=1000,
+        vocabulary=values["k"],
+        exact={"strategy_losses": losses(strategies(test["tokens"], values["k"]), test["targets"]).T},
+        labels={"strategy": STRATEGIES},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences, the strategies."""
-        k, length, size = values["k"], values["length"], values["samples"] or values["batch"]
-        made = Architecture(k, **{name: values[name] for name in ("width", "layers", "heads")})
-        return {
-            **transformer_memory(made, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
-            "the sequences": seeds * (4 * size + 3 * TEST_SEQUENCES) * length,
-            "the strategies": seeds * TEST_SEQUENCES * length * k * (3 * k + 6),
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError for heads that do not divide the width."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        draw = partial(draw_predictions, **{name: values[name] for name in ("k", "length", "first")})
-        stream = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"])
-        test = stream.test(TEST_SEQUENCES)
-        network = Transformer(std=values["init_scale"], mlp=0, **architecture(values))
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=replace(network, extra=observables(network, test)),
-            stream=stream,
-            optimizer=of_settings(values, network.groups),
-            steps=1000,
-            vocabulary=values["k"],
-            exact={"strategy_losses": losses(strategies(test["tokens"], values["k"]), test["targets"]).T},
-            labels={"strategy": STRATEGIES},
-        )
-
-
-TASK = Markov()
+TASK = ReferenceTask(
+    name="markov",
+    doc="the next state of a Markov chain that only the context tells (edelman2024evolution)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("transformer",),
+)

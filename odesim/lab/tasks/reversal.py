@@ -16,11 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
-from odesim.lab.training.randomness import BATCHES, generators
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Link,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    same_quantity,
+)
+from odesim.lab.training.randomness import InBlocks
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 
@@ -51,19 +63,17 @@ class FactStream:
     """The Stream {"source": (R, 1), "target": (R, 1)}: one fact in each iteration, with replacement, or each epoch in a new order."""
 
     def __init__(self, facts: Array, seeds: Sequence[int], *, shuffled: bool) -> None:
-        self.facts, self.seeds, self.shuffled = facts, tuple(seeds), shuffled
-        self.epoch = -1
-        self.orders: Array = np.empty(0)
+        self.facts, self.shuffled = facts, shuffled
+        self.orders = InBlocks(seeds, facts.shape[1], self.order)
+
+    def order(self, rng: Generator, _: int) -> tuple[Array]:
+        """The numbers of the facts of an epoch, in the order in which they are shown."""
+        count = self.facts.shape[1]
+        return (rng.permutation(count) if self.shuffled else rng.integers(count, size=count),)
 
     def __call__(self, iteration: int) -> Batch:
-        count = self.facts.shape[1]
-        epoch, place = divmod(iteration, count)
-        if epoch != self.epoch:
-            rngs = generators(self.seeds, BATCHES, epoch)
-            self.orders = np.stack([rng.permutation(count) if self.shuffled else rng.integers(count, size=count) for rng in rngs])
-            self.epoch = epoch
-        here = self.orders[:, place, None]  # (R, 1)
-        return {"source": self.facts[0][here], "target": self.facts[1][here]}
+        which = self.orders(iteration)[0][:, None]  # (R, 1)
+        return {"source": self.facts[0][which], "target": self.facts[1][which]}
 
 
 # The one-layer model on facts (source, relation, target): its decoder alone, with hand-written gradients.
@@ -136,8 +146,8 @@ class Decoder:
         source, target = xp.asarray(facts)
         rows = Y[:, source]  # (R, n, M)
         top = rows.max(axis=2)
-        own = rows[:, xp.arange(len(source)), target]
-        result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - own
+        target_logits = rows[:, xp.arange(len(source)), target]
+        result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - target_logits
         return result
 
     def probability(self, params: Params, facts: Array) -> Array:
@@ -159,8 +169,8 @@ class Decoder:
         xp = array_namespace(Y)
         source, target = xp.asarray(self.trained)
         rows = Y[:, source]
-        own = rows[:, xp.arange(len(source)), target]
-        result: Array = ((own * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
+        target_logits = rows[:, xp.arange(len(source)), target]
+        result: Array = ((target_logits * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
         return result
 
 
@@ -169,63 +179,75 @@ EPOCHS = 100  # of a training by default
 DATA = {"reversals": 2, "chains": 3}  # tokens of an entry, and as many relations: -> and <-, or ->, -> and ~>
 
 
-@dataclass(frozen=True)
-class ReversalTask:
-    """The task reversal: facts and their reversals."""
+SETTINGS = (
+    Setting("data", "reversals", "facts of pairs, A -> B and B <- A, or of chains, A -> B, B -> C and A ~> C", choices=tuple(DATA)),
+    Setting("pairs", 200, "pairs of tokens, or chains", low=1),
+    Setting("both", 0.7, "share of the pairs that are trained in both directions, or of the chains with A ~> C", low=0.0, high=1.0),
+    Setting("vocabulary", 802, "tokens: two a pair and two relations, or three a chain and three relations, and others", low=4),
+    Setting("order", "shuffled", "each fact once an epoch, or drawn with replacement", choices=ORDERS),
+    Setting("eta_Y", 0.5, "learning rate", low=0.0),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "reversal"
-    doc: str = "facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)"
-    models: tuple[str, ...] = ("decoder",)
-    settings: tuple[Setting, ...] = (
-        Setting("data", "reversals", "facts of pairs, A -> B and B <- A, or of chains, A -> B, B -> C and A ~> C", choices=tuple(DATA)),
-        Setting("pairs", 200, "pairs of tokens, or chains", low=1),
-        Setting("both", 0.7, "share of the pairs that are trained in both directions, or of the chains with A ~> C", low=0.0, high=1.0),
-        Setting("vocabulary", 802, "tokens: two a pair and two relations, or three a chain and three relations, and others", low=4),
-        Setting("order", "shuffled", "each fact once an epoch, or drawn with replacement", choices=ORDERS),
-        Setting("eta_Y", 0.5, "learning rate", low=0.0),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: Y with its gradient, rows of all facts."""
+    pairs, M = values["pairs"], values["vocabulary"]
+    return {
+        "the decoder and its gradient": seeds * 2 * pairs * M * 4,
+        "the rows of all facts": seeds * DATA[values["data"]] * pairs * M * 3,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: a vocabulary without room for the pairs, or no pair held out."""
+    pairs, M = values["pairs"], values["vocabulary"]
+    parts, chained = DATA[values["data"]], values["data"] == "chains"
+    if parts * (pairs + 1) > M:
+        raise ParamError(f"vocabulary must be at least {parts} pairs + {parts} = {parts * (pairs + 1)}, not {M}")
+    both = round(values["both"] * pairs)
+    if both == pairs:
+        left = "chains leaves none without A ~> C" if chained else "pairs leaves none that is trained in one direction alone"
+        raise ParamError(f"both={values['both']:g} of {pairs} {left}")
+    trained, held_out, *steps = chain_facts(pairs, both) if chained else pair_facts(pairs, both)
+    N = trained.shape[1]
+    described = values["optimizer"] == "sgd" and values["momentum"] == 0
+    theory: dict[str, dict[str, Any]] = {"reversal.full": {"x1": trained[0], "x3": trained[1], "eta_Y": values["eta_Y"]}}
+    if not chained:  # every row has one target
+        theory["reversal.row"] = {"M": M, "N": N, "eta_Y": values["eta_Y"]}
+    return Experiment(
+        model=Decoder(trained, held_out, (2 * pairs, M), *steps),
+        stream=FactStream(trained, seeds, shuffled=values["order"] == "shuffled"),
+        optimizer=Optimizer(values["optimizer"], {"Y": values["eta_Y"]}, momentum=values["momentum"]),
+        steps=EPOCHS * N,
+        vocabulary=M,
+        exact={"trained": trained, "held_out": held_out},
+        theory=theory if described else {},
     )
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: Y with its gradient, rows of all facts."""
-        pairs, M = values["pairs"], values["vocabulary"]
-        return {
-            "the decoder and its gradient": seeds * 2 * pairs * M * 4,
-            "the rows of all facts": seeds * DATA[values["data"]] * pairs * M * 3,
-        }
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError: a vocabulary without room for the pairs, or no pair held out."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        pairs, M = values["pairs"], values["vocabulary"]
-        parts, chained = DATA[values["data"]], values["data"] == "chains"
-        if parts * (pairs + 1) > M:
-            raise ParamError(f"vocabulary must be at least {parts} pairs + {parts} = {parts * (pairs + 1)}, not {M}")
-        both = round(values["both"] * pairs)
-        if both == pairs:
-            left = "chains leaves none without A ~> C" if chained else "pairs leaves none that is trained in one direction alone"
-            raise ParamError(f"both={values['both']:g} of {pairs} {left}")
-        trained, held_out, *steps = chain_facts(pairs, both) if chained else pair_facts(pairs, both)
-        N = trained.shape[1]
-        described = values["optimizer"] == "sgd" and values["momentum"] == 0
-        theory: dict[str, dict[str, Any]] = {"reversal.full": {"x1": trained[0], "x3": trained[1], "eta_Y": values["eta_Y"]}}
-        if not chained:  # every row has one target
-            theory["reversal.row"] = {"M": M, "N": N, "eta_Y": values["eta_Y"]}
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=Decoder(trained, held_out, (2 * pairs, M), *steps),
-            stream=FactStream(trained, seeds, shuffled=values["order"] == "shuffled"),
-            optimizer=Optimizer(values["optimizer"], {"Y": values["eta_Y"]}, momentum=values["momentum"]),
-            steps=EPOCHS * N,
-            vocabulary=M,
-            exact={"trained": trained, "held_out": held_out},
-            theory=theory if described else {},
-        )
-
-
-TASK = ReversalTask()
+TASK = ReferenceTask(
+    name="reversal",
+    doc="facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("decoder",),
+    described_by={
+        "reversal.row": Pair(
+            tuple(
+                Link(name, (source,), lambda seen, _, source=source: seen[source], doc="mean over trained facts beside that of one row")  # type: ignore[misc]
+                for name, source in (("loss", "loss_population"), ("p_target", "p_target"), ("v", "v"))
+            ),
+            linear=False,  # a step of descent moves one row, by N times the mean
+            requirements={"data": ("reversals",), "momentum": (0,)},
+        ),
+        "reversal.full": Pair(
+            (same_quantity("loss", "loss_population"), same_quantity("p"), same_quantity("Y")),
+            linear=False,
+            start={"Y": same_quantity("Y")},
+            requirements={"momentum": (0,)},
+        ),
+    },
+)

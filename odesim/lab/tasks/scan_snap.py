@@ -13,12 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, check_dtype
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.arrays import Array
+from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.one_layer import DECODERS, INITS, YZ, check_classes
+from odesim.lab.networks.one_layer_links import (
+    ANY_START_SETTINGS,
+    DECORRELATED_EXAMPLE,
+    FULL,
+    FULL_SETTINGS,
+    STARTS,
+    SYMMETRIC,
+    SYMMETRIC_SETTINGS,
+    no_shared_token,
+    not_alike,
+    starts_at_random,
+)
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Params, Setting, Stream
-from odesim.lab.training.randomness import BATCHES, OFFICIAL_SHIFT, RNGS, TorchGenerator, generators
+from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, TorchGenerator
 
 # Classes of the task scan_snap: from the generator of the paper's code, or from a given table.
 
@@ -146,22 +158,16 @@ class ScanSnapContexts:
     """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: uniform classes with `length` i.i.d. tokens each from P (K, W)."""
 
     def __init__(self, seeds: Sequence[int], P: Array, *, batch: int, length: int, dtype: str) -> None:
-        self.seeds, self.batch, self.length, self.dtype = tuple(seeds), batch, length, dtype
+        self.batch, self.length, self.dtype = batch, length, dtype
         self.draws = [TokenCounts(row) for row in P]
         self.small = np.min_scalar_type(length)
-        self.block = -1
-        self.drawn: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self.in_blocks = InBlocks(seeds, BLOCK, self.of_seed)
 
     def __call__(self, iteration: int) -> Batch:
-        block, row = divmod(iteration, BLOCK)
-        if block != self.block:
-            draws = [self.one_seed(rng) for rng in generators(self.seeds, BATCHES, block)]
-            self.drawn = np.stack([classes for classes, _ in draws], axis=1), np.stack([counts for _, counts in draws], axis=1)
-            self.block = block
-        classes, counts = self.drawn
-        return {"classes": classes[row], "counts": counts[row].astype(self.dtype)}
+        classes, counts = self.in_blocks(iteration)
+        return {"classes": classes, "counts": counts.astype(self.dtype)}
 
-    def one_seed(self, rng: Generator) -> tuple[Array, Array]:
+    def of_seed(self, rng: Generator, _: int) -> tuple[Array, Array]:
         """Classes (BLOCK, batch) and counts (BLOCK, batch, W) for one seed."""
         classes = rng.integers(0, len(self.draws), size=(BLOCK, self.batch))
         counts = np.empty((classes.size, self.draws[0].tokens), self.small)
@@ -197,8 +203,8 @@ def official_weights(common: int, unique: int) -> Array:
     step = (high - low) / np.float32(max(unique - 1, 1))
     up = np.arange(unique)
     rising, falling = float(low) + float(step) * up, float(high) - float(step) * up[::-1]
-    own = np.where(up < unique // 2, rising, falling) if unique > 1 else np.full(unique, low)
-    weights = np.concatenate([np.ones(common), own]).astype(np.float32)
+    distinct = np.where(up < unique // 2, rising, falling) if unique > 1 else np.full(unique, low)
+    weights = np.concatenate([np.ones(common), distinct]).astype(np.float32)
     return weights / weights.sum()
 
 
@@ -284,61 +290,45 @@ def population_batch(iteration: int) -> Batch:
     return {}
 
 
-class ScanSnap:
-    """The task scan_snap; its settings are SETTINGS."""
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
+    if values["P"] is not None:
+        K, S = (*np.shape(values["P"]), 1)[:2]
+        columns, queries, tokens, random_numbers = K + 1, K, S, 0
+    else:
+        last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
+        K, S, tokens, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
+        columns = S + last + K
+        random_numbers = BLOCK * values["batch"] * (tokens // 4 + 2) + 4 * values["length"]
+    batch = values["batch"] if values["P"] is None else K
+    return {
+        "the table P": 4 * K * S,
+        "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
+        "the batches": seeds * (random_numbers + batch * (tokens + K)) + 2 * batch * (S + columns),
+    }
 
-    name = "scan_snap"
-    doc = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
-    settings = SETTINGS
-    models = ("yz",)
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
-        if values["P"] is not None:
-            K, S = (*np.shape(values["P"]), 1)[:2]
-            columns, queries, tokens, random_numbers = K + 1, K, S, 0
-        else:
-            last, next_, common, per_last, unique = (values[name] for name in GENERATOR_SETTINGS)
-            K, S, tokens, queries = last * next_, common + per_last * last + unique * last * next_, common + per_last + unique, last
-            columns = S + last + K
-            random_numbers = BLOCK * values["batch"] * (tokens // 4 + 2) + 4 * values["length"]
-        batch = values["batch"] if values["P"] is None else K
-        return {
-            "the table P": 4 * K * S,
-            "Y, Z and their gradients": seeds * (columns * 4 + queries * 6 + K * 4) * S,
-            "the batches": seeds * (random_numbers + batch * (tokens + K)) + 2 * batch * (S + columns),
-        }
-
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError if settings do not fit together."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, "scan_snap"))
-        check_dtype(dtype)
-        population = values["P"] is not None
-        (check_population if population else check_samples)(values, seeds)
-        classes = classes_from_settings(values) if population else generate_classes(values)
-        names = ("normalize", "residual", "attn_include_query", "decoder", "init")
-        targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
-        yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
-        rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
-        return Experiment(
-            task=self.name,
-            config={
-                name: np.asarray(value).tolist() if name in TABLE_SETTINGS and value is not None else value
-                for name, value in values.items()
-                if name != TOKENS
-            },
-            seeds=tuple(seeds),
-            model=yz,
-            stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
-            start=make_start(yz, values, seeds),
-            optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
-            steps=STEPS,
-            vocabulary=int(classes.M),
-            exact=vars(classes),
-            theory=theory(values, classes),
-            labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
-        )
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError if settings do not fit together."""
+    population = values["P"] is not None
+    (check_population if population else check_samples)(values, seeds)
+    classes = classes_from_settings(values) if population else generate_classes(values)
+    names = ("normalize", "residual", "attn_include_query", "decoder", "init")
+    targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
+    yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
+    rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
+    return Experiment(
+        config=as_config({name: value for name, value in values.items() if name != TOKENS}),
+        model=yz,
+        stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
+        start=make_start(yz, values, seeds),
+        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        steps=STEPS,
+        vocabulary=int(classes.M),
+        exact=vars(classes),
+        theory=theory(values, classes),
+        labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
+    )
 
 
 def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
@@ -358,9 +348,9 @@ def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
     """Raises ParamError for settings that have a meaning only with a given P."""
     if not seeds:
         raise ParamError("a training needs one seed at least")
-    given = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
-    if given:
-        raise ParamError(f"{given[0]} has no meaning without P: the generator's settings fix it")
+    misplaced = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
+    if misplaced:
+        raise ParamError(f"{misplaced[0]} has no meaning without P: the generator's settings fix it")
 
 
 def token_names(text: str, count: int) -> tuple[str, ...]:
@@ -406,4 +396,27 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
     return systems if symmetric is None else {**systems, small: {**symmetric, **rates}}
 
 
-TASK = ScanSnap()
+TASK = ReferenceTask(
+    name="scan_snap",
+    doc="classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("yz",),
+    described_by={
+        "scan_snap.full": Pair(
+            FULL, start=STARTS, own_start=starts_at_random, requirements=ANY_START_SETTINGS, other_misfits=no_shared_token
+        ),
+        "scan_snap.full_decorrelated": Pair(
+            FULL, requirements={**FULL_SETTINGS, "decoder": ("decorrelated",)}, example={"decoder": "decorrelated"}
+        ),
+        "scan_snap.symmetric": Pair(SYMMETRIC, requirements=SYMMETRIC_SETTINGS, other_misfits=not_alike),
+        "scan_snap.reduced_symmetric": Pair(
+            SYMMETRIC,
+            linear=False,
+            requirements={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)},
+            other_misfits=not_alike,
+            example=DECORRELATED_EXAMPLE,
+        ),
+    },
+)

@@ -19,10 +19,23 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, check_dtype, on_same_device
-from odesim.base.errors import ParamError, no_such
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
+from odesim.lab.training.protocols import (
+    Batch,
+    Experiment,
+    Link,
+    Observable,
+    Optimizer,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    TrainingFacts,
+    same_quantity,
+)
 from odesim.lab.training.randomness import BATCHES, DATA, generators
 
 # Documents of topics with masked words: their laws, all sets of topics at once, and batches of documents that are drawn.
@@ -110,10 +123,10 @@ def rows_of(words: Array, shown: Array, masked: Array, lengths: Array, d: int, k
     if not len(place):
         return np.zeros((1, d)), np.zeros(1, int), np.zeros((1, d))
     target = np.bincount(row * d + words[masked], minlength=len(place) * d).reshape(-1, d) / len(row)
-    kept = counts[place // d]
-    kept[kept.sum(axis=1) == 0] = 1  # every place is masked: uniform attention
+    shown_counts = counts[place // d]
+    shown_counts[shown_counts.sum(axis=1) == 0] = 1  # every place is masked: uniform attention
     with np.errstate(divide="ignore"):  # tokens that are not shown
-        return np.log(kept), place % d, target
+        return np.log(shown_counts), place % d, target
 
 
 def stacked(rows: Sequence[Rows]) -> Batch:
@@ -246,8 +259,9 @@ class TopicAttention:
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {name: (R, d, d)}; seed by seed, as the number of rows is the seed's own."""
         xp = array_namespace(params["W_V"])
-        made = [self.one_seed({name: a[r] for name, a in params.items()}, self.rows(params, batch, r)) for r in range(len(params["W_V"]))]
-        return xp.stack([loss for loss, _ in made]), {name: xp.stack([grads[name] for _, grads in made]) for name in WEIGHTS}
+        seeds = range(len(params["W_V"]))
+        by_seed = [self.one_seed({name: a[r] for name, a in params.items()}, self.rows(params, batch, r)) for r in seeds]
+        return xp.stack([loss for loss, _ in by_seed]), {name: xp.stack([grads[name] for _, grads in by_seed]) for name in WEIGHTS}
 
     def rows(self, params: Params, batch: Batch, r: int) -> Batch:
         """The rows of seed r, of the device and type of the parameters; query as a matrix of zeros and ones (Q, d)."""
@@ -287,8 +301,8 @@ class TopicAttention:
         M = params["W_Q"].swapaxes(1, 2) @ params["W_K"]  # (R, query, key)
         weights = softmax(M[:, 1:, 1:]) * (T * v)
         topic = np.arange(T * v) // v
-        own, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
-        return array_namespace(M).stack([mean_over(weights, which) for which in (own, same & ~own, ~same)], axis=1)
+        itself, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
+        return array_namespace(M).stack([mean_over(weights, which) for which in (itself, same & ~itself, ~same)], axis=1)
 
 
 def frobenius(W: Array) -> Array:
@@ -303,79 +317,68 @@ def mean_over(weights: Array, which: Any) -> Array:
     return (weights * mask).sum(axis=(1, 2)) / max(int(which.sum()), 1)
 
 
-@dataclass(frozen=True)
-class Topics:
-    """The task topics: the masked words of documents."""
+SETTINGS = (
+    Setting("T", 4, "topics", low=1),
+    Setting("v", 3, "words of a topic", low=1),
+    Setting("tau", 2, "topics of a document, with mixture=sets", low=1),
+    Setting("p_m", 0.15, "probability that a word is masked", low=0.0, high=1.0, open_low=True),
+    Setting("p_c", 0.3, "that a masked word is shown itself", low=0.0, high=1.0),
+    Setting("p_r", 0.1, "that any word is shown in its place", low=0.0, high=1.0),
+    Setting("mixture", "sets", "tau topics alike, or proportions of Dirichlet's law", choices=MIXTURES),
+    Setting("alpha", 0.1, "of Dirichlet's law", low=0.0, open_low=True),
+    Setting("contexts", "finite", "documents that are drawn, or without end", choices=("finite", "infinite")),
+    Setting("shortest", 100, "words of a document, at least", low=1),
+    Setting("longest", 150, "at most", low=1),
+    Setting("documents", 0, "documents drawn once; 0: new ones in every iteration", low=0),
+    Setting("masks", "new", "of those documents: new ones whenever they are read, or drawn once", choices=MASKS),
+    Setting("batch", 40, "documents of an iteration", low=1),
+    Setting("keys", "all", "what attention sees: all places, or those that are not masked", choices=KEYS),
+    Setting("loss", "squared", "of the output, or cross-entropy", choices=LOSSES),
+    Setting("init", "normal", "of the matrices: normal, or alike for alike words", choices=INITS),
+    Setting("init_V", 1e-3, "deviation of W_V at the start, or its size", low=0.0),
+    Setting("init_KQ", 1e-3, "of W_K and W_Q", low=0.0),
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("lr", 1.0, "learning rate", low=0.0),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
 
-    name: str = "topics"
-    doc: str = "masked words of documents of a few topics, by one layer of attention (li2023topic)"
-    models: tuple[str, ...] = ("attention",)
-    settings: tuple[Setting, ...] = (
-        Setting("T", 4, "topics", low=1),
-        Setting("v", 3, "words of a topic", low=1),
-        Setting("tau", 2, "topics of a document, with mixture=sets", low=1),
-        Setting("p_m", 0.15, "probability that a word is masked", low=0.0, high=1.0, open_low=True),
-        Setting("p_c", 0.3, "that a masked word is shown itself", low=0.0, high=1.0),
-        Setting("p_r", 0.1, "that any word is shown in its place", low=0.0, high=1.0),
-        Setting("mixture", "sets", "tau topics alike, or proportions of Dirichlet's law", choices=MIXTURES),
-        Setting("alpha", 0.1, "of Dirichlet's law", low=0.0, open_low=True),
-        Setting("contexts", "finite", "documents that are drawn, or without end", choices=("finite", "infinite")),
-        Setting("shortest", 100, "words of a document, at least", low=1),
-        Setting("longest", 150, "at most", low=1),
-        Setting("documents", 0, "documents drawn once; 0: new ones in every iteration", low=0),
-        Setting("masks", "new", "of those documents: new ones whenever they are read, or drawn once", choices=MASKS),
-        Setting("batch", 40, "documents of an iteration", low=1),
-        Setting("keys", "all", "what attention sees: all places, or those that are not masked", choices=KEYS),
-        Setting("loss", "squared", "of the output, or cross-entropy", choices=LOSSES),
-        Setting("init", "normal", "of the matrices: normal, or alike for alike words", choices=INITS),
-        Setting("init_V", 1e-3, "deviation of W_V at the start, or its size", low=0.0),
-        Setting("init_KQ", 1e-3, "of W_K and W_Q", low=0.0),
-        Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-        Setting("lr", 1.0, "learning rate", low=0.0),
-        Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: matrices with gradients, documents, the rows of a batch."""
+    T, tau, longest, batch = (values[name] for name in ("T", "tau", "longest", "batch"))
+    d, endless = T * values["v"] + 1, values["contexts"] == "infinite"
+    sets = comb(T, min(tau, T)) if values["mixture"] == "sets" else 0
+    # words, what is shown, masks; those of the seed that is drawn are there twice
+    drawn = longest * (values["documents"] * (seeds + 2) + batch * (5 * seeds + 6) // 2)
+    rows = batch * min(values["tau"] * values["v"] + 1, d, longest) * d  # of the different words of a document
+    return {
+        "the matrices and their gradients": seeds * 12 * d * d,
+        "the documents": 0 if endless else drawn,
+        "the rows of a batch": 0 if endless else rows * (5 * seeds + 3) // 5,
+        "the laws of the sets of topics": (12 if endless else 10) * sets * d * d,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for settings that do not fit together."""
+    check_together(values)
+    laws = Laws(*(values[name] for name in ("T", "v", "tau", "p_m", "p_c", "p_r", "mixture", "alpha")))
+    network = TopicAttention(laws, values["loss"], values["init"], values["init_V"], values["init_KQ"])
+    described = (values["mixture"], values["loss"], values["keys"]) == ("sets", "squared", "all")
+    numbers = {name: values[name] for name in ("T", "tau", "p_m", "p_c", "p_r")}
+    theory: dict[str, Mapping[str, Any]] = {"topics.full": {**numbers, "P": laws.documents()}} if described else {}
+    if described and values["init"] == "symmetric":
+        theory["topics.reduced"] = {**numbers, "v": values["v"]}
+    return Experiment(
+        model=network,
+        stream=stream_of(values, laws, seeds),
+        optimizer=Optimizer(values["optimizer"], {"W": values["lr"]}, momentum=values["momentum"]),
+        steps=2500,
+        vocabulary=laws.d,
+        exact={"P": laws.documents()} if values["mixture"] == "sets" else {},
+        theory=theory,
+        labels={"pair": PAIRS},
     )
-
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
-        """{what takes memory: number of numbers} of a training: matrices with gradients, documents, the rows of a batch."""
-        T, tau, longest, batch = (values[name] for name in ("T", "tau", "longest", "batch"))
-        d, endless = T * values["v"] + 1, values["contexts"] == "infinite"
-        sets = comb(T, min(tau, T)) if values["mixture"] == "sets" else 0
-        # words, what is shown, masks; those of the seed that is drawn are there twice
-        drawn = longest * (values["documents"] * (seeds + 2) + batch * (5 * seeds + 6) // 2)
-        rows = batch * min(values["tau"] * values["v"] + 1, d, longest) * d  # of the different words of a document
-        return {
-            "the matrices and their gradients": seeds * 12 * d * d,
-            "the documents": 0 if endless else drawn,
-            "the rows of a batch": 0 if endless else rows * (5 * seeds + 3) // 5,
-            "the laws of the sets of topics": (12 if endless else 10) * sets * d * d,
-        }
-
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
-        """The experiment. Raises ParamError for settings that do not fit together."""
-        if model not in (None, *self.models):
-            raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        check_together(values)
-        laws = Laws(*(values[name] for name in ("T", "v", "tau", "p_m", "p_c", "p_r", "mixture", "alpha")))
-        network = TopicAttention(laws, values["loss"], values["init"], values["init_V"], values["init_KQ"])
-        described = (values["mixture"], values["loss"], values["keys"]) == ("sets", "squared", "all")
-        numbers = {name: values[name] for name in ("T", "tau", "p_m", "p_c", "p_r")}
-        theory: dict[str, Mapping[str, Any]] = {"topics.full": {**numbers, "P": laws.documents()}} if described else {}
-        if described and values["init"] == "symmetric":
-            theory["topics.reduced"] = {**numbers, "v": values["v"]}
-        return Experiment(
-            task=self.name,
-            config=dict(values),
-            seeds=tuple(seeds),
-            model=network,
-            stream=stream_of(values, laws, seeds),
-            optimizer=Optimizer(values["optimizer"], {"W": values["lr"]}, momentum=values["momentum"]),
-            steps=2500,
-            vocabulary=laws.d,
-            exact={"P": laws.documents()} if values["mixture"] == "sets" else {},
-            theory=theory,
-            labels={"pair": PAIRS},
-        )
 
 
 def check_together(values: Mapping[str, Any]) -> None:
@@ -407,4 +410,70 @@ def stream_of(values: Mapping[str, Any], laws: Laws, seeds: Sequence[int]) -> An
     return TopicBatches(seeds, laws, Reading(**{name: values[name] for name in names}))
 
 
-TASK = Topics()
+# Quantities of the Systems topics.* from what a training records.
+
+TOPIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {"mixture": ("sets",), "keys": ("all",), "loss": ("squared",)}
+SYMMETRIC_START: Mapping[str, tuple[Any, ...]] = {**TOPIC_SETTINGS, "init": ("symmetric",)}
+
+
+def time_of_matrices(facts: TrainingFacts) -> float:
+    """The time of topics.* of one iteration: the learning rate."""
+    return float(facts.optimizer["rates"]["W"])
+
+
+def parts(W: Array, T: int) -> dict[str, Array]:
+    """The parts w, t and U (R, T, ...) of matrices (R, T, d, d).
+
+    w: of contrasts within topics. t: of topics. U: the rest, in mask and mean word.
+    """
+    n = W.shape[-1] - 1
+    v = n // T
+    U = np.zeros((n + 1, 2))
+    U[0, 0], U[1:, 1] = 1, n**-0.5
+    blocks = W[..., 1:, 1:].reshape(*W.shape[:-2], T, v, T, v)
+    trace = np.einsum("...aiai->...", blocks)  # the trace
+    topic = np.einsum("...aiaj->...", blocks) / v
+    mean = W[..., 1:, 1:].sum(axis=(-2, -1)) / n
+    return {"w": (trace - topic) / max(n - T, 1), "t": (topic - mean) / max(T - 1, 1), "U": U.T @ W @ U}
+
+
+def part(name: str, source: str, letter: str, place: tuple[int, int] | None = None) -> Link:
+    """A Link to a number of topics.reduced, or to its two by two matrix."""
+
+    def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+        number = parts(seen[source], facts.config["T"])[letter]
+        return number if place is None else number[:, :, place[0], place[1]]
+
+    return Link(name, (source,), make, doc=f"of the training's {source}")
+
+
+SAME = tuple(map(same_quantity, (*(f"norm_{name}" for name in WEIGHTS), *WEIGHTS)))
+NUMBERS = (
+    *(part(f"{letter}_{kind}", source, kind) for letter, source in zip("akq", WEIGHTS, strict=True) for kind in "wt"),
+    part("r_w", "W_V", "U", (1, 1)),
+    part("r_m", "W_V", "U", (1, 0)),
+    part("K2", "W_K", "U"),
+    part("Q2", "W_Q", "U"),
+)
+
+
+TASK = ReferenceTask(
+    name="topics",
+    doc="masked words of documents of a few topics, by one layer of attention (li2023topic)",
+    settings=SETTINGS,
+    memory_of=memory,
+    experiment_of=make,
+    models=("attention",),
+    described_by={
+        "topics.full": Pair(
+            SAME, time_of_matrices, start={link.name: link for link in SAME if link.name in WEIGHTS}, requirements=TOPIC_SETTINGS
+        ),
+        "topics.reduced": Pair(
+            NUMBERS,
+            time_of_matrices,
+            start={link.name: link for link in NUMBERS},
+            requirements=SYMMETRIC_START,
+            example={"init": "symmetric"},
+        ),
+    },
+)

@@ -13,10 +13,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.datasets import draw, with_accessor
 from odesim.base.device import array_module, device_errors
 from odesim.base.errors import ParamError, counted
 from odesim.base.parsing import readable
-from odesim.base.pictures import draw, with_accessor
 from odesim.lab.training.optimizers import make_optimizer, stored_settings
 from odesim.lab.training.protocols import Experiment, Params
 from odesim.lab.training.randomness import INITIAL, generators

@@ -78,9 +78,11 @@ COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine 
 
 
 def of_settings(values: Mapping[str, Any], groups: Mapping[str, str]) -> Optimizer:
-    """The optimizer of a task's settings optimizer, lr, momentum and cosine, with one rate for all groups of parameters."""
-    rates = dict.fromkeys(sorted(set(groups.values())), values["lr"])
-    return Optimizer(values["optimizer"], rates, momentum=values["momentum"], cosine=values["cosine"])
+    """The optimizer of a task: settings optimizer, lr for all groups, and momentum, cosine, weight_decay where it has them."""
+    rates = dict.fromkeys(sorted(set(groups.values())), float(values["lr"]))
+    return Optimizer(
+        values["optimizer"], rates, **{name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}
+    )
 
 
 def stored_settings(spec: Optimizer) -> dict[str, Any]:
@@ -95,6 +97,9 @@ def share_of_rate(spec: Optimizer, t: int) -> float:
 
 class Sgd:
     """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v."""
+
+    # torch's form, in which the published logs are. Sutskever et al. 2013 and TensorFlow put the rate into v: the two agree for a constant
+    # rate, but where the rate falls torch's old steps shrink with it. torch also starts with v = g, as v = 0 does here.
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
@@ -134,6 +139,9 @@ class Adam:
 
     adam adds decay w to the gradient, adamw takes rate decay w from the weights before the step.
     """
+
+    # eps is added after the bias correction of v, as torch does. Kingma and Ba's second form (TensorFlow's) adds it before, which makes
+    # it sqrt(1 - b2^t) times as large: in the first steps of small gradients the two differ visibly.
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.betas, self.eps, self.decay = spec.betas, float(spec.eps), float(spec.weight_decay)
@@ -181,10 +189,10 @@ def _zeros(params: Params) -> dict[str, Any]:
     return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
 
 
-def _load_state(own: Mapping[str, Array], given: Mapping[str, Array]) -> None:
+def _load_state(state: Mapping[str, Array], stored: Mapping[str, Array]) -> None:
     """Copies arrays {name: array} of `given` into those of `own`. Raises ParamError if names, shapes or types differ."""
-    shapes, given_shapes = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (own, given))
-    if shapes != given_shapes:
-        raise ParamError(f"this state is of another optimizer or model: it has {given_shapes}, not {shapes}")
-    for name, a in own.items():
-        a[...] = array_namespace(a).asarray(given[name])
+    shapes, stored_shapes = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (state, stored))
+    if shapes != stored_shapes:
+        raise ParamError(f"this state is of another optimizer or model: it has {stored_shapes}, not {shapes}")
+    for name, a in state.items():
+        a[...] = array_namespace(a).asarray(stored[name])

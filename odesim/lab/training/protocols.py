@@ -4,7 +4,7 @@ Arrays have a leading axis of seeds (R, ...). R trainings run together, and each
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -12,12 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, check_dtype
 from odesim.base.errors import ParamError, nearest, no_such
-
-# Protocols of reference training: Model, Stream of batches, Optimizer, Observable, and the Task that makes them.
-#
-# Arrays have a leading axis of seeds (R, ...). R trainings run together, and each gets the bits that it gets alone.
 
 Params = dict[str, Array]  # {name: (R, ...)}
 Batch = Mapping[str, Array]  # {name: (R, ...)}; empty for the gradient of the population
@@ -102,27 +98,107 @@ class Optimizer:
 class Experiment:
     """Everything that a training needs, made by a task from its settings and seeds (R,).
 
-    config: all settings as plain data. steps: default number of updates. exact: exact population quantities of the task.
+    steps: default number of updates. exact: exact population quantities of the task.
     theory {System: parameters with which it describes this training}. labels {axis: what its places are, such as the words of tokens}.
     start(dtype): the initial parameters {name: (R, ...)} in numpy; without it the model draws them.
+    task, seeds, config (all settings as plain data): those of a ReferenceTask are set by it, but for a config that it makes itself.
     """
 
-    task: str
-    config: Mapping[str, Any]
-    seeds: tuple[int, ...]
     model: Model
     stream: Stream
     optimizer: Optimizer
     steps: int
     vocabulary: int
+    task: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
     exact: Mapping[str, Array] = field(default_factory=dict)
     theory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     start: Callable[[str], Params] | None = None
 
 
+# How a System describes a task: the conversion of what a training records to quantities of the System. `odesim.compare` reads it.
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """The facts of a training that decide which theory describes it: task, settings, exact arrays, optimizer with learning rates.
+
+    model: the name of --model, empty for the task's default.
+    """
+
+    task: str
+    config: Mapping[str, Any]
+    exact: Mapping[str, Array]
+    optimizer: Mapping[str, Any]
+    model: str = ""
+
+    @property
+    def momentum(self) -> float:
+        """The momentum beta of the optimizer, 0 without one."""
+        return float(self.optimizer.get("momentum", 0.0))
+
+
+Make = Callable[[Mapping[str, Array], TrainingFacts], Array]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A row of a comparison: a quantity of a System, computed from observables of the training.
+
+    sources: the observables. make({source: (R, T, *shape)}, facts): the quantity (R, T, *shape). theory(values, facts): a reduction of
+    the System's quantity (R, T, *shape); dims: the axes that remain, None for all. system_name: the quantity in the System, if it is
+    not the row's name. doc: which quantities are compared, if the name is not enough.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    make: Make
+    theory: Callable[[Array, TrainingFacts], Array] = lambda values, facts: values
+    dims: tuple[str, ...] | None = None
+    system_name: str = ""
+    doc: str = ""
+
+    @property
+    def quantity(self) -> str:
+        """The name of the quantity in the System."""
+        return self.system_name or self.name
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How a System describes a task. step(facts): the System's time of one iteration of plain descent.
+
+    linear: whether states are linear in the trained parameters, so that descent on one is descent on the other.
+    start {state: Link}: initial values (R, *shape) from iteration 0, where own_start(facts); without it those of the System.
+    per_seed: whether every seed has its own parameters of the System. requirements {setting: values that the System describes}.
+    other_misfits(facts): phrases on what else does not fit. example {setting: value}: settings, beside defaults, that it describes.
+    """
+
+    links: tuple[Link, ...]
+    step: Callable[[TrainingFacts], float] = lambda facts: 1.0
+    linear: bool = True
+    start: Mapping[str, Link] = field(default_factory=dict)
+    own_start: Callable[[TrainingFacts], bool] = lambda facts: True
+    per_seed: bool = False
+    requirements: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    other_misfits: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+    def starts(self, facts: TrainingFacts) -> Mapping[str, Link]:
+        """{state: Link} of the initial values that are those of the training."""
+        return self.start if self.own_start(facts) else {}
+
+
+def same_quantity(name: str, source: str = "") -> Link:
+    """A Link to an observable of the training without conversion. source: its name, if it is another one."""
+    source = source or name
+    return Link(name, (source,), lambda seen, facts: seen[source])
+
+
 class Task(Protocol):
-    """A task: its settings, and the experiments that it makes of them. Each file in `tasks` has one, the constant TASK."""
+    """A task: its settings, and the experiments that it makes of them. `odesim.train` takes any object that has these."""
 
     @property
     def name(self) -> str: ...
@@ -145,19 +221,57 @@ class Task(Protocol):
         """The experiment. values: all settings, each checked. Raises ParamError for settings that do not fit together."""
 
 
+Settings = Mapping[str, Any]  # {name: value} of all settings of a task, each checked
+
+
+@dataclass(frozen=True)
+class ReferenceTask:
+    """A task of this package, from two functions. Each file in `tasks` has one, the constant TASK.
+
+    experiment_of(values, seeds, model, dtype); memory_of(values, number of seeds, model): as `make` and `memory` of Task.
+    described_by {System: how it describes the task}: not_described: why no System does, and what can be compared instead.
+    """
+
+    name: str
+    doc: str
+    settings: tuple[Setting, ...]
+    experiment_of: Callable[[Settings, tuple[int, ...], str, str], Experiment]
+    memory_of: Callable[[Settings, int, str], Mapping[str, int]]
+    models: tuple[str, ...]
+    described_by: Mapping[str, Pair] = field(default_factory=dict)
+    not_described: str = ""
+
+    def memory(self, values: Settings, seeds: int, model: str | None = None) -> Mapping[str, int]:
+        """{what takes memory: number of numbers} of a training."""
+        return self.memory_of(values, seeds, model or self.models[0])
+
+    def make(self, values: Settings, *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+        """The experiment. Raises ParamError for another model or dtype, and for settings that do not fit together."""
+        if model not in (None, *self.models):
+            raise ParamError(no_such("model", str(model), self.models, self.name))
+        check_dtype(dtype)
+        experiment = self.experiment_of(values, tuple(seeds), model or self.models[0], dtype)
+        return replace(experiment, task=self.name, seeds=tuple(seeds), config=experiment.config or as_config(values))
+
+
+def as_config(values: Settings) -> dict[str, Any]:
+    """The settings as plain data: arrays as lists."""
+    return {name: np.asarray(a).tolist() if isinstance(a, np.ndarray | list | tuple) else a for name, a in values.items()}
+
+
 # Checks the settings of a task: names, types and ranges.
 
 
-def check_settings(task: str, settings: Sequence[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(task: str, settings: Sequence[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     """{name: value} of all settings: the given value, converted to the type of the default, or the default.
 
     Raises ParamError with the nearest spelling of a name or word, the expected type, or the range.
     """
     by_name = {setting.name: setting for setting in settings}
-    for name in given:
+    for name in values:
         if name not in by_name:
             raise ParamError(no_such("setting", str(name), by_name, task))
-    return {name: check_setting(task, s, given[name]) if name in given else s.default for name, s in by_name.items()}
+    return {name: check_setting(task, s, values[name]) if name in values else s.default for name, s in by_name.items()}
 
 
 def check_setting(task: str, setting: Setting, value: Any) -> Any:

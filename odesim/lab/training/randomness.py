@@ -1,6 +1,6 @@
 """Random numbers: numpy's generators by seed, purpose and block of iterations, and torch's CPU generator without torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
+from odesim.lab.training.protocols import Batch
 
 # Random generators by seed, purpose and block of iterations, so that any batch can be drawn without those before it.
 
@@ -18,7 +19,52 @@ RNGS = ("numpy", "official")  # the setting rng: numpy's generators, or those of
 
 def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Generator]:
     """A generator for each seed. Different purposes and places (blocks of iterations) have independent streams."""
+    # numpy's SeedSequence mixes the three words, so nearby seeds are as independent as distant ones. A place of its own for each block
+    # makes a batch a function of its number: a resumed training stores no state of generators, and goes back without drawing again.
+    # Seeding takes some tens of microseconds, longer than drawing a small batch: streams draw a block of iterations at once.
     return [default_rng([seed, purpose, place]) for seed in seeds]
+
+
+DrawBlock = Callable[[Generator, int], tuple[Array, ...]]
+"""(generator, number of the seed) -> arrays (iterations, ...) of a block."""
+Draw = Callable[[Generator, int], Batch]
+"""(generator, count) -> arrays (count, ...) by name."""
+
+
+class InBlocks:
+    """Arrays (R, ...) of each iteration, drawn for `length` iterations at once and kept until another block is used."""
+
+    def __init__(self, seeds: Sequence[int], length: int, draw: DrawBlock) -> None:
+        self.seeds, self.length, self.draw = tuple(seeds), length, draw
+        self.block = -1
+        self.arrays: tuple[Array, ...] = ()
+
+    def __call__(self, iteration: int) -> tuple[Array, ...]:
+        block, row = divmod(iteration, self.length)
+        if block != self.block:
+            by_seed = [self.draw(rng, r) for r, rng in enumerate(generators(self.seeds, BATCHES, block))]
+            self.block, self.arrays = block, tuple(np.stack(arrays, axis=1) for arrays in zip(*by_seed, strict=True))
+        return tuple(a[row] for a in self.arrays)
+
+
+class Drawn:
+    """A Stream of arrays (R, batch, ...) by name: new ones in every iteration, or always the same `samples`. draw: of one seed."""
+
+    def __init__(self, seeds: Sequence[int], draw: Draw, *, batch: int, samples: int) -> None:
+        self.seeds, self.draw, self.size = tuple(seeds), draw, batch
+        self.fixed = self.drawn(samples, DATA) if samples else None
+
+    def __call__(self, iteration: int) -> Batch:
+        return self.drawn(self.size, BATCHES, iteration) if self.fixed is None else self.fixed
+
+    def test(self, count: int) -> Batch:
+        """Samples that are not trained on."""
+        return self.drawn(count, TESTS)
+
+    def drawn(self, count: int, purpose: int, place: int = 0) -> Batch:
+        """A batch of `count` samples for each seed."""
+        samples = [self.draw(rng, count) for rng in generators(self.seeds, purpose, place)]
+        return {name: np.stack([one[name] for one in samples]) for name in samples[0]}
 
 
 # Torch's random numbers on a CPU, without torch: the same numbers, in the same order, as after torch.manual_seed(seed).

@@ -13,11 +13,9 @@ from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.protocols import Observable, Params
 
-# Records observables during a training, in blocks that go to a sink, so that memory is bounded.
-
 LOSS = "loss"
 MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recorded at the end only, unless requested
-DEFAULT_ROWS = 1001  # default number of recorded iterations
+DEFAULT_ROWS = 1001  # default number of recorded iterations: both ends, and thousandths between
 
 
 Fits = Callable[[int, int, int], None]  # (rows, numbers of a row, bytes of a number): raises if they do not fit in memory
@@ -178,6 +176,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint at path. Raises ParamError if it is damaged or not a checkpoint."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            # a compressed file of a stranger could unpack to more than the memory
             if any(part.compress_type != ZIP_STORED or part.file_size > path.stat().st_size for part in file.zip.infolist()):
                 raise ParamError("it is compressed, which odesim does not do")
             arrays = {name: file[name] for name in file.files}

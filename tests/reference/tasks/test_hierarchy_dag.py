@@ -9,7 +9,7 @@ import pytest
 
 from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import correlations, mean_best_correlation
-from odesim.lab.tasks.hierarchy_dag import TASK, draw_dag
+from odesim.lab.tasks.hierarchy_dag import TASK, dag_of_seed, draw_dag
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.lab.training.randomness import INITIAL, generators
 
@@ -107,7 +107,7 @@ def test_loss_floor_of_many_latents(num_classes, num_children):
 
 def plain(experiment, values, counts):
     """The batch of counts (R, C) as samples of `length` tokens: {tokens (R, B, L), targets (R, B)}."""
-    dags = [TASK.dag(DEFAULTS | values, seed) for seed in experiment.seeds]
+    dags = [dag_of_seed(DEFAULTS | values, seed) for seed in experiment.seeds]
     labels = np.stack([np.repeat(np.arange(len(c)), c) for c in counts.astype(int)])
     return {
         "tokens": np.stack([dag.sequences(values["length"], dag.ascending)[y] for dag, y in zip(dags, labels, strict=True)]),
@@ -144,7 +144,7 @@ def test_ncorr_of_samples(num_children, length):
     assert full["targets"].shape == (1, 1280)
     hidden = experiment.model.forward(params, full).hidden
     for s in range(2):
-        latents = TASK.dag(DEFAULTS | values, 2).active[s][full["targets"][0]].astype(float)  # (1280, n_s)
+        latents = dag_of_seed(DEFAULTS | values, 2).active[s][full["targets"][0]].astype(float)  # (1280, n_s)
         nodes = hidden[s][0].max(axis=1)  # (1280, mlp)
         varied = nodes[:, nodes.std(axis=0) > 1e-12]
         best = [np.corrcoef(y, varied.T)[0, 1:].max() if y.std() else 0.0 for y in latents.T if y.any()]

@@ -10,8 +10,8 @@ import pytest
 import odesim
 from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
-from odesim.lab.tasks.batches import Drawn
 from odesim.lab.tasks.induction import draw_repeats, head_scores, memories
+from odesim.lab.training.randomness import Drawn
 
 TASK = load_task("induction")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -12,7 +12,6 @@ from scipy.special import digamma
 
 import odesim
 from odesim.lab.tasks import load_task
-from odesim.lab.tasks.batches import Drawn
 from odesim.lab.tasks.markov import (
     STRATEGIES,
     by_distance,
@@ -25,7 +24,7 @@ from odesim.lab.tasks.markov import (
     stationary,
     strategies,
 )
-from odesim.lab.training.randomness import INITIAL, generators
+from odesim.lab.training.randomness import INITIAL, Drawn, generators
 
 TASK = load_task("markov")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}

@@ -8,9 +8,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.lab.compare.links import parts
 from odesim.lab.tasks import load_task
-from odesim.lab.tasks.topics import Laws
+from odesim.lab.tasks.topics import Laws, parts
 from tests.support.topic_moments import end_of_training, moments
 
 TASK = load_task("topics")

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.lab.compare.links import parts
-from odesim.lab.tasks.topics import INITS, KEYS, LOSSES, WEIGHTS, Laws, TopicAttention, projectors, rows_of, stacked
+from odesim.lab.tasks.topics import INITS, KEYS, LOSSES, WEIGHTS, Laws, TopicAttention, parts, projectors, rows_of, stacked
 from tests.support.truth.topics import topics_full
 
 LAWS = Laws(3, 2, 2, 0.4, 0.2, 0.3)
