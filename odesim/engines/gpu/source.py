@@ -6,10 +6,6 @@ of S is one number of the thread: all places in S are constants, so that the com
 
 import re
 
-from odesim.codegen.cuda.scope import ModuleScope, module_scope
-from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import Translation
-from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS, counted
 from odesim.engines.lanes.feed import FIRST_LOOK, FIXED, JUDGING, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.kernel import head_text, right_text, step_loops
@@ -19,6 +15,8 @@ from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit
 from odesim.stepper.codes import WORDS
 from odesim.stepper.search_sizes import memory_size
+from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
+from odesim.targets.cuda_words import INT, REAL
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
