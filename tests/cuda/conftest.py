@@ -10,9 +10,9 @@ import pytest
 
 from odesim.base.device import cupy_here
 from odesim.base.memo import Memo
-from odesim.engines.gpu import engine as device_engine
 from odesim.lab.networks import layers as embedding
 from odesim.run import problem
+from odesim.run import threads as device_engine
 from odesim.stepper import device
 from odesim.targets import cuda_bound
 from odesim.targets.nvrtc import Cubin

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.engines.gpu import engine as device_engine
+from odesim.run import threads as device_engine
 from odesim.targets import cuda_bound
 from odesim.targets.nvrtc import Cubin
 from tests.support.threads import asked
