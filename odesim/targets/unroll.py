@@ -158,6 +158,7 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     """
     form = make_loop_plan(system, program, strict=True)
     kernel = RightSide(system, form, dtype)
+    # as many blocks as the kernel would have, so that sums are added in the kernel's order
     blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
     formulas = _written(
         kernel,

@@ -81,6 +81,7 @@ class Calls:
         """A value as an operand: a name or a number."""
         if not isinstance(value, Operation):
             return value
+        # compiling more takes far longer than running it: loops with members as lanes serve such systems
         if len(self.code) >= MOST:
             raise CodegenError(f"written out the system has more than {MOST} operations")
         name = f"x{len(self.code)}"
