@@ -87,8 +87,8 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
     values = _as_dtype(numbers.params, compiled.dtype)
 
     def look(t: float, y: Array, g: Array) -> None:
-        made = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
-        g[...] = np.concatenate([np.ravel(made[f"law{k}"]) for k in range(len(specs))])
+        values_of = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(values_of[f"law{k}"]) for k in range(len(specs))])
 
     return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
 
@@ -154,14 +154,14 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
     values = _as_dtype(numbers.params, compiled.dtype)
 
     def right(t: float, y: Array, out: Array) -> None:
-        made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
+        slopes = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
         for name, view in layout.split(out).items():
-            view[...] = made[f"d_{name}"]
+            view[...] = slopes[f"d_{name}"]
 
     def events(t: float, y: Array, g: Array) -> None:
         assert compiled.events_arrays is not None
-        made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
-        g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
+        values_of = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(values_of[f"event{k}"]) for k in range(len(values_of))])
 
     count = compiled.n_events(sizes)
     return callback_system(right, layout, compiled.dtype, events if count else None, count)
