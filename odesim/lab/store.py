@@ -19,6 +19,7 @@ from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, dam
 from odesim.store.schema import ALL_CHUNKS, FINAL, TRAINING, check_readable_run, inspect_run
 from odesim.store.write import to_plain
 
+# of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"

@@ -237,6 +237,7 @@ def train(
             if i > start and monotonic() >= due:
                 save_state(i)
                 due = monotonic() + storage.checkpoint_every
+            # the loss comes with the gradient, so that a row is of the parameters before the update, as the papers' logs are
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
             loss = to_host(losses)
             note_non_finite(bad, loss, i)
