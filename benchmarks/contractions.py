@@ -21,8 +21,8 @@ import numpy as np
 from contraction_cases import CASES, Case
 from model_cases import MODEL_CASES
 
-from odesim.codegen.compiled import compile_system
 from odesim.runtime.memory import call
+from odesim.targets.compiled import compile_system
 
 COLUMNS = (
     ("right-hand side", "name", ""), ("sizes", "sizes", ""), ("numpy, µs", "numpy", ".4g"), ("odesim, µs", "ours", ".4g"),

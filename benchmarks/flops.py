@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from odesim.codegen.cuda.scope import ModuleScope
 from odesim.engines.gpu.source import thread_scope
+from odesim.targets.cuda_text import ModuleScope
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 CALL_OPERATIONS = {"sqrt": 1, "rint": 1, "floor": 1, "fma": 2}

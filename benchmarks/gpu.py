@@ -39,10 +39,10 @@ from works import STEP, Work, exact, make_work
 
 import odesim
 from odesim.base.device import architecture, current_device
-from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines.gpu import engine as device_engine
 from odesim.run import problem
 from odesim.stepper.methods import METHODS
+from odesim.targets import cuda_bound
 from odesim.targets.nvrtc import options_for
 
 os.environ.pop("JAX_PLATFORMS")

@@ -20,11 +20,11 @@ from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
-from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda.one_system import wide_text
 from odesim.engines.gpu.engine import device_engine, source_of
 from odesim.stepper.device import driver_text
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
+from odesim.targets.cuda_system import wide_text
 from odesim.targets.nvrtc import compile_cubin, compiler_version, options_for
 
 MODELS = {"joma.nonlinear, 4 states": "W1", "Lorenz, 3 states": "W2"}

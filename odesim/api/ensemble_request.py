@@ -10,14 +10,13 @@ import numpy as np
 from odesim.api.request import check_run_options, options_for
 from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
+from odesim.base.datasets import register
 from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import no_strict
 from odesim.engines.lanes.single_run import strict_obstacle
-from odesim.ensembles.accessor import register
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
@@ -45,6 +44,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import check_options
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 
 if TYPE_CHECKING:
     import xarray

@@ -29,7 +29,6 @@ from odesim.base.device import check_saves_fit, device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions, pick, versions
 from odesim.base.signals import check_seconds, time_limit
-from odesim.codegen.observe import Observer
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.events import event_attributes, with_events
@@ -41,6 +40,7 @@ from odesim.run.problem import compiled_parts, guard_names, guarded_system, swit
 from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
+from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, resets_key
 

@@ -57,6 +57,8 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn
     size = count * np.dtype(dtype).itemsize
     if size < PAGE:
         return np.empty(shape, dtype)
+    # a level-1 cache finds its set by the offset in a page: arrays of one loop that start at the same offset evict each other. 5 and the 64
+    # lines of a page have no common factor, so that 64 arrays have starts of their own, and consecutive ones are not neighbours.
     raw = np.empty(size + PAGE + LINE, np.uint8)
     start = -raw.ctypes.data % LINE + turn * 5 * LINE % PAGE
     return raw[start : start + size].view(dtype).reshape(shape)

@@ -76,10 +76,10 @@ class Cluster:
 
     def with_gpus(self) -> "Cluster":
         """The cluster, whose tasks go to workers with a GPU. Raises ClusterError where there is none."""
-        found = replace(self, resources=GPU)
-        if not found.workers():
+        cluster = replace(self, resources=GPU)
+        if not cluster.workers():
             raise ClusterError("no worker of the cluster has a GPU: start workers with dask worker --resources GPU=1", stored=True)
-        return found
+        return cluster
 
     def waiting(self) -> str:
         """A sentence on a cluster without workers."""
@@ -94,12 +94,12 @@ class Cluster:
         self,
         call: Callable[..., Any],
         tasks: Iterable[Task],
-        asked: Callable[[], bool] = lambda: False,
+        stop: Callable[[], bool] = lambda: False,
         look: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[Task, Any]]:
         """(task, call(*its arguments)) in the order in which they end, at most 2 in flight for each worker.
 
-        call: sent with each task, pickled, and kept by the workers. asked: whether to stop; then no other task begins, and those in flight
+        call: sent with each task, pickled, and kept by the workers. stop: whether to stop; then no other task begins, and those in flight
         are cancelled. look: called about once a second. A task whose worker dies runs again on another one. An exception of the call is
         raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
@@ -112,7 +112,7 @@ class Cluster:
         left, workers, since, looked = iter(tasks), self.workers(), 0, monotonic()
         alone = monotonic() + ALONE  # when it is to be said that there are no workers
         try:
-            while not asked():
+            while not stop():
                 for task in islice(left, max(PER_WORKER * max(workers, 1) - len(flying), 0)):
                     key = f"{task.name}-{task.label}-{run}"
                     future = client.submit(run_packed, run, packed, task.arguments, key=key, pure=False, **more)
@@ -164,12 +164,12 @@ class Cluster:
 
 def drained(queue: "SimpleQueue[Any]") -> list[Any]:
     """All entries of the queue, after a short wait for the first one."""
-    found = []
+    entries = []
     with suppress(Empty):
-        found.append(queue.get(timeout=WAIT))
+        entries.append(queue.get(timeout=WAIT))
         while True:
-            found.append(queue.get_nowait())
-    return found
+            entries.append(queue.get_nowait())
+    return entries
 
 
 def run_packed(key: str, packed: bytes, arguments: tuple[Any, ...]) -> Any:
@@ -186,14 +186,14 @@ def portable(error: Exception) -> Exception:
     Its traceback, which may be too deep to travel, becomes a note. A client of dask waits for ever for an error that it cannot unpack.
     """
     lines = "".join(format_exception(error))[-MOST_LINES:]
-    found = error.with_traceback(None)
+    outgoing = error.with_traceback(None)
     try:
-        loads(dumps(found))
+        loads(dumps(outgoing))
     except Exception:
-        found = RuntimeError(f"{type(error).__name__}: {str(error)[:MOST_LINES]}")
-    if not isinstance(found, OdesimError):  # whose sentence is enough
-        found.add_note(f"on a worker of the cluster:\n{lines}")
-    return found
+        outgoing = RuntimeError(f"{type(error).__name__}: {str(error)[:MOST_LINES]}")
+    if not isinstance(outgoing, OdesimError):  # whose sentence is enough
+        outgoing.add_note(f"on a worker of the cluster:\n{lines}")
+    return outgoing
 
 
 def unwanted() -> bool:

@@ -1,4 +1,8 @@
-"""The conditions on time of a right-hand side: when they change, and their values between; times of events on time alone."""
+"""The conditions on time of a right-hand side: when they change, and their values between; times of events on time alone.
+
+Runs stop at these times, so that every step sees one smooth right-hand side. In lanes all members of a block run in parts, from one change
+of their conditions to the next: the k-th part of every member is done before any next one, with the conditions of each as its parameters.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +30,7 @@ from odesim.transforms.events import Watched
 from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 
 MOST_TIMES = 10**7
-"""Times of one run at which conditions change."""
+"""Times of one run at which conditions change: 80 MB, and a step each; more is a mistake in a period."""
 NEXT = 2.0**-10
 """Part of a span's length, beyond its end, that is searched for the next time."""
 TOGETHER = 4
@@ -96,8 +100,8 @@ class Conditions:
 
     def _every(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, Array]]:
         """For each member all times within the span and some beyond, and how near to each another one is the same."""
-        given = np.array(self.stop_at, float)
-        found = [[np.stack([given, np.spacing(np.abs(given))])] for _ in range(count)]
+        stops = np.array(self.stop_at, float)
+        times_of = [[np.stack([stops, np.spacing(np.abs(stops))])] for _ in range(count)]
         parts: tuple[Switch | Kink, ...] = (*self.on_time, *self.held.kinks)
         for part in parts:
             axes = dict(zip(part.indices, part.extents, strict=True))
@@ -105,8 +109,8 @@ class Conditions:
                 rows = self._rows(times, axes, own)
                 for i in range(count):
                     row = rows[i if len(rows) > 1 else 0]
-                    found[i].append(np.stack([row, self._rounding(times, row)]))
-        return [(every, TOGETHER * rounding) for every, rounding in (np.concatenate(parts, axis=1) for parts in found)]
+                    times_of[i].append(np.stack([row, self._rounding(times, row)]))
+        return [(every, TOGETHER * rounding) for every, rounding in (np.concatenate(parts, axis=1) for parts in times_of)]
 
     def _rounding(self, times: AnyTimes, row: Array) -> Array:
         """How far times are off by rounding: by that of themselves, unless they are differences or found by a search."""
@@ -118,10 +122,10 @@ class Conditions:
         """The times of each member, or one row for all."""
         if not isinstance(times, Times):
             form = form_of(times.function)
-            found = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
+            coefficients = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
             if isinstance(times, Pulses):
-                return pulse_rows(form, found, len(axes), (self.t0, self.t1))
-            return isolated_rows(form, found, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
+                return pulse_rows(form, coefficients, len(axes), (self.t0, self.t1))
+            return isolated_rows(form, coefficients, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
         first = values(times.first, axes, self.sizes, self.shared, own)
         first = first.reshape(len(first), -1)
         if times.period is None:
@@ -148,12 +152,12 @@ class Conditions:
 
     def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
         """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
-        found = {}
+        modes = {}
         for s in self.on_time:
             g = values(s.as_written, s.axes, self.sizes, self.shared, {**own, str(time): times})
             held = settled(s, g) if s.kind == "level" else np.sign(g)  # where g is not defined no condition on it holds, as on a nan
-            found[s.name] = held.reshape(len(times), *self.shape(s))
-        return found
+            modes[s.name] = held.reshape(len(times), *self.shape(s))
+        return modes
 
 
 def settled(s: Switch, g: Array) -> Array:

@@ -17,6 +17,12 @@ def fit(template: str, **words: object) -> str:
     return "\n".join(out)
 
 
+def lone_words(template: str) -> list[str]:
+    """The words that stand alone on a line, for lines of text: "pass" takes the place of those that have none."""
+    lines = [line.strip() for line in template.split("\n")]
+    return [line[1:-1] for line in lines if line.startswith("{") and line.endswith("}") and line[1:-1].isidentifier()]
+
+
 def put_state(place: str, source: Iterable[int], width: int) -> str:
     """Lines that write a state of n numbers. place: where component d goes, such as `out[i * 4 + {d}]`."""
     return "\n".join(f"{place.format(d=d)} = S[{row * width} + l]" for d, row in enumerate(source))

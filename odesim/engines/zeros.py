@@ -1,8 +1,12 @@
-"""Times at which a function of time alone passes 0, none missed: interval arithmetic over halves of a span, halved again.
+"""Times at which a function of time alone passes 0, or rises and falls in a pulse: none missed: interval arithmetic over halves of a span.
 
-A part where the range of the function does not hold 0 has no zero. Where the range of a derivative of order k does not hold 0, each
+Zeros. A part where the range of the function does not hold 0 has no zero. Where the range of a derivative of order k does not hold 0, each
 derivative below it is monotone between zeros of the next one. Brackets find these, and at last all zeros of the function. A part that is
 left is so short that it is one time: a jump, a pole, or a zero of high order.
+
+Pulses. The span is cut into cells. A cell is active if the function leaves the chord between its ends: halves of a cell are looked at,
+halved again, as long as interval arithmetic says that the function may leave it. Neighbouring active cells are a pulse if the function
+comes back to where it was, and most of the span rests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +27,12 @@ from odesim.symbolic.indices import time
 from odesim.symbolic.reductions import SumOver
 from odesim.symbolic.times import with_levels
 
+# Without derivatives a double zero, as of sin(t) - 1, leaves some sqrt(1/width) parts whose range holds 0, 1e8 at the rounding of t. The
+# ladder of derivatives ends it once a part is shorter than the distance to the next zero of some derivative up to the fourth.
 ORDER = 4
 """The highest derivative that is asked for its sign."""
 CURVED = 2.0**-8
-"""Parts of the span that are longer are asked for the sign of their first derivative only."""
+"""Parts of the span that are longer are asked for the sign of their first derivative only: ranges of higher ones hold 0 there anyway."""
 CHUNK, MOST = 4096, 1 << 19
 """Parts of a span that are taken at once, and all parts of one search."""
 ONE_TIME = 4
@@ -62,9 +68,9 @@ def form_of(function: Expr) -> Form:
     orders = [_plain_powers(flat)]
     for _ in range(ORDER):
         orders.append(directional_derivative(orders[-1], {str(time): lambda _: sp.S.One}))
-    found: dict[tuple[Expr, Any], Coefficient] = {}
-    levels = {symbol: _split(floor.args[0], found, set(floors.values()), {}) for floor, symbol in floors.items()}
-    return Form(function, tuple(_split(e, found, set(levels), {}) for e in orders), levels, tuple(found.values()))
+    coefficients: dict[tuple[Expr, Any], Coefficient] = {}
+    levels = {symbol: _split(floor.args[0], coefficients, set(floors.values()), {}) for floor, symbol in floors.items()}
+    return Form(function, tuple(_split(e, coefficients, set(levels), {}) for e in orders), levels, tuple(coefficients.values()))
 
 
 def _plain_powers(e: Expr) -> Expr:
@@ -77,19 +83,19 @@ def _plain_powers(e: Expr) -> Expr:
     return e if tuple(args) == e.args else e.func(*args)
 
 
-def _split(e: Expr, found: dict[tuple[Expr, Any], Coefficient], levels: set[Symbol], axes: Mapping[Symbol, Any]) -> Expr:
+def _split(e: Expr, coefficients: dict[tuple[Expr, Any], Coefficient], levels: set[Symbol], axes: Mapping[Symbol, Any]) -> Expr:
     """e with a symbol for each part that is free of time."""
     if e.is_Number or e.is_NumberSymbol or e == time or e in levels:
         return e
     if not e.has(time, *levels):
         key = e, tuple(axes)
-        if key not in found:
-            found[key] = Coefficient(sp.Dummy("c", real=True), e, axes)
-        return found[key].symbol
+        if key not in coefficients:
+            coefficients[key] = Coefficient(sp.Dummy("c", real=True), e, axes)
+        return coefficients[key].symbol
     if isinstance(e, SumOver):
         ((k, low, last),) = e.limits
-        return e.func(_split(e.function, found, levels, {k: last + 1}), (k, low, last))
-    return e.func(*(_split(a, found, levels, axes) for a in e.args), **({"evaluate": False} if e.is_Add or e.is_Mul else {}))
+        return e.func(_split(e.function, coefficients, levels, {k: last + 1}), (k, low, last))
+    return e.func(*(_split(a, coefficients, levels, axes) for a in e.args), **({"evaluate": False} if e.is_Add or e.is_Mul else {}))
 
 
 class Ranges:
@@ -118,15 +124,15 @@ class Ranges:
         return fine[:, 0]
 
     def _of(self, e: Expr) -> Range:
-        found = self._known.get(e)
-        if found is None:
-            found = self._known[e] = self._computed(e)
-        return found
+        result = self._known.get(e)
+        if result is None:
+            result = self._known[e] = self._computed(e)
+        return result
 
     def _computed(self, e: Expr) -> Range:
         if e in self._values:
-            own = self._values[e]
-            rows = own[self._row] if len(own) > 1 else own
+            rows = self._values[e]
+            rows = rows[self._row] if len(rows) > 1 else rows
             return intervals.point(rows if rows.ndim > 1 else rows[:, None])
         if e in self._form.levels:
             return intervals.whole_part(self._of(self._form.levels[e]))
@@ -168,7 +174,7 @@ class Search:
         """For each row all times at which the function may pass 0, and perhaps others, in order. Raises SolveError."""
         (t0, t1), least = self._span, self._least
         waiting = [Parts(np.arange(rows), np.full(rows, t0), np.full(rows, t1))]
-        found: list[Parts] = []
+        zeros: list[Parts] = []
         left, tried = Parts(np.empty(0, int), np.empty(0), np.empty(0)), np.zeros(rows, int)
         while waiting:
             parts = waiting.pop()
@@ -176,7 +182,7 @@ class Search:
                 waiting.append(parts.where(slice(CHUNK, None)))
                 parts = parts.where(slice(CHUNK))
             tried += np.bincount(parts.row, minlength=rows)
-            parts = self._narrowed(parts, found)
+            parts = self._narrowed(parts, zeros)
             middle = 0.5 * parts.low + 0.5 * parts.high
             short = parts.high - parts.low <= least
             if short.any():
@@ -189,7 +195,7 @@ class Search:
             if len(row):
                 halves = np.stack([low, middle], 1).ravel(), np.stack([middle, high], 1).ravel()
                 waiting.append(Parts(np.repeat(row, 2), *halves))
-        every = Parts.joined([*found, left])
+        every = Parts.joined([*zeros, left])
         every = every.where(np.lexsort((every.low, every.row)))
         return np.split(every.low, np.searchsorted(every.row, np.arange(1, rows)))
 
@@ -206,19 +212,19 @@ class Search:
             "the condition with fewer zeros"
         )
 
-    def _narrowed(self, parts: Parts, found: list[Parts]) -> Parts:
-        """The parts still to be halved; adds zeros to `found`."""
+    def _narrowed(self, parts: Parts, zeros: list[Parts]) -> Parts:
+        """The parts still to be halved; adds zeros to `zeros`."""
         ranges = Ranges(self._form, self._values, *parts)
         g = ranges.order(0)
         some, smooth = (g.low <= 0) & (g.high >= 0), ranges.smooth
         rough, parts = parts.where(some & ~smooth), parts.where(some & smooth)
         for k in range(1, ORDER + 1):
-            asked = parts.high - parts.low <= (self._span[1] - self._span[0]) * (CURVED if k > 1 else 1.0)
-            if not asked.any():
+            short = parts.high - parts.low <= (self._span[1] - self._span[0]) * (CURVED if k > 1 else 1.0)
+            if not short.any():
                 break
             d = Ranges(self._form, self._values, *parts).order(k)
-            known = asked & ((d.low > 0) | (d.high < 0))
-            found.append(self._ladder(parts.where(known), k))
+            known = short & ((d.low > 0) | (d.high < 0))
+            zeros.append(self._ladder(parts.where(known), k))
             parts = parts.where(~known)
         return Parts.joined([rough, parts])
 
@@ -276,20 +282,20 @@ def _split_at(parts: Parts, roots: Parts) -> Parts:
     return Parts(edges.row[starts], edges.low[starts], edges.low[starts + 1])
 
 
-def rows_of(form: Form, found: Sequence[Array], indices: int) -> tuple[dict[Symbol, Array], tuple[int, ...]]:
+def rows_of(form: Form, coefficients: Sequence[Array], indices: int) -> tuple[dict[Symbol, Array], tuple[int, ...]]:
     """{coefficient: its rows, as Ranges has them}, and the shape (members or 1, *indices) of these rows."""
-    lead = np.broadcast_shapes((1,), *(v.shape[: 1 + indices] for v in found)) if found else (1,)
+    lead = np.broadcast_shapes((1,), *(v.shape[: 1 + indices] for v in coefficients)) if coefficients else (1,)
     rows = int(np.prod(lead))
     values = {}
-    for c, v in zip(form.coefficients, found, strict=True):
+    for c, v in zip(form.coefficients, coefficients, strict=True):
         more = v.shape[1 + indices :]
         values[c.symbol] = np.broadcast_to(v, (*lead, *more)).reshape(rows, *more)
     return values, lead
 
 
-def isolated_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
-    """The times of each member, or one row for all; found: each coefficient's values (members or 1, *indices, *its sum's extent)."""
-    values, lead = rows_of(form, found, indices)
+def isolated_rows(form: Form, coefficients: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
+    """The times of each member, or one row for all; coefficients: each coefficient's values (members or 1, *indices, *its sum's extent)."""
+    values, lead = rows_of(form, coefficients, indices)
     rows = int(np.prod(lead))
     with np.errstate(all="ignore"):
         times = Search(form, values, *span).times(rows)
@@ -297,16 +303,21 @@ def isolated_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[
     return [np.unique(np.concatenate(times[n : n + each])) for n in range(0, rows, each)]
 
 
+# Cells are tried from few to many: a lone pulse is seen with 64 whatever its width, since ranges lead to it; a train of p pulses needs some
+# 4 p cells, or no half of them rests. STRAIGHT ends that early: of a function that leaves no chord by more, a step sees all.
 CELLS = (64, 1024, 1 << 14, 1 << 18)
 """Cells of a span; more where the function does not rest in half of them, and is not nearly straight in all."""
 STRAIGHT = 0.02
 """In parts of the range of its values: what a function that is nearly straight leaves the chord by at most."""
+# SEEN is the default rtol: less of a pulse changes nothing. ENOUGH spares halves in which a pulse that was seen may only be higher:
+# it is known. RESTS is far below the height of a pulse and far above the bow of an oscillation's neighbour within one cell.
 SEEN = 1e-6
 """What a function leaves a chord by, in parts of the range of its values, that is looked for."""
 ENOUGH = 4
 """Parts of a cell where the function leaves the chord by less than so many times what was seen there are left."""
 RESTS = 1e-3
 """A cell rests where the function leaves the chord by less than this part of the most."""
+# a pulse of 2^-30 of a cell, 1e-11 of a span, is narrower than any that a parameter with a few digits places within it
 HALVINGS, MOST_PARTS = 30, 1 << 12
 """How often a cell is halved at most, and how many parts are looked at together."""
 
@@ -315,9 +326,9 @@ Rows = dict[Symbol, Array]
 """{coefficient: its values (rows,)}, as odesim.engines.zeros.Ranges has them."""
 
 
-def pulse_rows(form: Form, found: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
+def pulse_rows(form: Form, coefficients: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
     """The times of pulses of each member, or one row for all; arguments as of odesim.engines.zeros.isolated_rows."""
-    values, lead = rows_of(form, found, indices)
+    values, lead = rows_of(form, coefficients, indices)
     each = int(np.prod(lead[1:]))
     with np.errstate(all="ignore"):
         return [_times(form, {c: v[k : k + each] for c, v in values.items()}, each, span) for k in range(0, lead[0] * each, each)]
@@ -378,7 +389,7 @@ def _look(form: Form, values: Rows, rows: int, edges: Array) -> tuple[Array, Arr
 
 def _highest(form: Form, values: Rows, rows: int, edges: Array, at: Array, active: Array) -> Array:
     """The time in each stretch of active cells at which a function is farthest from the chord of the stretch, if that is a pulse."""
-    found = []
+    times_found = []
     starts = np.flatnonzero(active & ~np.r_[False, active[:-1]])
     ends = np.flatnonzero(active & ~np.r_[active[1:], False]) + 1
     for first, last in zip(starts, ends, strict=True):
@@ -387,5 +398,5 @@ def _highest(form: Form, values: Rows, rows: int, edges: Array, at: Array, activ
         chord = g[:, :1] + (g[:, -1:] - g[:, :1]) * (times - times[0]) / (times[-1] - times[0])
         far = np.abs(g - chord) / (np.abs(g[:, -1:] - g[:, :1]) + np.abs(g - chord).max(axis=1, keepdims=True) * 1e-9)
         if np.nanmax(far) > 1.0:
-            found.append(times[np.unravel_index(np.nanargmax(far), far.shape)[1]])
-    return np.array(found)
+            times_found.append(times[np.unravel_index(np.nanargmax(far), far.shape)[1]])
+    return np.array(times_found)

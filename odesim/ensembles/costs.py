@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from odesim.codegen.compiled import CompiledRHS
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs
 from odesim.stepper.tableau import step_cost
+from odesim.targets.compiled import CompiledRHS
 
 LANE = 4.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""

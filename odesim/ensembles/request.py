@@ -11,12 +11,12 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
-from odesim.codegen.compiled import CompiledRHS
 from odesim.stepper.codes import STATUSES, UNDONE, Status
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.occurrences import Events
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.events import Guard
 from odesim.transforms.modes import HeldSystem
 

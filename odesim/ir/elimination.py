@@ -42,8 +42,8 @@ class SparseSystem:
     @cached_property
     def constants(self) -> tuple[str, ...]:
         """The operations that depend on the point but are no state or parameter: computed once for all steps from there."""
-        found = {e: None for row in self.rows.values() for e in row.values() if not is_number(e)}
-        return tuple(e for e in found if e[0] not in "yp")
+        entries = {e: None for row in self.rows.values() for e in row.values() if not is_number(e)}
+        return tuple(e for e in entries if e[0] not in "yp")
 
     @cached_property
     def sums(self) -> tuple[str, ...]:
@@ -99,11 +99,11 @@ def _needed(rows: Rows, states: Iterable[str]) -> Rows:
 
 def _substitute(rows: Rows, name: str, builder: CodeBuilder) -> None:
     """Eliminates an operation: each of its readers then reads its operands."""
-    own = rows.pop(name)
+    row_of_name = rows.pop(name)
     for row in rows.values():
         if name in row:
             factor = row.pop(name)
-            for read, entry in own.items():
+            for read, entry in row_of_name.items():
                 term = builder.times(factor, entry)
                 row[read] = builder.plus(row[read], term) if read in row else term
 

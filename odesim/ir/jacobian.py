@@ -308,9 +308,9 @@ class Chain:
         rows, columns, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
         for state, target in self.plan.derivatives.targets.items():
             for path, slopes in local.get(target, {}).items():
-                values, own = self._block_rows(state, slopes), _front(self._flat[state], self.plan.block_axis(state))
+                values, own_places = self._block_rows(state, slopes), _front(self._flat[state], self.plan.block_axis(state))
                 hit = values != 0.0
-                rows.append(np.broadcast_to(own[:, :, None], values.shape)[hit])
+                rows.append(np.broadcast_to(own_places[:, :, None], values.shape)[hit])
                 columns.append(np.broadcast_to(self.places[self._ends(path)][:, None, :], values.shape)[hit])
                 entries.append(values[hit])
         return Sparse(np.concatenate(rows), np.concatenate(columns), np.concatenate(entries), U, G)

@@ -147,12 +147,12 @@ class CodeBuilder:
     def name(self, function: str, *operands: Operand, fresh: bool = False) -> str:
         """The name of an operation. fresh: a new name even if an equal operation has one."""
         operation = Operation(function, operands)
-        found = None if fresh else self._known.get(operation)
-        if found is None:
-            found = f"{self._letter}{len(self.code)}"
-            self.code[found] = operation
-            self._known.setdefault(operation, found)
-        return found
+        name = None if fresh else self._known.get(operation)
+        if name is None:
+            name = f"{self._letter}{len(self.code)}"
+            self.code[name] = operation
+            self._known.setdefault(operation, name)
+        return name
 
     def write(self, operand: Operand, known: Mapping[str, str], fresh: bool = False) -> str:
         """The name or number of an expression in which names stand for earlier operands; each of its operations gets a name."""

@@ -17,9 +17,6 @@ TEXTS = {
     "tanh": "1.0 - f*f",
     "erf": f"{2 / sqrt(pi)!r} * exp(-(a*a))",
     "erfc": f"{-2 / sqrt(pi)!r} * exp(-(a*a))",
-    "erfinv": f"{sqrt(pi) / 2!r} * exp(f*f)",
-    "loggamma": "digamma(a)",
-    "digamma": "polygamma(1.0, a)",
     "lambertw": "exp(-f) / (1.0 + f)",
     "lambertw_lower": "exp(-f) / (1.0 + f)",
     "sqrt": "0.5 / f",
@@ -34,7 +31,7 @@ TEXTS = {
     "asinh": "1.0 / sqrt(a*a + 1.0)",
     "acosh": "1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0))",
     "atanh": "1.0 / ((1.0 - a) * (1.0 + a))",
-    "sinc": "-spherical_jn(1.0, a)",
+    "sinc": "sinc_slope(a)",
     "abs": "1.0 if a > 0.0 else (-1.0 if a < 0.0 else a)",
     "floor": "0.0",
 }
@@ -81,8 +78,6 @@ def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
                 return new("+", new("*", a, a), new("*", b, b))
 
             return (a, lambda: new("/", b, square())), (b, lambda: times("-1.0", new("/", a, square())))
-        case Operation("spherical_jn" | "polygamma" | "besseli" | "besseli_ratio" as function, (str(n), str(a))) if is_number(n):
-            return ((a, lambda: order_slope(builder, function, name, float(n), a)),)
         case Operation("binomial", _):  # of whole numbers
             return ()
         case Operation(function, (str(a),)) if function in RULES:
@@ -135,40 +130,19 @@ def _power(builder: CodeBuilder, name: str, a: str, b: str) -> Parts:
     return (a, lambda: times(b, new("pow", a, less()))), (b, lambda: times(name, new("log", base())))
 
 
-def order_slope(builder: CodeBuilder, function: str, value: str, n: float, a: str) -> str:
-    """The derivative of function(n, a) by a, as odesim.symbolic.functions has it; value: the name of the function's value."""
-
-    def at(order: float) -> str:
-        return builder.name(function, repr(order), a)
-
-    def both(less: float, more: float) -> str:
-        """The sum less f(n - 1) + more f(n + 1)."""
-        return builder.name("+", builder.times(repr(less), at(abs(n - 1.0))), builder.times(repr(more), at(n + 1.0)))
-
-    if function == "polygamma":
-        return at(n + 1.0)
-    if function == "besseli":
-        return both(0.5, 0.5)
-    if function == "spherical_jn":
-        return both(n / (2 * n + 1), -(n + 1) / (2 * n + 1))
-    rest = builder.name("-", "1.0", builder.name("*", value, at(n + 1.0)))
-    square = builder.name("-", "1.0", builder.name("*", value, value))
-    return builder.name("-", square, builder.times(repr((2 * n + 1) / (2 * n + 2)), rest))
-
-
 def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
     """{name: a Guard for each path from an output to this operation}."""
-    found: dict[str, list[Guard]] = {name: [()] for name in outputs}
+    guards: dict[str, list[Guard]] = {name: [()] for name in outputs}
     for name, operation in reversed(code.items()):
-        ways = found[name] = shortest(found.get(name, [()]))
+        ways = guards[name] = shortest(guards.get(name, [()]))
         match operation:
             case Operation("if", (test, yes, no)):
                 parts = [(part, [(*way, (test, taken)) for way in ways]) for part, taken in ((yes, True), (no, False))]
             case _:
                 parts = [(part, ways) for part in operation.operands]
-        for part, own in parts:
-            found.setdefault(str(part), []).extend(own)
-    return found
+        for part, paths in parts:
+            guards.setdefault(str(part), []).extend(paths)
+    return guards
 
 
 def shortest(guards: Sequence[Guard]) -> list[Guard]:
@@ -217,7 +191,7 @@ class Slopes:
 
     def _derive(self, name: str, operation: Operation) -> dict[str, str]:
         """The partial derivatives of an operation: 0 in a branch that is not taken, where they could be infinite."""
-        found: dict[str, str] = {}
+        slopes: dict[str, str] = {}
         for read, slope in derivatives(self.builder, name, operation):
             if read not in self._active:
                 continue
@@ -225,8 +199,8 @@ class Slopes:
             if not is_number(value):
                 value = self._taken(value, self._guards[name])
             if not _is_zero(value):
-                found[read] = self.builder.plus(found[read], value) if read in found else value
-        return {read: value for read, value in found.items() if not _is_zero(value)}
+                slopes[read] = self.builder.plus(slopes[read], value) if read in slopes else value
+        return {read: value for read, value in slopes.items() if not _is_zero(value)}
 
     def _at_rest(self, operation: Operation, read: str, slope: str) -> str:
         """The slope by what is read; 0 where a maximum holds that at a place where the operation is steep: else 0 times infinity."""

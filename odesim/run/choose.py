@@ -44,17 +44,17 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
 
     Raises SolveError for a request that a GPU's threads cannot do.
     """
-    shared, own = slack_numbers(request, members), members.own
+    shared, per_member = slack_numbers(request, members), members.own
     if request.rescaled is not None and not request.options.on.gpu:
         return ClockEngine(request, shared, request.rescaled)
     if request.options.method == "auto":
         return hand_over(request, members)
     if request.options.on.gpu:
-        return device_engine(request, shared, own)
-    lanes, count = lane_engine(request, shared, own), members.source.count
+        return device_engine(request, shared, per_member)
+    lanes, count = lane_engine(request, shared, per_member), members.source.count
     if lanes is not None and (lines_of(lanes) <= AT_ONCE or (lanes.plan.stiff and lanes.plan.strict)):
         return lanes
-    loops = loop_lane_engine(request, shared, own) if count >= FEW else None
+    loops = loop_lane_engine(request, shared, per_member) if count >= FEW else None
     soon = lanes is not None and loops is None and lines_of(lanes) <= SOON
     if lanes is not None and (soon or worth_compiling(lanes, count, LOOPS if loops else 1.0)):
         return lanes
@@ -90,11 +90,11 @@ def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
     if isinstance(explicit, SingleEngine):
         return SingleEngine(request, shared)
 
-    def make(asked: EnsembleRequest) -> AnyEngine | None:
+    def make(changed: EnsembleRequest) -> AnyEngine | None:
         bound = request.strict or request.options.on.gpu
-        if bound and not isinstance(lane_plan(asked, shared, members.own), KernelPlan):
+        if bound and not isinstance(lane_plan(changed, shared, members.own), KernelPlan):
             return None  # with other bits on other machines, or not there
-        return make_engine(asked, members)
+        return make_engine(changed, members)
 
     return HandOver(request, shared, explicit, make, lambda engine: not isinstance(engine, SingleEngine))
 

@@ -74,34 +74,34 @@ def run_chunks(
     have them to do.
     """
     execution = execution or Execution()
-    progress, asked = execution.progress, execution.stop_requested
-    found = count_members(ledger, chunks)
+    progress, stop_requested = execution.progress, execution.stop_requested
+    tally = count_members(ledger, chunks)
     if progress:
-        progress(found.done, found.total, found.failed)
+        progress(tally.done, tally.total, tally.failed)
     stop, pool = np.zeros(1, np.int64), make_pool(execution.threads)
     with ThreadPoolExecutor(1) as worker:
         try:
             for first, end in joined(open_chunks(ledger, chunks), at_once):
-                if asked() or (execution.fail_fast and found.failed):
-                    found.stopped = True
+                if stop_requested() or (execution.fail_fast and tally.failed):
+                    tally.stopped = True
                     break
                 # not in the main thread, where a signal would wait for the compiled code
-                chunk, new, request = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, asked)
+                chunk, new, request = wait(worker.submit(complete, ledger, members, engine, first, end, stop, pool), stop, stop_requested)
                 if (chunk.status == UNDONE).any():
-                    found.stopped = True
+                    tally.stopped = True
                     break
                 ledger.write(first, chunk)
-                found.add(chunk.status[new])
-                found.new += len(new)
+                tally.add(chunk.status[new])
+                tally.new += len(new)
                 times = {name: values[new] for name, values in first_nan_times(request, chunk).items()}
-                found.not_numbers = {n.observable: n for n in merge_not_numbers(found.not_numbers, first + new, times)}
+                tally.not_numbers = {n.observable: n for n in merge_not_numbers(tally.not_numbers, first + new, times)}
                 if progress:
-                    progress(found.done, found.total, found.failed)
+                    progress(tally.done, tally.total, tally.failed)
         finally:
             stop[0] = 1
             if pool is not None:
                 pool.shutdown()
-    return found
+    return tally
 
 
 def open_chunks(ledger: Ledger, chunks: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -131,10 +131,10 @@ def joined(places: Iterable[tuple[int, int]], at_once: int) -> Iterator[tuple[in
         yield held
 
 
-def wait(future: "Future[Any]", stop: Array, asked: Callable[[], bool]) -> Any:
+def wait(future: "Future[Any]", stop: Array, stop_requested: Callable[[], bool]) -> Any:
     """The result of the future; a request to stop is passed on meanwhile."""
     while not futures.wait([future], WAIT).done:  # a TimeoutError may be the future's own
-        if asked():
+        if stop_requested():
             stop[0] = 1
     return future.result()
 

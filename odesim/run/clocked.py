@@ -14,7 +14,6 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS
 from odesim.inputs.bind import Numbers
 from odesim.run.integrate import integrate_problem
 from odesim.run.problem import switched_problem
@@ -25,6 +24,7 @@ from odesim.stepper.occurrences import Events
 from odesim.stepper.problem import Problem, Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
 
 TABLE = 400
@@ -87,22 +87,22 @@ class RescaledRun:
             between = (t > self.t0) & (t < t_last)
             s[between] = self._places(t[between], s_last, first, options)
         flagged = [law.name for law in broken(laws, first.worst)]
-        marks = np.concatenate([*(found.t for found in first.events.values()), [first.worst[name][1] for name in flagged]])
+        marks = np.concatenate([*(event.t for event in first.events.values()), [first.worst[name][1] for name in flagged]])
         rows = self._rows(np.unique(np.concatenate([s, marks])), first, options)
         y = np.array([rows[float(at)] for at in s]).reshape(len(s), len(first.y_last))
         times = y[:, -1].astype(np.float64) if t is None else t
         times, y = self._closed(times, y, t_last, first.y_last, t is None or status is not Status.OK)
         blow_up = self._blow_up(first, options) if status is Status.BLOW_UP else None
         events = {
-            name: Events(np.array([float(rows[float(at)][-1]) for at in found.t]), found.indices, found.below)
-            for name, found in first.events.items()
+            name: Events(np.array([float(rows[float(at)][-1]) for at in event.t]), event.indices, event.below)
+            for name, event in first.events.items()
             if name not in (self.blow_up, self.end)
         }
         events[self.blow_up] = Events(np.array([blow_up[0]] if blow_up else []), None)
         worst = {n: (off, float(rows[s_][-1]) if n in flagged else np.nan) for n, (off, s_) in first.worst.items()}
         message = with_broken(self._message(first, status, t_last, blow_up), laws, worst)
-        said: dict[str, Any] = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = "), "worst": worst}
-        raw = replace(first, t=times, y=y[:, :-1], events=events, t_last=t_last, y_last=first.y_last[:-1], **said)
+        words: dict[str, Any] = {"status": status, "message": message, "auto": first.auto.replace(" t = ", " s = "), "worst": worst}
+        raw = replace(first, t=times, y=y[:, :-1], events=events, t_last=t_last, y_last=first.y_last[:-1], **words)
         return Rescaled(raw, blow_up)
 
     def _run(self, save: Array | None, options: Mapping[str, Any], method: str) -> Raw:
@@ -110,12 +110,12 @@ class RescaledRun:
 
     def _rows(self, s: Array, first: Raw, options: Mapping[str, Any]) -> dict[float, Array]:
         """{s: state (n,)} of the first run at these s, at both of its ends, and at further s requested."""
-        found = {0.0: first.y[0], first.t_last: first.y_last}
-        if not set(s.tolist()) <= set(found):
+        rows = {0.0: first.y[0], first.t_last: first.y_last}
+        if not set(s.tolist()) <= set(rows):
             problem = self.problem if first.status is not Status.INTERRUPTED else replace(self.problem, t1=first.t_last)
             run = replace(self, problem=problem)._run(s, options, first.method)
-            found = {**dict(zip(run.t.tolist(), run.y, strict=True)), **found}
-        return found
+            rows = {**dict(zip(run.t.tolist(), run.y, strict=True)), **rows}
+        return rows
 
     def _ended(self, run: Raw) -> Status:
         """The status in t of a run in s."""
@@ -131,14 +131,14 @@ class RescaledRun:
         exact give an estimate of the last one.
         """
         left = self.nothing * (float(run.y_last[-1]) - self.t0)
-        found = float(run.y_last[-1]) + left
-        rounding = (4 + 0.5 * run.stats["steps"]) * float(np.finfo(run.y_last.dtype).eps) * abs(found)
+        time = float(run.y_last[-1]) + left
+        rounding = (4 + 0.5 * run.stats["steps"]) * float(np.finfo(run.y_last.dtype).eps) * abs(time)
         fixed = options.get("step") is not None
         off = []
         for factor in LONGER if fixed else LOOSER:
             other = self._run(None, looser(options, factor), run.method)
-            off.append(float(other.y_last[-1]) - found if self._ended(other) is Status.BLOW_UP else np.inf)
-        return found, left + rounding + (of_steps(off[0], off[1], order_of(run.method)) if fixed else of_tolerances(off[0], off[1]))
+            off.append(float(other.y_last[-1]) - time if self._ended(other) is Status.BLOW_UP else np.inf)
+        return time, left + rounding + (of_steps(off[0], off[1], order_of(run.method)) if fixed else of_tolerances(off[0], off[1]))
 
     def _places(self, t: Array, s_last: float, first: Raw, options: Mapping[str, Any]) -> Array:
         """The s (T,) at which the clock shows the times t (T,), by Newton's method on runs that are kept at the last guesses."""

@@ -1,9 +1,9 @@
-"""Members of an ensemble under `auto`: each starts with the explicit method and changes to the stiff one if its own run calls for it.
+"""Engines of members without a kernel of their own: each member a single run, also in the rescaled clock; and two engines under `auto`.
 
-A lane looks at its member after 128 trials, and whenever their number has doubled. Where stability holds the step and the rest is long
-(the rule of odesim.run.auto), the member is left there. The stiff method then begins it again, for half of the work that the explicit
-one would need in all. Where it ends, or has come further in time than the explicit one would have, its run to the end is the result.
-Else the explicit method begins again and looks later.
+Under `auto` members start with the explicit method. A lane looks at its member after 128 trials, and whenever their number has doubled.
+Where stability holds the step and the rest is long (the rule of odesim.run.auto), the member is left there. The stiff method then begins
+it again, for half of the work that the explicit one would need in all. Where it ends, or has come further in time than the explicit one
+would have, its run to the end is the result. Else the explicit method begins again and looks later.
 A member that took max_steps steps is tried in the same way. Every run begins at the member's start with the member's own numbers. So its
 method and its bits do not depend on the other members, on chunks or on threads. No member is begun more often than there are looks.
 """
@@ -20,7 +20,6 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import WIDTH, member
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
@@ -35,6 +34,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import step_cost
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
 from odesim.transforms.events import Guard
 
@@ -182,9 +182,9 @@ class Work:
 
     def run(self, engine: Any, at: Array, most: int, look: int = 0) -> Chunk:
         """Integrates the members `at`, with at most `most` steps."""
-        asked = replace(engine, request=replace(engine.request.changed(max_steps=most), look=look))
-        own = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
-        part: Chunk = asked.integrate(own[0], own[1], len(at), self.stop, self.pool)
+        limited = replace(engine, request=replace(engine.request.changed(max_steps=most), look=look))
+        arrays_of = [{name: values[at] for name, values in arrays.items()} for arrays in (self.params, self.initial)]
+        part: Chunk = limited.integrate(arrays_of[0], arrays_of[1], len(at), self.stop, self.pool)
         part.method[...] = METHOD_NAMES.index(engine.request.options.method)
         part.status[part.status == Status.INTERRUPTED.number] = UNDONE
         return part
@@ -207,7 +207,7 @@ def allowance(tried: Array, left: Array) -> Array:
 
 @dataclass(frozen=True)
 class SingleEngine:
-    """The engine of one System and request, with the numbers that all members share."""
+    """Members one after another, each as a single run, for requests that lanes do not support. numbers: those that all members share."""
 
     request: EnsembleRequest
     numbers: Numbers
@@ -263,34 +263,23 @@ def each(one: Callable[[int], None], count: int, stop: Array, pool: Any) -> None
 
 
 @dataclass(frozen=True)
-class ClockEngine:
-    """The engine of one System and request, with the numbers that all members share. compiled: the System's rescaled form."""
+class ClockEngine(SingleEngine):
+    """As SingleEngine, in the rescaled clock: each member to its blow-up or the end of the span. compiled: the System's rescaled form."""
 
-    request: EnsembleRequest
-    numbers: Numbers
     compiled: CompiledRHS
 
     def prepare(self) -> None:
         """Compiles the right-hand side, or loads it from the cache."""
         _ = self.compiled.functions
 
-    def integrate(
-        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
-    ) -> Chunk:
-        """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results."""
-        chunk = into or self.request.allocate(count)
-        chunk.y[...] = np.nan
-        each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
-        return chunk
-
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         r, shared = self.request, self.numbers
-        given = {**shared.params, **params, START: r.t0, STOP: r.t1}
+        params_here = {**shared.params, **params, START: r.t0, STOP: r.t1}
         start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
-        numbers = Numbers(shared.sizes, given, start, 0.0, LONGEST)
+        numbers = Numbers(shared.sizes, params_here, start, 0.0, LONGEST)
         problem = held_problem(self.compiled, r.held, numbers, laws=False)
         clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, BLOW_UP_MARGIN)
-        told = clock.integrate(r.times, r.options.of_solver(), r.options.method)
-        put_run(chunk, i, r, told.raw)
-        if told.blow_up:
-            chunk.blow_up[i] = told.blow_up
+        rescaled = clock.integrate(r.times, r.options.of_solver(), r.options.method)
+        put_run(chunk, i, r, rescaled.raw)
+        if rescaled.blow_up:
+            chunk.blow_up[i] = rescaled.blow_up

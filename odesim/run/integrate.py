@@ -254,8 +254,8 @@ class Segments:
         if name not in METHODS or hasattr(part.rhs, "kernel"):
             return None
         if self._run is None:
-            own = {key: value for key, value in options.items() if key not in ("explicit", "strict")}
-            self._run = ExplicitRun(part, METHODS[name], save, **own)
+            settings = {key: value for key, value in options.items() if key not in ("explicit", "strict")}
+            self._run = ExplicitRun(part, METHODS[name], save, **settings)
         else:
             self._run.anew(part, save, options["max_steps"], options["progress"])
         ended = self._run.advance(PILOT if "explicit" in options else math.inf)

@@ -1,8 +1,13 @@
-"""Values of conditions that are held between switches, along one run."""
+"""Modes: the values of conditions that are held between switches, along one run, and what changes them.
+
+At a switch conditions change one after another: those on time, those that the run has met, and then those that are past their boundary,
+by rounding or because the boundary itself jumps with another condition. That order is right wherever each boundary is a place of its own.
+"""
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +30,7 @@ POINTS = 4
 NEAR = 1e-9
 """Of the largest value so far: below it a function is looked at more closely, whether it is 0 but for rounding."""
 SHAKEN = 8
-"""Roundings by which a state and a time are changed to see how far from 0 rounding may bring a function."""
+"""Roundings by which a state and a time are changed to see whether a run stands on a boundary: the steps to it were rounded as often."""
 _HELD: Memo[HeldSystem] = Memo()
 
 
@@ -52,8 +57,8 @@ class Switching:
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}
         self.events = len(held.system.events) - len(held.original.events)
-        made = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
-        self.states = [name for name in layout.names if name not in made]
+        derivatives = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
+        self.states = [name for name in layout.names if name not in derivatives]
         self.pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
         self._rates = {name: f"rate_{name}" for name in self.states}
         # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
@@ -65,6 +70,7 @@ class Switching:
         self._seen = {s.name: np.zeros(self.modes[s.name].size) for s in held.on_states}
         self._largest = {name: g.copy() for name, g in self._seen.items()}
         self._at_once_at: dict[tuple[str, int], float] = {}
+        self._shaken: tuple[tuple[float, float], Array, list[tuple[float, Array]]] = (np.nan, np.nan), np.empty(0), []
 
     def attach(self, right: Any) -> None:
         """Sets the right-hand side that reads the modes: right(t, y, out), and refresh(names) if it has a copy of them."""
@@ -98,6 +104,9 @@ class Switching:
                 self.modes[name][...] = mode
             self.refresh()
             return y, ""
+        # One boundary may also be written in two ways, as s < a and s**2 < a**2. Rounding then puts one a little before the other, and the
+        # right-hand side between them, which nobody wrote, may hold the run there. Whether it does is known only after the changes one by
+        # one: then all that stand on the boundary but for rounding change together, if the flow goes on from there.
         before = self._copied()
         with np.errstate(divide="ignore", invalid="ignore"):  # a third right-hand side may not come to a boundary at all
             one_by_one = self._one_by_one(t, y, crossed, ahead)
@@ -207,8 +216,8 @@ class Switching:
             if not (met or near.any()):
                 continue
             drift = self._drift(s, t, y)
-            shaken = y * (1 + SHAKEN * np.finfo(y.dtype).eps * np.cos(1.0 + 2.4 * np.arange(len(y))))
-            noise = np.abs(self._value(s.smooth, s, t, shaken).ravel() - g) + SHAKEN * np.spacing(abs(t)) * np.abs(drift)
+            noise = self.rounding(partial(self._smooth, s), t, y, g, SHAKEN * float(np.finfo(y.dtype).eps))
+            noise += SHAKEN * np.spacing(abs(t)) * np.abs(drift)  # the state moves on with the time that is rounded
             for i in {*met, *np.flatnonzero(near & (np.abs(g) <= noise) & (drift * mode < 0)).tolist()}:
                 way = float(-mode[i] if s.kind == "sign" else met[i])
                 group[s.name, i] = s, float(mode[i] + way if s.kind == "level" else way), way, drift[i]
@@ -243,7 +252,7 @@ class Switching:
 
     def _look(self, s: Switch, t: float, y: Array) -> Array:
         """The values of a switch's expression (components,), remembered."""
-        g: Array = self._value(s.smooth, s, t, y).ravel()
+        g = self._smooth(s, t, y)
         self._seen[s.name], self._largest[s.name] = g, np.fmax(self._largest[s.name], np.where(np.isfinite(g), np.abs(g), 0))
         return g
 
@@ -320,8 +329,8 @@ class Switching:
 
     def _edge(self, s: Switch, i: int, t: float, y: Array) -> Switch:
         """The function that is 0 where component i of a switch's expression begins or ends to be defined, in the place of the switch."""
-        own = [replace(s, name=f"{s.name} edge {n}", smooth=u) for n, u in enumerate(edges(s.smooth))] or [s]
-        return min(own, key=lambda edge: abs(self._value(edge.smooth, edge, t, y).ravel()[i]))
+        candidates = [replace(s, name=f"{s.name} edge {n}", smooth=u) for n, u in enumerate(edges(s.smooth))] or [s]
+        return min(candidates, key=lambda edge: abs(self._value(edge.smooth, edge, t, y).ravel()[i]))
 
     def _set(self, s: Switch, there: Array, value: Any) -> None:
         self.modes[s.name].ravel()[there] = value
@@ -365,10 +374,21 @@ class Switching:
         if (s.name, p) not in known:
             known[s.name, p] = switch_slope(self.conditions.held.system, s, p)
         expr, along = known[s.name, p]
-        found = self._value(expr, s, t, y, along)
+        slopes = self._value(expr, s, t, y, along)
         count = max(1, int(np.prod([e.value(self.conditions.sizes) for e in map(make_extent, s.extents)])))
-        rows: Array = found.reshape(count, *found.shape[len(s.extents) :])
+        rows: Array = slopes.reshape(count, *slopes.shape[len(s.extents) :])
         return rows[i]
+
+    def rounding(self, value: Callable[[float, Array], Array], t: float, y: Array, g: Array, part: float) -> Array:
+        """How far a rounding of the time and the states by this part of them may move a function that is g at (t, y)."""
+        if not (self._shaken[0] == (t, part) and self._shaken[1] is y):
+            self._shaken = (t, part), y, shaken(t, y, part)
+        off: Array = np.nan_to_num(sum(np.abs(value(*at) - g) for at in self._shaken[2]))
+        return off
+
+    def _smooth(self, s: Switch, t: float, y: Array) -> Array:
+        """The values of a switch's expression, (components,)."""
+        return self._value(s.smooth, s, t, y).ravel()
 
     def _value(self, expr: Expr, s: Switch, t: float, y: Array, along: Mapping[Symbol, Any] | None = None, **more: Array) -> Array:
         return self.value(expr, {**s.axes, **(along or {})}, t, y, **more)
@@ -394,6 +414,14 @@ class Switching:
         refresh = getattr(self._right, "refresh", None)
         if refresh is not None:
             refresh(self.modes if names is None else names)
+
+
+def shaken(t: float, y: Array, part: float) -> list[tuple[float, Array]]:
+    """The time and the state with other roundings, by this part of them, in two ways."""
+    # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither way
+    turns = 1.0 + 2.4 * np.arange(len(y) + 1)
+    factors = [1 + part * turn(turns) for turn in (np.cos, np.sin)]
+    return [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
 
 
 def make_switching(

@@ -15,8 +15,6 @@ from sympy import IndexedBase, Symbol
 from odesim.base.arrays import Array, Layout, on_host
 from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.observe import Observer
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
@@ -24,8 +22,10 @@ from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.stepper.codes import UNDONE
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports
+from odesim.targets.observe import Observer
 from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
@@ -88,10 +88,10 @@ class Observed:
         if not outputs or self.whole is None:
             return (), None
         try:
-            found = write_values(system, lower_expressions(outputs, system.axes), self.sizes, self.whole)
+            text = write_values(system, lower_expressions(outputs, system.axes), self.sizes, self.whole)
         except CodegenError:
             return (), None
-        return (tuple(shown), found) if len(found.code) <= MOST_LINES else ((), None)
+        return (tuple(shown), text) if len(text.code) <= MOST_LINES else ((), None)
 
     @cached_property
     def function(self) -> Callable[[int], None]:
@@ -121,13 +121,13 @@ class Observed:
         count, saved, _ = chunk.y.shape
         seen, y = np.empty((count, saved, len(formulas.outputs))), np.ascontiguousarray(on_host(chunk.y), np.float64)
         table = np.zeros(5 + 2 * len(formulas.values), np.int64)
-        kept = [np.ascontiguousarray(times), y, seen]
-        table[:5] = y.ctypes.data, seen.ctypes.data, kept[0].ctypes.data, count, saved
+        alive = [np.ascontiguousarray(times), y, seen]
+        table[:5] = y.ctypes.data, seen.ctypes.data, alive[0].ctypes.data, count, saved
         for k, name in enumerate(formulas.values):
-            own = name in params
-            values = np.ascontiguousarray(params[name] if own else numbers.params[name], np.float64)
-            kept.append(values)
-            table[5 + 2 * k], table[6 + 2 * k] = values.ctypes.data, values.size // max(count, 1) if own else 0
+            varies = name in params
+            values = np.ascontiguousarray(params[name] if varies else numbers.params[name], np.float64)
+            alive.append(values)
+            table[5 + 2 * k], table[6 + 2 * k] = values.ctypes.data, values.size // max(count, 1) if varies else 0
         self.function(table.ctypes.data)
         return seen
 
@@ -135,8 +135,8 @@ class Observed:
         self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
     ) -> None:
         """Fills the rows that member i reached, with functions on arrays."""
-        own = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
-        every = {**numbers.params, **own}
+        member_params = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
+        every = {**numbers.params, **member_params}
         bound = self.compiled.bind(self.sizes, every)
         layout, dtype = request.layout, request.dtype
 
@@ -146,10 +146,10 @@ class Observed:
             return layout.split(out.astype(np.float64))
 
         states = layout.split(on_host(chunk.y[i, :reached]))
-        found = self.observer(request.times[:reached], states, self.sizes, every, slopes)
+        values_seen = self.observer(request.times[:reached], states, self.sizes, every, slopes)
         views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         for name in names:
-            views[name][i, :reached] = found[name]
+            views[name][i, :reached] = values_seen[name]
 
 
 def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:
@@ -170,9 +170,9 @@ def _observed(compiled: CompiledRHS, names: tuple[str, ...], sizes: Mapping[str,
 
 def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numbers) -> dict[str, tuple[int, ...]]:
     """{observable: shape}: of an expression by its indices, of a Python function by its value at the start of a typical member."""
-    system, made = compiled.system, _observed(compiled, names, numbers.sizes, None)
+    system, observed = compiled.system, _observed(compiled, names, numbers.sizes, None)
     shapes = {}
-    for name, free in made.observer.expressions.items():
+    for name, free in observed.observer.expressions.items():
         shapes[name] = extents(tuple(system.axes[i] for i in free), numbers.sizes)
     if len(shapes) < len(names):
         layout = compiled.layout(numbers.sizes)
@@ -184,8 +184,8 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
             return layout.split(out.astype(np.float64))
 
         start = {name: np.asarray(value, np.float64)[None] for name, value in numbers.initial.items()}
-        found = made.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
-        shapes |= {name: found[name].shape[1:] for name in names if name not in shapes}
+        start_values = observed.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
+        shapes |= {name: start_values[name].shape[1:] for name in names if name not in shapes}
     return {name: shapes[name] for name in names}
 
 
@@ -193,19 +193,19 @@ def observed_key(system: System, names: tuple[str, ...]) -> str:
     """_ and 8 hex digits of the code of these observables; empty without any."""
     if not names:
         return ""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
         e = system.observables[name]
-        made.update(sp.srepr(e).encode() if isinstance(e, sp.Basic) else getattr(getattr(e, "__code__", None), "co_code", b""))
-    return f"_{made.hexdigest()[:8]}"
+        digest.update(sp.srepr(e).encode() if isinstance(e, sp.Basic) else getattr(getattr(e, "__code__", None), "co_code", b""))
+    return f"_{digest.hexdigest()[:8]}"
 
 
 def loop_text(model: str, f: Formulas) -> str:
     """The text of the module: run(table) computes the formulas for all members and saved times."""
     from odesim.engines.template import fit
 
-    used, states, given = f.words, f.reads("y"), f.reads("p")
-    arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in given)]
+    used, states, params_read = f.words, f.reads("y"), f.reads("p")
+    arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in params_read)]
     math = [w for w in ("sqrt", "inf", "nan") if w in used]
     imports = [f"from math import {', '.join(math)}"] if math else []
     imports += ["import numba as nb"]
@@ -215,7 +215,7 @@ def loop_text(model: str, f: Formulas) -> str:
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")
-        params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if q in given]
+        params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if q in params_read]
     return fit(
         TEXT,
         model=model,

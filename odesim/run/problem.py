@@ -14,8 +14,6 @@ from odesim.base.device import check_fits
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
-from odesim.codegen.compiled import CompiledRHS, compile_system
-from odesim.codegen.observe import Observer
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
@@ -24,10 +22,12 @@ from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS, compile_system
+from odesim.targets.observe import Observer
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
-    from odesim.codegen.cuda.bound import CudaRHS
+    from odesim.targets.cuda_bound import CudaRHS
 from collections.abc import Iterable
 
 from odesim.stepper.memory import slack_of
@@ -87,8 +87,8 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
     values = _as_dtype(numbers.params, compiled.dtype)
 
     def look(t: float, y: Array, g: Array) -> None:
-        made = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
-        g[...] = np.concatenate([np.ravel(made[f"law{k}"]) for k in range(len(specs))])
+        values_of = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(values_of[f"law{k}"]) for k in range(len(specs))])
 
     return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
 
@@ -136,8 +136,8 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
     """The right-hand side for a GPU, made once a process."""
-    from odesim.codegen.cuda.bound import CudaRHS
     from odesim.stepper.device import driver_text
+    from odesim.targets.cuda_bound import CudaRHS
 
     return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
 
@@ -154,14 +154,14 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
     values = _as_dtype(numbers.params, compiled.dtype)
 
     def right(t: float, y: Array, out: Array) -> None:
-        made = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
+        slopes = compiled.arrays(sizes, {**values, **layout.split(y), "t": t})
         for name, view in layout.split(out).items():
-            view[...] = made[f"d_{name}"]
+            view[...] = slopes[f"d_{name}"]
 
     def events(t: float, y: Array, g: Array) -> None:
         assert compiled.events_arrays is not None
-        made = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
-        g[...] = np.concatenate([np.ravel(made[f"event{k}"]) for k in range(len(made))])
+        values_of = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
+        g[...] = np.concatenate([np.ravel(values_of[f"event{k}"]) for k in range(len(values_of))])
 
     count = compiled.n_events(sizes)
     return callback_system(right, layout, compiled.dtype, events if count else None, count)

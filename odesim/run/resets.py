@@ -3,12 +3,16 @@
 The side of a function is its sign, and 0 where it is 0 but for rounding, also of the time: the resets act on the state a moment later too,
 and tell by how much that changes a function. At one time the events whose functions have come to 0 are
 collected first. Then each acts, and once more for each time that a reset of another event takes its function from one side to the other,
-or to 0. At last a function that is 0 gets the side to which the run takes it. It is held there for a moment.
+or to 0. At last a function that is 0 gets the side to which the run takes it. It is held there until it has come out of its rounding.
+
+A reset y+ = r(y-, t, p) at the time tau of g(t, y, p) = 0 carries S = dy/dp to S+ = r_y (S- + f- tau') + r_t tau' + r_p - f+ tau',
+with tau' = dtau/dp = -(g_y S- + g_p) / (g_y f- + g_t). (Hiskens & Pai 2000, Trajectory sensitivity analysis of hybrid systems.)
 """
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +41,8 @@ SLOW = 1e-6
 """Part of the span for which a function is held on its side of 0 at most."""
 AHEAD = 1e-9
 """Part of the span after which a function that rests at 0 is looked at again."""
+ROUNDED, ROUNDINGS = 1e-12, 64
+"""Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
 NEVER, TINY = -1e38, 1e-30
 """A time before every run, and what stands for 0 with a sign."""
 
@@ -259,12 +265,12 @@ class Resetting:
 
     def _timed(self, part: int) -> set[Which]:
         """The events on the time alone at the end of this part of the span; none within one (-1)."""
-        found = set()
+        happening = set()
         for e, w in enumerate(self._watched):
             if w.times is not None and part >= 0:
                 there = passes(self._between(e, part), self._between(e, part + 1), w.event.direction)
-                found |= {(e, i) for i in np.flatnonzero(there).tolist()}
-        return found
+                happening |= {(e, i) for i in np.flatnonzero(there).tolist()}
+        return happening
 
     def _between(self, e: int, k: int) -> Array:
         """The function of an event on the time alone in part k of the span (components,), computed for many parts at once."""
@@ -319,10 +325,6 @@ def just_after(t: Array, dtype: Any) -> Array:
     return np.where(near >= t, near, np.nextafter(near, np.array(np.inf, dtype)))
 
 
-ROUNDED, ROUNDINGS = 1e-12, 64
-"""Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
-
-
 class StateSetter:
     """The functions and resets of the events of one run. watched: its events; pairs: {parameter: {state: its derivative}}."""
 
@@ -331,7 +333,6 @@ class StateSetter:
         self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
         self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
         self.pairs = switching.pairs
-        self._seen: tuple[float, Array, list[tuple[float, Array]]] = (np.nan, np.empty(0), [])
         self._check()
 
     def _check(self) -> None:
@@ -365,15 +366,7 @@ class StateSetter:
     def function(self, e: int, t: float, y: Array) -> tuple[Array, Array]:
         """The function of an event and how far rounding of the time and the state may move it, each (components,)."""
         g = self.value(e, t, y)
-        return g, np.nan_to_num(sum(np.abs(self.value(e, *at) - g) for at in self._rounded(t, y)))
-
-    def _rounded(self, t: float, y: Array) -> Sequence[tuple[float, Array]]:
-        """The time and the state with other roundings, in two ways between which none is lost."""
-        if not (self._seen[0] == t and self._seen[1] is y):
-            tiny, turns = self.rounded(y.dtype), 1.0 + 2.4 * np.arange(len(y) + 1)
-            factors = [1 + tiny * turn(turns) for turn in (np.cos, np.sin)]
-            self._seen = t, y, [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
-        return self._seen[2]
+        return g, self._switching.rounding(partial(self.value, e), t, y, g, self.rounded(y.dtype))
 
     def rates(self, t: float, y: Array) -> dict[str, Array]:
         """What rate() reads: the derivatives of all states."""
@@ -391,8 +384,8 @@ class StateSetter:
         """The state (n,) after the resets of one event; and why the run cannot go on from there, or None."""
         e, _ = which
         w = self.watched[e]
-        made = y.copy()
-        parts, taken = self._layout.split(made), dict[str, Any]()
+        after = y.copy()
+        parts, taken = self._layout.split(after), dict[str, Any]()
         for key, expr in w.event.resets.items():
             name, free = base_name(key), free_of(key, w.indices, self._system.axes)
             axes = {j: self._system.axes[j] for j in free}
@@ -409,7 +402,7 @@ class StateSetter:
                 along = self._slope((e, key, p), expr, p, moved=True)
                 there = self._value(along[0], {**w.axes, **axes, **along[1]}, t, y, **{MOVED: moved})
                 parts[self.pairs[p][name]][place] = self._component(there, which)
-        return made, None
+        return after, None
 
     def _obstacle(self, which: Which, key: Any, new: Array, t: float) -> tuple[Status, str] | None:
         """Why a run cannot go on with these new values of a state, or None."""
@@ -438,11 +431,11 @@ class StateSetter:
 
         return tuple(np.broadcast_arrays(*(number(j) for j in key_indices(key))))
 
-    def _component(self, found: Array, which: Which) -> Array:
+    def _component(self, every: Array, which: Which) -> Array:
         """The values of one component of an event, of values for all of them."""
         e, i = which
         rank = len(self.shapes[e])
-        rows: Array = found.reshape(-1, *found.shape[rank:]) if rank else found[None]
+        rows: Array = every.reshape(-1, *every.shape[rank:]) if rank else every[None]
         return rows[i if rank else 0]
 
     def time_slopes(self, which: Which, t: float, y: Array) -> dict[str, Array] | None:

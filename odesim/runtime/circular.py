@@ -146,6 +146,20 @@ def sinc(x: float) -> float:
 
 
 @inlined
+def sinc_slope(x: float) -> float:
+    """The derivative of sinc, (cos(x) - sin(x)/x)/x; for x^2 < 5 its series -x/3 (1 - x^2/10 + ...), whose terms do not cancel."""
+    if x * x >= 5.0:
+        return -fma(1.0 / x, sinc(x), -(cos(x) / x))
+    half = -0.5 * x * x
+    term, total, k = 1.0, 1.0, 1.0
+    while abs(term) > 1e-17 * abs(total):
+        term = term * half / (k * (2.0 * k + 3.0))
+        total += term
+        k += 1.0
+    return -total * x / 3.0
+
+
+@inlined
 def atan_of_quotient(n: float, d: float) -> tuple[float, float]:
     """The inverse tangent of n/d as a sum of two parts, for 0 <= n <= d < inf, 0 < d."""
     t = n / d

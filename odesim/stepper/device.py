@@ -11,13 +11,12 @@ from odesim.base.device import cupy_here, multiprocessors
 from odesim.base.device import free_device_bytes as free_bytes
 from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
-from odesim.codegen.cuda.scope import ModuleScope
-from odesim.codegen.cuda.source import Driver
 from odesim.stepper import control, slots
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import SHARED, explicit_driver
 from odesim.stepper.problem import search_facts
 from odesim.targets.cache import source_of
+from odesim.targets.cuda_text import Driver, ModuleScope
 
 THREADS = 256
 MAIL = 16  # numbers that the leader of a launch writes for the others

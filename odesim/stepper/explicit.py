@@ -158,7 +158,7 @@ def look():  # of one member that has come to its limit of steps: does stability
     if pilot < allowed and left >= SHORT * tried:
         # the spectral radius of the Jacobian by power iterations, from differences of the right-hand side in a direction that no
         # symmetry has; the geometric mean of the last two growths, for where units of components differ each one alone may be far off
-        x = y + SMALL * cos(1.0 + 2.4 * COMPONENT) * unit(y)
+        x = y + SMALL * slant(COMPONENT) * unit(y)
         growth, radius, fine, turn, turns = 0.0, 0.0, True, 0.0, FEW
         while turn < turns:
             k[1] = right(t, x)

@@ -31,6 +31,7 @@ from odesim.stepper.statements import (
     unparsed,
     written,
 )
+from odesim.stepper.words import slant
 
 MARGIN = "    "
 PARTIAL, SEQUENCE = 32, 64
@@ -43,8 +44,15 @@ Lines = Callable[[list[str]], list[str]]
 class Placed(ast.NodeTransformer):
     """An expression with the text of its place for every row, number and combination."""
 
-    def __init__(self, rows: Collection[str], row: Callable[[Row], str], number: Callable[[str], str], comb: Callable[[Comb], str]) -> None:
-        self.rows, self.row, self.number, self.comb = rows, row, number, comb
+    def __init__(
+        self,
+        rows: Collection[str],
+        row: Callable[[Row], str],
+        number: Callable[[str], str],
+        comb: Callable[[Comb], str],
+        component: int | None = None,
+    ) -> None:
+        self.rows, self.row, self.number, self.comb, self.component = rows, row, number, comb, component
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return name(self.row(node.id) if node.id in self.rows else self.number(node.id))
@@ -52,7 +60,9 @@ class Placed(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.Name:
         return name(self.row(stage_of(node)))
 
-    def visit_Call(self, node: ast.Call) -> ast.Call:
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == "slant" and self.component is not None:
+            return ast.Constant(slant(self.component))
         more = [name("save"), name("saves")] if isinstance(node.func, ast.Name) and node.func.id == "grid" else []
         return ast.Call(node.func, [*(self.visit(a) for a in node.args), *more], [])
 
@@ -147,8 +157,9 @@ class Looped:
         for phase in self.phases.values():
             numbers |= self._left(phase)
         places: dict[Row, int] = {}
-        for row in sorted(str(r) for r in numbers if isinstance(r, str) and r not in self.reader.text.rows):
-            places[row] = len(places)
+        named: list[str] = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
+        for number in sorted(named):
+            places[number] = len(places)
         self.partial, count = len(places), len(places) + PARTIAL
         for row in sorted(vectors, key=str):
             places[row] = count
@@ -377,14 +388,10 @@ class Written:
         """The name of component d."""
         return f"{row}{d}" if isinstance(row, str) else f"{row[0]}{row[1]}_{d}"
 
-    def lines(self, statements: Iterable[Statement | str], stores: Collection[Row] = ()) -> list[str]:
-        """Statements for lane l, with lines of text between them; stores: the rows that are stored when they are set."""
-        statements = list(statements)
-        waiting, out = exposed(s for s in statements if not isinstance(s, str)) & set(self.places), list[str]()
+    def lines(self, statements: Sequence[Statement], stores: Collection[Row] = ()) -> list[str]:
+        """Statements for lane l; stores: the rows that are stored when they are set."""
+        waiting, out = exposed(statements) & set(self.places), list[str]()
         for s in statements:
-            if isinstance(s, str):
-                out.append(s)
-                continue
             now = waiting & reads_writes(s)[0]
             out += [*self._loads(now), *self._statement(s, stores)]
             waiting -= now
@@ -407,7 +414,7 @@ class Written:
 
     def _value(self, e: ast.expr, d: int = 0) -> str:
         rows = self.reader.text.rows
-        place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d))
+        place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d), d)
         return unparsed(place.visit(copy.deepcopy(e)))
 
     def _comb(self, c: Comb, d: int) -> str:
@@ -435,6 +442,8 @@ class Written:
                 return self._right(s, stores)
             case Each():
                 return [*self._weights(s.value), *(f"{self.local(s.row, d)} = {self.kinds.real(self._value(s.value, d))}" for d in n)]
+            case Take() if s.row == s.source:  # of a Map, which has no derivative to keep
+                return []
             case Take():  # the names keep the old state: the search for events reads it
                 pairs = [(self.local(s.row, d), self.local(s.source, d)) for d in n]
                 return [f"{self.at(s.row, d)} = {new} if {s.when} else {old}" for d, (old, new) in enumerate(pairs)]

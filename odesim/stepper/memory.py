@@ -34,7 +34,7 @@ class RunState:
 
     def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        self._places = {name: i for i, name in enumerate(explicit_driver().numbers)}
+        self._places = explicit_driver().places
         # one value more than the interpolant has powers; a map has no times between two updates
         self.pieces = max(4, method.P.shape[1]) if method.last else 1
         n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
@@ -218,8 +218,7 @@ class RunState:
         p = self.problem
         self["t0"], self["t1"], self["t"], self["log_old"] = p.t0, p.t1, p.t0, LOG2_LEAST_OLD
         self["most"], self["SAVES"] = float(min(max_steps, _MOST)), len(self.save) > 0
-        for name in ("phase", "turn", "calls", "steps", "rejected", "saved", "h", "code"):
-            self[name] = 0.0
+        self["phase"] = self["turn"] = self["calls"] = self["steps"] = self["rejected"] = self["saved"] = self["h"] = self["code"] = 0.0
         if self.options.step is not None:
             self["fixed"] = self.options.step
             self["total"], self["rest"] = fixed_steps(p.t0, p.t1, self.options.step)

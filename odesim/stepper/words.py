@@ -1,6 +1,6 @@
 """Functions that the text of a step uses beside the rules of control; generated modules hold them as they are."""
 
-from math import inf
+from math import cos, inf
 from typing import Any
 
 
@@ -22,3 +22,8 @@ def above_zero(x: float) -> float:
 def grid(q: float, save: Any, saves: int) -> float:
     """The saved time of this number, infinity after the last."""
     return save[int(q)] if int(q) < saves else inf
+
+
+def slant(i: int) -> float:
+    """Component i of a direction that no symmetry of a system has."""
+    return cos(1.0 + 2.4 * i)

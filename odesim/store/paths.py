@@ -200,8 +200,8 @@ class RunLock:
     """A lock on at most one folder, so that one process writes at a time: acquire() locks a folder and frees the one before.
 
     The system frees it when the process ends, killed or not. It is flock on the folder itself: no file stays in the run, whose bytes
-    would then depend on who wrote it, and a disk on which nothing may be written can be locked too. Libraries such as filelock lock a
-    file beside, and share a lock between readers only through a database.
+    would then depend on who wrote it, and a folder that may only be read can be locked too. filelock (4.3) locks a file of its own, and
+    shares a lock, as the shards of an ensemble do, through an SQLite database beside it or leases that expire.
     """
 
     def __init__(self) -> None:

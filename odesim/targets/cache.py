@@ -288,8 +288,8 @@ def _all_folders() -> list[Path]:
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    own = (folder / f"{name}{suffix}" for suffix in SUFFIXES)
-    return sorted([*(path for path in own if path.exists()), *(folder / "__pycache__").glob(f"{name}.*")])
+    paths = (folder / f"{name}{suffix}" for suffix in SUFFIXES)
+    return sorted([*(path for path in paths if path.exists()), *(folder / "__pycache__").glob(f"{name}.*")])
 
 
 def _version(package: str) -> str:

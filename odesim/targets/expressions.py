@@ -281,6 +281,10 @@ class Printer:
         raise NotImplementedError
 
 
+ON_ARRAYS = frozenset(("besseli", "besseli_ratio", "digamma", "erfinv", "loggamma", "polygamma", "spherical_jn"))
+"""Functions that numpy's text has, and compiled text has not."""
+
+
 class ScalarPrinter(Printer):
     """A printer of Python expressions on numbers, for numba."""
 
@@ -288,7 +292,16 @@ class ScalarPrinter(Printer):
         return f"float({name!r})"
 
     def call(self, name: str, *args: str) -> str:
+        if name in ON_ARRAYS:
+            raise CodegenError(f"{name}() is computed on whole arrays, not in compiled code: choose the backend numpy")
         return f"{name}({', '.join(args)})"
+
+    def _jn(self, e: Any) -> tuple[str, int]:
+        """The slope of sinc is all that compiled code has of the spherical Bessel functions."""
+        n, x = e.args
+        if n == 0:
+            return self.call("sinc", self.text(x)), ATOM
+        return (f"-{self.call('sinc_slope', self.text(x))}", UNARY) if n == 1 else (self.call("spherical_jn"), ATOM)
 
     def choice(self, condition: str, yes: str, no: str) -> str:
         return f"({yes} if {condition} else {no})"

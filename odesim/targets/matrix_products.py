@@ -100,17 +100,17 @@ def find_product(s: Statement, extents: Mapping[Symbol, Expr]) -> Product | None
     if len(factors) != 2 or not s.free or not all(isinstance(f, Indexed) and _is_plain(f) for f in factors):
         return None
     first, second = factors[0], factors[1]
-    own = {f: [i for i in s.free if i in f.indices and i not in g.indices] for f, g in ((first, second), (second, first))}
-    left, right = sorted(factors, key=lambda f: s.free.index(own[f][0]) if own[f] else len(s.free))
+    alone = {f: [i for i in s.free if i in f.indices and i not in g.indices] for f, g in ((first, second), (second, first))}
+    left, right = sorted(factors, key=lambda f: s.free.index(alone[f][0]) if alone[f] else len(s.free))
     summed = {s.bound, *s.more}
     batch = tuple(i for i in s.free if i in left.indices and i in right.indices)
     if any(is_lane(extents[i]) for i in batch):
         return None  # a matrix for each member, whose elements are no neighbours
-    if not own[left] or not summed <= {*left.indices} & {*right.indices} or {*left.indices, *right.indices} != {*s.free, *summed}:
+    if not alone[left] or not summed <= {*left.indices} & {*right.indices} or {*left.indices, *right.indices} != {*s.free, *summed}:
         return None
     assert isinstance(s.target, Indexed)
-    down, rows = _dimension(own[left], (left, s.target), extents)
-    beside, columns = _dimension(own[right], (right, s.target), extents)
+    down, rows = _dimension(alone[left], (left, s.target), extents)
+    beside, columns = _dimension(alone[right], (right, s.target), extents)
     added, depth = _dimension(summed, (left, right), extents)
     assert depth is not None
     return Product((*batch, *down, *beside, *added), len(added), rows, depth, columns, (s.target, left, right))
@@ -129,10 +129,10 @@ def join_products(program: Program) -> Program:
     changed: dict[str, tuple[Statement, ...]] = {}
     for name in statements:  # each after what it reads
         (s,) = changed.get(name, (statements[name],))
-        made = _joined(s, readers[name], program) if s.op == "dot" and len(readers[name]) == 1 else None
-        if made is not None:
-            changed |= {name: (), made.name: (made,)}
-    passes = (tuple(made for s in group for made in changed.get(s.name, (s,))) for group in program.passes)
+        joined = _joined(s, readers[name], program) if s.op == "dot" and len(readers[name]) == 1 else None
+        if joined is not None:
+            changed |= {name: (), joined.name: (joined,)}
+    passes = (tuple(joined for s in group for joined in changed.get(s.name, (s,))) for group in program.passes)
     return replace(program, passes=tuple(filter(None, passes)))
 
 
@@ -148,8 +148,8 @@ def _joined(s: Statement, readers: list[Statement], program: Program) -> Stateme
         return None
     factors = sp.Mul(*(f.xreplace(swap) for f in s.body.args), evaluate=False)
     more = s.more if reader.bound is None else (reader.bound, *s.more)
-    made = replace(reader, op="dot", body=factors, bound=s.bound, more=more)
-    return made if find_product(made, program.extents) else None
+    joined = replace(reader, op="dot", body=factors, bound=s.bound, more=more)
+    return joined if find_product(joined, program.extents) else None
 
 
 def _is_plain(a: Expr) -> bool:
@@ -208,12 +208,12 @@ def _orders(program: Program) -> dict[str, list[int]]:
 
 def _places(s: Statement) -> dict[Symbol, float]:
     """{index: its mean place, from 0 for the first axis to 1 for the last, in the arrays that a statement reads}."""
-    found: defaultdict[Symbol, list[float]] = defaultdict(list)
+    seen_at: defaultdict[Symbol, list[float]] = defaultdict(list)
     for a in s.body.atoms(Indexed):
         for place, i in enumerate(a.indices):
             if isinstance(i, Symbol) and len(a.indices) > 1:
-                found[i] += [round(place / (len(a.indices) - 1), 6)] * len(a.indices)
-    return {i: sum(places) / len(places) for i, places in found.items()}
+                seen_at[i] += [round(place / (len(a.indices) - 1), 6)] * len(a.indices)
+    return {i: sum(places) / len(places) for i, places in seen_at.items()}
 
 
 def turned(s: Statement, orders: Mapping[str, Sequence[int]]) -> Statement:

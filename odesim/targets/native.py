@@ -256,12 +256,12 @@ def _equal(original: Any) -> Any:
 
 def _hash(original: Any) -> Any:
     """A replacement of the hash of compiler flags, which is that of their names: it is computed once."""
-    found: dict[type, int] = {}
+    answers: dict[type, int] = {}
 
     def hash_of(self: Any) -> int:
-        if type(self) not in found:
-            found[type(self)] = original(self)
-        return found[type(self)]
+        if type(self) not in answers:
+            answers[type(self)] = original(self)
+        return answers[type(self)]
 
     return hash_of
 
@@ -315,29 +315,29 @@ def _plain(key: Any, args: Any) -> Any:
 
 def _typed(original: Any) -> Any:
     """A replacement of numba's get_call_type that remembers the signatures of operators on numbers."""
-    found: dict[Any, Any] = {}
+    kinds_of: dict[Any, Any] = {}
 
     def get_call_type(self: Any, context: Any, args: Any, keywords: Any) -> Any:
         kinds = _plain(self.typing_key, args) if not keywords else None
         if kinds is None:
             return original(self, context, args, keywords)
-        if (self, kinds) not in found:
-            found[self, kinds] = original(self, context, kinds, keywords)
-        return found[self, kinds]
+        if (self, kinds) not in kinds_of:
+            kinds_of[self, kinds] = original(self, context, kinds, keywords)
+        return kinds_of[self, kinds]
 
     return get_call_type
 
 
 def _implemented(original: Any) -> Any:
     """A replacement of numba's get_function that remembers the code of operators on numbers."""
-    found: dict[Any, Any] = {}
+    codes: dict[Any, Any] = {}
 
     def get_function(self: Any, function: Any, signature: Any, **options: Any) -> Any:
         key = getattr(function, "typing_key", None)
         if options or _plain(key, signature.args) is None:
             return original(self, function, signature, **options)
-        if (self, key, signature) not in found:
-            found[self, key, signature] = original(self, function, signature)
-        return found[self, key, signature]
+        if (self, key, signature) not in codes:
+            codes[self, key, signature] = original(self, function, signature)
+        return codes[self, key, signature]
 
     return get_function

@@ -16,7 +16,8 @@ from odesim.targets.expressions import ScalarPrinter
 from odesim.targets.loop_plan import integers_as_real
 from odesim.targets.matrix_products import Product, find_product
 
-UNITS = "one_, zero_ = nb.int64(1), nb.int64(0)"
+UNIT_NAMES = ["one_", "zero_"]
+UNITS = f"{', '.join(UNIT_NAMES)} = nb.int64(1), nb.int64(0)"
 """The line that a product's strides need."""
 
 

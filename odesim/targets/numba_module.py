@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -21,24 +21,25 @@ from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.native import load_native
 from odesim.targets.numba_text import ROWS, CFunctions, Kernel, RightSide, TableEntry
 
-STAGES = (
-    "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight",
-    "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
-)  # fmt: skip
-ACCESS = ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store", "vector")
-PRODUCTS = ("product", "blas_product")
+IN_LOOPS = {
+    "stages": (
+        "COMBINE", "EVENTS", "STAGE", "add_scaled", "block_dot", "block_max", "block_sum", "combine_block", "constant_weight",
+        "maximum", "minimum", "powi", "scale_weights", "split_terms", "tree_max", "tree_sum",
+    ),
+    "matrices": ("product", "blas_product"),
+    "views": ("block", "float32", "float64", "ints", "load", "part_of", "reload", "row_block", "store", "vector"),
+}  # fmt: skip
+"""{module of the runtime: its functions} that kernels of loops call."""
 TWO_MODES = ("combine_block", "product")
+SCRATCH = ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
 RUNTIME = "odesim.runtime"
 INLINED = tuple(f"{RUNTIME}.{name}" for name in ("constants", "stages", "sums", "matrices", "elementary", "intrinsics", "views"))
 """Modules that every generated module may inline."""
 OWN = {
     "elementary": ("exp", "log", "tanh", "expm1", "log1p", "erf", "pow", "asinh", "acosh", "atanh", "sinh", "cosh"),
     "intrinsics": ("floor",),
-    "circular": ("sin", "cos", "tan", "sinc", "asin", "acos", "atan", "atan2"),
-    "special": (
-        *("erfc", "erfinv", "loggamma", "digamma", "polygamma", "lambertw", "lambertw_lower"),
-        *("besseli", "besseli_ratio", "spherical_jn", "binomial"),
-    ),
+    "circular": ("sin", "cos", "tan", "sinc", "sinc_slope", "asin", "acos", "atan", "atan2"),
+    "special": ("erfc", "lambertw", "lambertw_lower", "binomial"),
     "views": ("clip", "on_axis", "wrap"),
     "sums": ("add_down", "add_up"),
     "matrices": ("invert",),
@@ -72,23 +73,16 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     kernels: list[Kernel] = [kernel]
     if events is not None:
         kernels.append(Kernel("find_events", system, events, dtype, blas=not strict))
-    numbers = tuple(p.name for p in system.params if not p.shape)
-    entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
-    entries.append(TableEntry("numbers", "numbers"))
-    entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
-    entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
-    entries += [
-        TableEntry("scratch", name) for name in ("work_", "part_", "scales_", "weights_", "state_", "early_", "late_", "amounts_", "base_")
-    ]
-    entries += [TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels)
-    functions = CFunctions(tuple(entries), numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
+    entries = table_entries(system, kernels, SCRATCH)
+    numbers = scalar_parameters(system)
+    functions = CFunctions(entries, numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
     body = "\n\n\n".join(
         [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
     )
     scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
     return ModuleText(
         f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n",
-        tuple(entries),
+        entries,
         numbers,
         functions.scratch,
         scales,
@@ -97,19 +91,31 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     )
 
 
+def scalar_parameters(system: System) -> tuple[str, ...]:
+    """The names of the parameters that are numbers, which lie in one array."""
+    return tuple(p.name for p in system.params if not p.shape)
+
+
+def table_entries(system: System, kernels: Sequence[Kernel], scratch: Sequence[str], *, blocks: bool = True) -> tuple[TableEntry, ...]:
+    """The entries of the address table of these kernels. blocks: whether the number of blocks is one; on a GPU the kernel computes it."""
+    # functions take one address and not an argument for each array: they are called from the integrator, which is compiled once for all
+    used = {name for k in kernels for name in k.params}
+    entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names)]
+    entries += [TableEntry("blocks", "blocks_")] * blocks
+    entries += [TableEntry("numbers", "numbers")]
+    entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in used]
+    entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
+    entries += [TableEntry("scratch", name) for name in scratch]
+    return (*entries, *[TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels))
+
+
 def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
     """The head of a module: the imports that its body needs, and compiler options."""
+    # words and not a tree of the text: a word too many costs a line, and parsing would cost each warm start some milliseconds
     used = set(re.findall(r"\w+", body))
-    end = "_strict" if strict else ""
-    helpers, products = ([f"{w}{end} as {w}" if end and w in TWO_MODES else w for w in words if w in used] for words in (STAGES, PRODUCTS))
     lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += ["from math import sqrt", ""] if "sqrt" in used else []
-    lines += ["import numba as nb", ""]
-    lines += [f"from odesim.runtime.stages import {', '.join(helpers)}"] if helpers else []
-    lines += [f"from odesim.runtime.matrices import {', '.join(products)}"] if products else []
-    access = [w for w in ACCESS if w in used]
-    lines += [f"from odesim.runtime.views import {', '.join(access)}"] if access else []
-    lines += own_imports(used)
+    lines += ["import numba as nb", "", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
     mode = "False" if strict else '{"contract"}'
     lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
     lines += ["kernel = nb.njit(**options)"]
@@ -145,7 +151,14 @@ def key_for(used: Collection[str]) -> str:
 
 def own_imports(used: Collection[str]) -> list[str]:
     """The lines that import those of our functions that are used."""
-    words = {module: [w for w in names if w in used] for module, names in OWN.items()}
+    return _imports(OWN, used)
+
+
+def _imports(table: Mapping[str, Sequence[str]], used: Collection[str], strict: bool = False) -> list[str]:
+    """The lines that import the functions of a table that are used. strict: of those in two modes the strict one."""
+    words = {
+        module: [f"{w}_strict as {w}" if strict and w in TWO_MODES else w for w in names if w in used] for module, names in table.items()
+    }
     return [f"from {RUNTIME}.{module} import {', '.join(names)}" for module, names in words.items() if names]
 
 

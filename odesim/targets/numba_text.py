@@ -4,13 +4,15 @@ Passes of a long kernel are functions of their own: equal passes of many layers 
 takes more than twice the time for a function of twice the length. These functions are called, not inlined: SEPARATE in their names says so.
 """
 
-import re
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any
 
 import sympy as sp
 
+from odesim.base.parsing import parse
 from odesim.ir.program import Program
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import all_names
@@ -19,14 +21,12 @@ from odesim.targets.blocks import BLOCK, HERE, LATE, FusedLoops
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
 from odesim.targets.matrix_products import along_lanes, join_products, lay_out
 from odesim.targets.native import SEPARATE
-from odesim.targets.nest import UNITS, Nests, Start
+from odesim.targets.nest import UNIT_NAMES, UNITS, Nests, Start
 
 ROWS = 64
 """Rows of a stage array: more than any method has stages."""
 MANY = 40
 """A kernel of so many passes is split: a call costs some ten nanoseconds."""
-WORD = re.compile(r"[A-Za-z_]\w*")
-ASSIGNED = re.compile(r"\s*(\w+(?:, \w+)*) = |\s*for (\w+) in ")
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class Kernel:
         passes, first = self.nests.passes, 1 if self.nests.state else 0
         if len(passes) < MANY:
             return self.definition()
-        kept = [line for p in passes[:first] for line in p]
-        known = {*self.arguments(), *assigned(self._views()), *numbers_of(kept)}
+        inside = [line for p in passes[:first] for line in p]  # the pass that computes the state reads names of the kernel's own
+        known = {*self.arguments(), *_numbers(_statements([*self._views(), *inside]))}
         functions, calls = separate_passes(self.name, passes[first:], known, self._stores())
-        whole = self.definition().replace(self.body, "\n".join([*kept, *calls]))
+        whole = self.definition().replace(self.body, "\n".join([*inside, *calls]))
         return "\n\n\n".join([*functions, whole])
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -120,8 +120,8 @@ class RightSide(Kernel):
             self.sizes = [s for s in system.size_names if s in reads]
 
     def definition(self) -> str:
-        own = self.fused.definition if self.fused else ""
-        return f"{own}\n\n\n{super().definition()}" if own else super().definition()
+        elements = self.fused.definition if self.fused else ""
+        return f"{elements}\n\n\n{super().definition()}" if elements else super().definition()
 
     def scaling(self) -> list[str]:
         """The lines that compute the weights of scaled stages."""
@@ -193,8 +193,8 @@ class CFunctions:
             lines.append("    keep_ = 1 if z_ else 0")
             lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
         else:
-            given = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was given
-            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {given}, n_)")
+            place = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was place
+            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {place}, n_)")
         if k.plan.basis is not None:
             lines.append("    scale_ = scales_[rows_[s_]]")
         if not k.plan.fused:
@@ -270,41 +270,47 @@ def separate_passes(kernel: str, passes: Sequence[Sequence[str]], known: Iterabl
 
     known: the names that the lines before define. end: the lines after the passes.
     """
-    names, functions, calls = set(known), dict[str, str](), list[str]()  # functions {text: name}
-    for n, lines in enumerate(passes):
-        own = [line for line in lines if line.strip() != UNITS]
-        numbers = numbers_of(own)
-        after = _words(line for p in [*passes[n + 1 :], end] for line in p)
-        results = [name for name in numbers if name in after]
-        given = [name for name in _words(own) if name in names and name not in numbers]
-        text = _function(own, given, results)
+    trees = [[node for node in _statements(lines) if _names([node], stored=True) != UNIT_NAMES] for lines in passes]
+    read_later = [set(_names(_statements(end)))]
+    for tree in reversed(trees[1:]):
+        read_later.insert(0, read_later[0].union(_names(tree)))
+    defined, functions, calls = set(known), dict[str, str](), list[str]()  # functions {text: name}
+    for tree, later in zip(trees, read_later, strict=True):
+        numbers = _numbers(tree)
+        results = [name for name in numbers if name in later]
+        arguments = [name for name in _names(tree) if name in defined and name not in numbers]
+        text = _function(tree, arguments, results)
         name = functions.setdefault(text, f"{SEPARATE}_{kernel}_{len(functions)}")
-        calls.append(f"    {', '.join(results)}{' = ' if results else ''}{name}({', '.join(given)})")
-        names |= set(results)
+        calls.append(f"    {', '.join(results)}{' = ' if results else ''}{name}({', '.join(arguments)})")
+        defined |= set(results)
     return [f"@kernel\ndef {name}{text}" for text, name in functions.items()], calls
 
 
-def _function(lines: Sequence[str], given: Sequence[str], results: Sequence[str]) -> str:
+def _function(tree: Sequence[ast.stmt], arguments: Sequence[str], results: Sequence[str]) -> str:
     """The text of a function after its name, with names p0_, p1_, ... in the order in which they come."""
-    own = {*given, *assigned(lines)}
-    renamed = {name: f"p{n}_" for n, name in enumerate(name for name in _words(lines) if name in own)}
-    text = [f"({', '.join(renamed[name] for name in given)}):"]
-    text += [f"    {UNITS}"] * bool({"one_", "zero_"} & set(_words(lines)))
-    text += [WORD.sub(lambda m: renamed.get(m[0], m[0]), line) for line in lines]
-    return "\n".join([*text, *[f"    return {', '.join(renamed[name] for name in results)}"] * bool(results)])
+    local = {*arguments, *_names(tree, stored=True)}
+    short = {name: f"p{n}_" for n, name in enumerate(name for name in _names(tree) if name in local)}
+    lines = [UNITS] * (not set(UNIT_NAMES).isdisjoint(_names(tree)))
+    for node in tree:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                part.id = short.get(part.id, part.id)
+        lines += ast.unparse(node).split("\n")
+    lines += [f"return {', '.join(short[name] for name in results)}"] * bool(results)
+    return "\n".join([f"({', '.join(short[name] for name in arguments)}):", *(f"    {line}" for line in lines)])
 
 
-def _words(lines: Iterable[str]) -> list[str]:
-    """The words of these lines, each once."""
-    return list(dict.fromkeys(word for line in lines for word in WORD.findall(line)))
+def _statements(lines: Iterable[str]) -> list[ast.stmt]:
+    """The statements of these lines of a kernel."""
+    return parse(dedent("\n".join(lines))).body
 
 
-def numbers_of(lines: Iterable[str]) -> list[str]:
-    """The names that these lines of a kernel give values outside of loops, each once."""
-    return assigned(line for line in lines if line.startswith("    ") and line[4] != " " and " in " not in line)
+def _names(tree: Iterable[ast.stmt], *, stored: bool = False) -> list[str]:
+    """The names in these statements, each once. stored: only those that are given values."""
+    parts = (part for node in tree for part in ast.walk(node) if isinstance(part, ast.Name))
+    return list(dict.fromkeys(part.id for part in parts if not stored or isinstance(part.ctx, ast.Store)))
 
 
-def assigned(lines: Iterable[str]) -> list[str]:
-    """The names that these lines give values, each once."""
-    found = [m for m in map(ASSIGNED.match, lines) if m]
-    return list(dict.fromkeys(name for m in found for name in (m[1] or m[2]).split(", ")))
+def _numbers(tree: Iterable[ast.stmt]) -> list[str]:
+    """The names that these statements give values outside of loops, each once."""
+    return _names((node for node in tree if isinstance(node, ast.Assign)), stored=True)

@@ -292,10 +292,64 @@ def _polynomial(t: Any, coefficients: tuple[float, ...]) -> Any:
     return value
 
 
+GAMMA_1 = (
+    -0.5772156649015329,
+    0.8224670334241132,
+    -0.40068563438653154,
+    0.2705808084277926,
+    -0.20738555102865375,
+    0.16955717699595776,
+    -0.14404989676981048,
+    0.12550966964601182,
+    -0.11133426591379533,
+    0.10009945187479462,
+    -0.09095401112273363,
+    0.08335400054944199,
+    -0.07693277651966088,
+    0.07143004447919378,
+    -0.06666250850593353,
+    0.06253494424436074,
+    -0.0589155941378197,
+    0.055306968940887796,
+    -0.05176185763083797,
+    0.05098956210281433,
+    -0.05286710980513879,
+    0.044771103399644276,
+    -0.024627332924119203,
+    0.030387579371671976,
+    -0.07286931816422074,
+    0.08112771744766117,
+    -0.032525274251890626,
+)
+"""log gamma(1 + t)/t, -.4 <= t <= .5."""
+GAMMA_2 = (
+    0.42278433509846713,
+    0.3224670334241132,
+    -0.06735230105319812,
+    0.020580808427784612,
+    -0.007385551028670962,
+    0.002890510330736692,
+    -0.0011927539118443008,
+    0.0005096695249264246,
+    -0.0002231547551139712,
+    9.945750870611492e-05,
+    -4.4926282064039283e-05,
+    2.0507268995348618e-05,
+    -9.439116023816979e-06,
+    4.37437598929105e-06,
+    -2.041079088662755e-06,
+    9.578347198297255e-07,
+    -4.4382990474885563e-07,
+    2.0314842628930995e-07,
+    -1.0809961071573037e-07,
+    6.368646510735886e-08,
+    -2.1277866119062674e-08,
+)
+"""log gamma(2 + t)/t, -.5 <= t <= .6."""
+
+
 def _loggamma(x: Any) -> Any:
     """Its series near its zeros 1 and 2, and -log(x) near 0."""
-    from odesim.runtime.special import GAMMA_1, GAMMA_2
-
     xp, tiny = array_namespace(x), x < 1e-300
     value = xp.where(tiny, -xp.log(xp.where(tiny, abs(x), 1.0)), _library(x).gammaln(x))
     for zero, series in ((1, GAMMA_1), (2, GAMMA_2)):
@@ -368,8 +422,8 @@ def _inverse(a: Any) -> Any:
             return x
         size, largest = xp.abs(x), xp.max(xp.abs(x), axis=-1)
         worst = xp.max((size @ (xp.abs(a) @ largest[..., None]))[..., 0] / largest, axis=-1)[..., None, None]
-        kept = 1 + 1 / (LOST * worst) > 1
-        return xp.where(kept & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else kept, x, xp.nan)
+        invertible = 1 + 1 / (LOST * worst) > 1
+        return xp.where(invertible & ~_has_grown(xp, a, x) if a.shape[-1] > SMALL else invertible, x, xp.nan)
     except xp.linalg.LinAlgError:
         if a.ndim == 2:
             return xp.full(a.shape, xp.nan)

@@ -159,7 +159,7 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     form = make_loop_plan(system, program, strict=True)
     kernel = RightSide(system, form, dtype)
     blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    found = _written(
+    formulas = _written(
         kernel,
         sizes,
         whole,
@@ -172,7 +172,7 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
         },
         dtype,
     )
-    return replace(found, late=LATE if form.local else 0)
+    return replace(formulas, late=LATE if form.local else 0)
 
 
 def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
@@ -194,12 +194,12 @@ def _written(
     dtype: str = "float64",
 ) -> Formulas:
     """The straight-line code of a kernel. more: arguments beyond those of every kernel, for n states."""
-    own, wide = ("", "") if dtype == "float64" else (dtype, "float64")
+    cast, wide = ("", "") if dtype == "float64" else (dtype, "float64")
     run = Interpreter(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
     if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
-    values, given, count_, doubles = {}, dict[str, Any](), 0, set[int]()
+    values, arguments, count_, doubles = {}, dict[str, Any](), 0, set[int]()
     for p in kernel.system.params:
         shape = extents(p.shape, sizes)
         size = prod(shape)
@@ -210,16 +210,16 @@ def _written(
             cells = [f"p{count_ + k}" for k in range(size)]
             doubles |= set() if shape else {count_}
             count_ += size
-        given[p.name] = make_view(cells, shape) if shape else cells[0]
+        arguments[p.name] = make_view(cells, shape) if shape else cells[0]
     state = [f"y{k}" for k in range(n)]
-    out = make_view([ZERO] * total, (total,), cast=own)
+    out = make_view([ZERO] * total, (total,), cast=cast)
     slots = kernel.nests.scratch_blocks
     temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
     env = {
         **sizes,
-        **given,
-        **{name: make_view([ZERO] * prod(shape), shape, cast=own) for name, shape in temporaries.items()},
-        **{"t": "t", "y_": make_view([*state], (n,), cast=own), "out_": out},
+        **arguments,
+        **{name: make_view([ZERO] * prod(shape), shape, cast=cast) for name, shape in temporaries.items()},
+        **{"t": "t", "y_": make_view([*state], (n,), cast=cast), "out_": out},
         **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
         **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
         **more(n, state),

@@ -200,9 +200,9 @@ class Calls:
         """odesim.runtime.matrices.refuse_one."""
 
         def row(view: View, i: int) -> list[Any]:
-            found = [self.named(Operation("abs", (view.cells[view.place((start + i * n + k,))],))) for k in range(n)]
-            self.shifts.update(found)  # what is refused is so as a whole: no derivatives
-            return found
+            sizes = [self.named(Operation("abs", (view.cells[view.place((start + i * n + k,))],))) for k in range(n)]
+            self.shifts.update(sizes)  # what is refused is so as a whole: no derivatives
+            return sizes
 
         def dot(left: list[Any], right: list[Any]) -> Any:
             return reduce(self._add, (self.named(Operation("*", pair)) for pair in zip(left, right, strict=True)))
@@ -216,10 +216,10 @@ class Calls:
         worst = largest([self.named(Operation("/", (dot(size, u), at))) for size, at in zip(sizes, d, strict=True)])
         rest = self.named(x.stored(Operation("/", ("1.0", Operation("*", (repr(LOST), worst))))))
         above = self.named(x.stored(Operation("+", ("1.0", rest))))
-        kept = self.named(Operation("if", (Operation(">", (above, "1.0")), "1.0", ZERO)))
+        divisor = self.named(Operation("if", (Operation(">", (above, "1.0")), "1.0", ZERO)))
         for k in range(n * n):
             place = x.place((start + k,))
-            x.cells[place] = self.named(x.stored(Operation("/", (x.cells[place], kept))))
+            x.cells[place] = self.named(x.stored(Operation("/", (x.cells[place], divisor))))
 
     def add_up(self, a: View, before: int, n: int, after: int) -> None:
         self._partial_sums(a, before, after, range(1, n), n, -1)

@@ -56,7 +56,7 @@ def written_by_hand(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 # what is always more than one, or no count: {file: the values}
 PLURAL: dict[str, set[str]] = {
-    "training.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
+    "output.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
     "linearization.py": {"{n} states is not small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{thousands(quantity.count)} components"},  # of a picture that has no room for them
     "schema.py": {"{entries:.3g} entries ("},  # too many for any memory

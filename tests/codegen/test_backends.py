@@ -9,9 +9,9 @@ import sympy as sp
 
 from odesim.api.integrate import integrate
 from odesim.base.errors import CodegenError, ParamError
-from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.ir.derive import jvp
 from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
+from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.numpy_text import evaluate
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE, SYSTEMS, numbers

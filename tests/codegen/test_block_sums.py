@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sympy import KroneckerDelta, S, Sum, exp, tanh
 
-from odesim.codegen.compiled import compile_system
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Param, System, at, index, over, sensitivities, sizes
+from odesim.targets.compiled import compile_system
 from tests.support.systems import REAL, SOURCE
 
 (i, j, g), (D, B) = index("i j g"), sizes("D B")

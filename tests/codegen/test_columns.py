@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sympy import S, Sum, exp
 
-from odesim.codegen.compiled import compile_system
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from odesim.targets.compiled import compile_system
 from tests.support.systems import REAL, SOURCE
 
 (i, j, k), (D, N, M) = index("i j k"), sizes("D N M")

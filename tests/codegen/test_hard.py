@@ -8,11 +8,12 @@ import pytest
 from sympy import ITE, Abs, Eq, Expr, KroneckerDelta, Max, Piecewise, Rational, S, Sum, ceiling, exp, floor, sign, symbols
 
 from odesim.base.arrays import Layout
-from odesim.codegen.compiled import compile_system, extents
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.passes import lower
+from odesim.ir.sizes import extents
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumexp, over, sizes, softmax
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from tests.support.brute import right_side
 from tests.support.matrix import slow_but

@@ -10,10 +10,10 @@ from sympy import KroneckerDelta, Sum, exp
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import CompiledRHS, compile_system
 from odesim.display.formulas import definitions_text, latex
 from odesim.runtime.matrices import invert
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, inverse, over, sensitivities, sizes, solve
+from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.numpy_text import SPECIAL
 from tests.support.systems import REAL, SOURCE
 

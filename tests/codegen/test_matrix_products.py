@@ -11,10 +11,10 @@ import pytest
 from sympy import S, Sum
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.ir.passes import lower
 from odesim.runtime import matrices
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.targets.unroll import write_out
 from tests.support.systems import REAL, SOURCE

@@ -10,12 +10,12 @@ from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, exp, log, sin
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
-from odesim.codegen.compiled import CompiledRHS, compile_system
-from odesim.codegen.jacobian import linearization
 from odesim.display.formulas import equations_text, latex
 from odesim.ir.derive import directional_derivative, jvp
 from odesim.ir.linear_systems import Sparse
 from odesim.symbolic import Event, IndexedBase, Invariant, Map, Param, System, grad, gradient_flow, index, named, over, sizes, xlogy
+from odesim.targets import linearization
+from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.numpy_text import evaluate
 from odesim.transforms.clock import rate_direction
 from tests.support.systems import SOURCE, param

@@ -10,10 +10,10 @@ from sympy import Sum, exp
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system
 from odesim.display.formulas import equations_text, latex
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, gradient_flow, index, logsumexp, over, sensitivities, sizes, softmax
+from odesim.targets.compiled import compile_system
 from tests.support.systems import REAL, SOURCE, param
 
 (i, j, k), (N, M) = index("i j k"), sizes("N M")

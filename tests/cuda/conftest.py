@@ -10,11 +10,11 @@ import pytest
 
 from odesim.base.device import cupy_here
 from odesim.base.memo import Memo
-from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines.gpu import engine as device_engine
 from odesim.lab.networks import layers as embedding
 from odesim.run import problem
 from odesim.stepper import device
+from odesim.targets import cuda_bound
 from odesim.targets.nvrtc import Cubin
 from tests.support.cuda_host import make_cupy
 from tests.support.cupy_arrays import make_arrays

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.cuda import bound as cuda_bound
 from odesim.engines.gpu import engine as device_engine
+from odesim.targets import cuda_bound
 from odesim.targets.nvrtc import Cubin
 from tests.support.threads import asked
 

@@ -11,16 +11,15 @@ import pytest
 
 from odesim.base.errors import CodegenError
 from odesim.base.parsing import parse
-from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda.one_system import wide_text
-from odesim.codegen.cuda.scope import ModuleScope
-from odesim.codegen.cuda.source import Driver
 from odesim.inputs.registry import list_models, load_model
 from odesim.stepper.device import driver_text
 from odesim.symbolic import System, sensitivities
 from odesim.targets import nvrtc
+from odesim.targets.compiled import CompiledRHS
+from odesim.targets.cuda_system import wide_text
+from odesim.targets.cuda_text import Driver, ModuleScope
 from odesim.targets.nvrtc import compile_cubin, options_for
-from tests.codegen.test_special_functions import INSIDE, together
+from tests.codegen.test_special_functions import COMPILED, INSIDE, together
 from tests.support.matrix import in_turn, slow_but
 from tests.support.systems import SYSTEMS
 from tests.support.threads import IN_THREADS, METHODS, MODELS, thread_text
@@ -65,7 +64,7 @@ def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90", alone())
 
 
-@pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in INSIDE])
+@pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in COMPILED])
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
     check_wide(together([INSIDE[name][0]]), "float64", True, "sm_90", alone())

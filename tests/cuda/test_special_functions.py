@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import odesim
-from tests.codegen.test_special_functions import FEW, INSIDE, a, together, x
+from tests.codegen.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
 
 
-@pytest.mark.parametrize("names", [FEW, pytest.param(tuple(INSIDE), marks=pytest.mark.slow)], ids=["few", "all"])
+@pytest.mark.parametrize("names", [FEW, pytest.param(COMPILED, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_members_and_one_system(names: tuple[str, ...], cuda: Callable[..., ModuleType]) -> None:
     """x' = -a f(b + x/9), a state for each function f."""
     cuda()

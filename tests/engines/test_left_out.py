@@ -7,8 +7,8 @@ import pytest
 from sympy import Interval, Max, Piecewise, Sum, oo
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sensitivities, sizes, softmax
+from odesim.targets.compiled import compile_system
 
 (m, k), (M,) = index("m k"), sizes("M")
 x, c, w = IndexedBase("x", shape=(M,)), IndexedBase("c", shape=(M,)), IndexedBase("w", shape=(M,))

@@ -8,7 +8,6 @@ from sympy import Interval, Sum, cos, log, oo, tanh
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system
 from odesim.engines.loop_lanes import engine as loops
 from odesim.engines.loop_lanes.kernel import LANES as WIDTH
 from odesim.inputs.bind import bind
@@ -17,6 +16,7 @@ from odesim.run import choose
 from odesim.run.choose import make_engine
 from odesim.run.engines import HandOver
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
+from odesim.targets.compiled import compile_system
 from odesim.transforms.lanes import LANES, TIME, lane_system
 from tests.support.matrix import slow_but
 from tests.support.models import MAPS

@@ -11,9 +11,9 @@ from scipy.integrate import solve_ivp
 from sympy import Interval, KroneckerDelta, Piecewise, Range, Rational, Sum, exp, log, oo, sqrt, symbols, tanh
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.ir.scalars import Formulas
 from odesim.symbolic import IndexedBase, Param, Source, System, index, logsumexp, over, sizes, softmax, time
+from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.matrix import slow_but
 

@@ -8,9 +8,9 @@ import pytest
 import scipy.integrate
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.ir.invariants import linear_invariants
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.matrix import in_turn
 from tests.support.stiff_set import E5, SET, Known

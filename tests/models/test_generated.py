@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
@@ -16,6 +15,7 @@ from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.run.problem import make_problem
 from odesim.symbolic import System, sensitivities
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import in_turn, slow_but

@@ -9,11 +9,11 @@ import pytest
 from sympy import Interval, Reals, oo
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import Param, System
 from odesim.symbolic.assumptions import facts, holds
+from odesim.targets.compiled import compile_system
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import slow_but
 from tests.support.models import FLOWS

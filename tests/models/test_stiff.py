@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.registry import list_models, load_model
 from odesim.ir.linear_systems import Structured
+from odesim.targets.compiled import compile_system
 from tests.codegen.jacobian.test_jacobian import bound, every_form, right_side
 from tests.models.test_generated import near_start
 from tests.support.matrix import crossed, slow_but

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
-    ("ir", "display", "transforms", "targets", "codegen", "reference"),
+    ("ir", "display", "transforms", "targets", "reference"),
     ("stepper", "inputs"),
     ("ensembles",),
     ("engines", "run", "store", "plot"),

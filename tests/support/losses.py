@@ -134,7 +134,7 @@ SIZES = {"C": 3, "D": 4, "N": 5, "S": 6}
 
 def draw(system: System, seed: int = 0) -> Arrays:
     """Numbers for sizes, states and parameters of a System."""
-    from odesim.codegen.compiled import extents
+    from odesim.targets.compiled import extents
 
     rng = np.random.default_rng(seed)
     chosen = {name: SIZES[name] for name in system.size_names}

@@ -150,7 +150,7 @@ class Numbers:
 
 def numbers(system: System, *, big: int = 7, seed: int = 0) -> Numbers:
     """Moderate random numbers; big is M."""
-    from odesim.codegen.compiled import extents
+    from odesim.targets.compiled import extents
 
     rng = np.random.default_rng(seed)
     chosen = {n: {"M": big, "K": 3, "Q": 2, "L": 5}[n] for n in system.size_names}

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.registry import load_model
 from odesim.symbolic.system import System
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import evaluate
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, rescaled_clock_system
 from tests.models.test_generated import near_start

@@ -7,10 +7,10 @@ from sympy import Symbol
 
 from odesim.base.arrays import Layout
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system, extents
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.symbolic import IndexedBase, System, index, over, sizes
+from odesim.targets.compiled import compile_system, extents
 from odesim.targets.numpy_text import ArrayFunction
 from tests.support.matrix import crossed
 from tests.support.systems import SOURCE, SYSTEMS, Numbers, numbers, param

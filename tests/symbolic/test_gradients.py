@@ -9,11 +9,11 @@ from sympy import Sum, Symbol
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system
 from odesim.ir.adjoint import lower_vjp
 from odesim.symbolic import IndexedBase, MaxOver, Param, System, grad, gradient_flow, index, over, sizes
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction, evaluate
 from tests.support.losses import CASES, REAL, SIZES, SOURCE, draw
 from tests.support.matrix import slow_but

@@ -10,11 +10,11 @@ from sympy import Heaviside, Max, Sum, exp, tanh
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
 from odesim.display.formulas import definitions_text, equations_text
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Invariant, Param, System, at, gradient_flow, index, layers, over, sensitivities, sizes, time
+from odesim.targets.compiled import compile_system
 from tests.support.systems import REAL, SOURCE
 
 (a, b, i, j, k, n), (C, D, N) = index("a b i j k n"), sizes("C D N")

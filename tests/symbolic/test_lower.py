@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 from sympy import Eq, KroneckerDelta, Piecewise, Sum, exp
 
-from odesim.codegen.compiled import compile_system
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.symbolic import IndexedBase, System, index, over, sizes, softmax
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction, evaluate
 from tests.support.brute import right_side, value
 from tests.support.systems import SYSTEMS, numbers

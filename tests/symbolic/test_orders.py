@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sympy import Reals, Sum, Symbol
 
 from odesim import ensemble, integrate
-from odesim.codegen.compiled import compile_system
 from odesim.ir.program import MOST_ORDERS as MOST
 from odesim.ir.program import Contraction
 from odesim.run.problem import compiled_for, compiled_parts
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
+from odesim.targets.compiled import compile_system
 from tests.support.systems import SOURCE
 
 NUMBERS = dict(zip("ijklm", (3, 40, 5, 17, 40), strict=True))

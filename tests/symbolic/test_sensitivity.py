@@ -10,11 +10,11 @@ from sympy import Sum, Symbol, exp
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.codegen.compiled import compile_system
 from odesim.display.document import latex_document
 from odesim.inputs.bind import bind
 from odesim.ir.passes import lower
 from odesim.symbolic import Event, IndexedBase, Invariant, System, index, over, sensitivities, sizes, softmax
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.moves import check_moves, moves

@@ -10,9 +10,9 @@ import sympy as sp
 from sympy import Interval, Max, Min, Symbol, exp, oo
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.ir.derive import directional_derivative
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import evaluate
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE

@@ -6,20 +6,17 @@ of S is one number of the thread: all places in S are constants, so that the com
 
 import re
 
-from odesim.codegen.cuda.scope import ModuleScope, module_scope
-from odesim.codegen.cuda.source import cuda_source
-from odesim.codegen.cuda.translate import Translation
-from odesim.codegen.cuda.words import INT, REAL
 from odesim.engines.lanes.events import ARRAYS, counted
-from odesim.engines.lanes.feed import FIRST_LOOK, ending_words, fill_lines, first_save, part_words
-from odesim.engines.lanes.fixed_step import ADVANCE_AND_WATCH, fixed_loops, saved_text
-from odesim.engines.lanes.kernel import adaptive_loops, head_text, right_text
+from odesim.engines.lanes.feed import FIRST_LOOK, FIXED, ending_words, fill_lines, first_save, part_words
+from odesim.engines.lanes.kernel import head_text, right_text, step_loops
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
-from odesim.engines.template import Where, fit, put_state
+from odesim.engines.template import Where, fit
 from odesim.stepper.codes import WORDS
 from odesim.stepper.search_sizes import memory_size
+from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
+from odesim.targets.cuda_words import INT, REAL
 
 THREADS = 64  # of a block: a thread's registers allow no more than a few hundred on a multiprocessor
 MOST_NEAR = 4  # states all of whose rows are registers, where no events are watched
@@ -38,6 +35,7 @@ def member(at, S, T, zeros, i):
     {order}
     t0, t1, rtol, atol, most = reals[0], reals[1], reals[2], reals[3], float(at[{MOST}])
     {save_arrays}
+    {fixed}
     {fill}
     begin(S, t0, t1, rtol, atol)
     {begun}
@@ -49,7 +47,7 @@ def member(at, S, T, zeros, i):
         if trials % {LOOK} == 0:
             if asked(at[{STOP}]) != 0:
                 return
-        {counted} = step(S, t0, t1, rtol, atol, most)
+        {counted} = step({step_arguments})
         {watching}
         {saving}
         {looking}
@@ -70,61 +68,7 @@ def member(at, S, T, zeros, i):
 
 LOOKING = """
 if S[{code} + l] == {MAX_STEPS}:
-    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
-""".strip("\n")
-
-FIXED = """
-@kernel
-def member(at, S, T, zeros, i):
-    l, q, k, states, count = 0, 0, 0, {states}, at[{END}]
-    y0, out, save, saves = doubles(at[{Y0}]), doubles(at[{OUT}]), doubles(at[{SAVE}]), at[{SAVES}]
-    status, t_end, taken, reals = ints(at[{STATUS}]), doubles(at[{T_END}]), ints(at[{STEPS}]), doubles(at[{REALS}])
-    state, ended = doubles(at[{LAST}]), 0
-    t0, t1, step, rest, total = reals[0], reals[1], reals[4], reals[5], int(reals[6])
-    todo = min(total, at[{MOST}])
-    {fill}
-    begin(S, t0)
-    wrong = bad(S)
-    {first_save}
-    while k < todo and wrong == 0 and ended == 0:
-        if k % {LOOK} == {LOOK} - 1:
-            if asked(at[{STOP}]) != 0:
-                return
-        h = step if k + 1 < total else rest
-        {advance}
-        wrong = bad(S)
-        if wrong == 0:
-            k += 1
-            {watching}
-            {saving}
-    {landing}
-    status[i] = {NON_FINITE} if wrong != 0 else ({OK} if todo == total else {MAX_STEPS})
-    t_end[i], taken[i] = moment(k, t0, t1, step, total), k
-    if wrong == 0:
-        {finish}
-""".strip("\n")
-
-TIMES = "t, new = moment(k, t0, t1, step, total), moment(k + 1, t0, t1, step, total)"
-STEP_TO_SAVE = """
-due = save[q] if q < saves else inf
-if due < new:
-    hold(S)
-    dense(S, t, h, new)
-else:
-    march(S, t0, t1, step, total, h, k, k + 1)
-""".strip("\n")
-
-FIXED_FIRST = """
-if saves > 0 and save[0] == t0:
-    {put}
-    q = 1
-""".strip("\n")
-
-FIXED_SAVING = """
-while q < saves and save[q] <= {last}:
-    {saved}
-    {put}
-    q += 1
+    look(S, l, t1, rtol, atol, most, float(at[{PILOT}]))
 """.strip("\n")
 
 KERNEL = """
@@ -169,7 +113,7 @@ def thread_source(plan: KernelPlan) -> str:
 def thread_scope(plan: KernelPlan) -> ModuleScope:
     """The Python functions of one member, before translation."""
     rows = Rows(plan)
-    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), adaptive_text(plan, rows)]
+    texts = [*step_loops(plan, rows), member_text(plan, rows)]
     far = distant_rows(plan, rows)
     body = "\n\n\n".join([right_text(plan), *(in_thread(text, far) for text in texts)])
     return module_scope(f"{head_text(plan, body)}\n\n\n{body}\n")
@@ -195,13 +139,14 @@ def in_thread(text: str, far: set[int]) -> str:
     return re.sub(r"\b(?!copy_all\b)(\w+)\(S(?=[,)])", r"\1(S, T", text)
 
 
-def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
-    """member(at, S, T, zeros, i): member i with a step of its own. T: where zeros of events are searched, a copy of S."""
+def member_text(plan: KernelPlan, rows: Rows) -> str:
+    """member(at, S, T, zeros, i), which integrates member i. T: where zeros of events are searched, a copy of S."""
     words = {name: getattr(rows, name) for name in ("code", "t", "error", "retry", "steps", "rejected", "until")}
     words |= AT | WORDS | {"next": rows.next_save, "LOOK": LOOK, "ERROR": "0.0" if plan.stiff else "LOG2_LEAST_OLD"}
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
-    words["counted"] = counted(plan)
+    words |= {"counted": counted(plan), "fixed": FIXED if plan.fixed else "pass"}
+    words["step_arguments"] = f"S, t0, t1, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''}"
     words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
     if plan.parts:
         slots = ("PLACES", "STEPS", "REJECTED")
@@ -215,37 +160,3 @@ def adaptive_text(plan: KernelPlan, rows: Rows) -> str:
         save_arrays=SAVE_ARRAYS.format(**AT) if plan.saves else "pass",
         saving=saving_text(plan, rows, WHERE) if plan.saves else "pass",
     )
-
-
-LANDING = """
-if ended > 0:
-    status[i], t_end[i], taken[i] = {EVENT}, S[{until}], k
-    if S[{until}] >= t1:
-        {finish}
-    settle(S, 0)
-    {stopped}
-    return
-""".strip("\n")
-
-
-def fixed_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions of a fixed step, and member(at, S, T, zeros, i)."""
-    words = {**AT, **WORDS, "LOOK": LOOK, "states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
-    march = "march(S, t0, t1, step, total, h, k, k + 1)"
-    to_save = f"{TIMES}\n{march}" if plan.discrete else f"{TIMES}\n{STEP_TO_SAVE}"
-    ending = ending_words(plan, rows, WHERE, **SEARCHED)
-    terminal = plan.watch is not None and plan.watch.terminal
-    end, until = "pass" if plan.saves else put_state(WHERE.first, rows.y, 1), f"S[{rows.until}]"
-    text = fit(
-        FIXED,
-        **words,
-        finish=ending["finish"],
-        watching=ending["watching"],
-        landing=fit(LANDING, **WORDS, until=rows.until, finish=end, stopped=ending["stopped"]) if terminal else "pass",
-        advance=ADVANCE_AND_WATCH if plan.watch is not None else to_save if plan.saves else march,
-        first_save=fit(FIXED_FIRST, put=put_state(WHERE.first, rows.y, 1)) if plan.saves else "pass",
-        saving=fit(FIXED_SAVING, saved=saved_text(plan), last=until if terminal else "new", put=put_state(WHERE.out, rows.saved, 1))
-        if plan.saves
-        else "pass",
-    )
-    return [*fixed_loops(plan, rows), text]

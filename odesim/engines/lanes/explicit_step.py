@@ -3,13 +3,17 @@
 What a step leaves for its interpolant, and the samples of events, are taken while its stages are in registers.
 """
 
+import numpy as np
+
 from odesim.engines.lanes.events import begin_lines, watched_lines
 from odesim.engines.lanes.lines import at, span_arguments
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
+from odesim.stepper import control as stability
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
-from odesim.stepper.statements import Reader, Right, Row, explicit_reader
+from odesim.stepper.statements import Let, Reader, Row, explicit_reader, name
+from odesim.stepper.tableau import Method, stable_up_to
 
 
 def reader_of(plan: KernelPlan, events: bool) -> Reader:
@@ -44,12 +48,13 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     w, reader = plan.width, reader_of(plan, events=plan.watch is not None)
     step = written(plan, rows, reader)
     accept = reader_of(plan, events=False).read("accept")
-    stored = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
-    lines = step.lines([*reader.read("aim", "step"), "before = t", *accept], stored)
+    stored: set[Row] = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
+    lines = step.lines([*reader.read("aim", "step"), Let(["before"], name("t")), *accept], stored)
     lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
         lines += [f"{at(row, w)} = k{s}_{d}" for s, stage in enumerate(rows.stages) for d, row in stage.items()]
+    if plan.saves or plan.watch is not None:
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = before, used", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
         lines.append(f"saving += 1 if accept and {at(rows.next_save, w)} <= new else 0")
@@ -59,17 +64,27 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         lines += watched_lines(plan, rows, "before", {d: f"n{d}" for d in range(plan.formulas.states)})
     counts = "ended, saving, hits" if plan.joined else "ended, saving"
     head = [f"{counts} = {', '.join('0' for _ in counts.split(', '))}"]
-    return function(f"step(S, {span_arguments(plan)}, rtol, atol, most)", [*head, *over_lanes(w, lines), f"return {counts}"])
+    return function(
+        f"step(S, {span_arguments(plan)}, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''})",
+        [*head, *over_lanes(w, lines), f"return {counts}"],
+    )
 
 
-def stage_lines(plan: KernelPlan, rows: Rows, last: int) -> list[str]:
-    """Lines for the stages of a step of h to the new time `new`: z: the new state, x: the last state of the stages after that one."""
-    reader = reader_of(plan, events=True)
-    step = written(plan, rows, reader)
-    step.numbers = {**step.numbers, "used": "h"}
-    del step.places["t"]
-    stages = [s for s in reader.read("step") if isinstance(s, Right) and int(s.stage) <= last]
-    return step.lines(stages)
+def look_numbers(method: Method, dtype: str) -> dict[str, float]:
+    """What a look at the stability of a method is measured by."""
+    bound, small = stability.HELD * stable_up_to(method), float(np.sqrt(np.finfo(dtype).eps))
+    limits = {"SHORT": stability.SHORT, "FEW": float(stability.FEW), "MANY": float(stability.MANY), "FAR": stability.FAR}
+    return {**limits, "BOUND": bound, "SMALL": small}
+
+
+def look_texts(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The text of look(S, l, t1, rtol, atol, allowed, pilot): what lane l does whose member has come to its limit of steps."""
+    if not plan.looks:
+        return []
+    reader = reader_of(plan, events=False)
+    reader.known |= look_numbers(plan.method, plan.formulas.dtype)
+    lines = written(plan, rows, reader).lines(reader.read("look"), {"code", "steps", "rejected", "most"})
+    return [function("look(S, l, t1, rtol, atol, allowed, pilot)", lines)]
 
 
 def over_lanes(width: int, lines: list[str]) -> list[str]:

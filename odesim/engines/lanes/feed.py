@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, SEARCH_HERE, STOPPING, WATCHING, counted, watching_words
 from odesim.engines.lanes.lines import at
+from odesim.engines.lanes.march import MARCHING
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.queue import LEAVING, QUEUEING
 from odesim.engines.lanes.rows import Rows
@@ -30,6 +31,7 @@ def run(table):
     first, end, most = at[{FIRST}], at[{END}], float(at[{MOST}])
     t0, t1, rtol, atol = reals[0], reals[1], reals[2], reals[3]
     {head}
+    {fixed}
     {event_arrays}
     {order}
     members, places = ints(at[{STATE}] + {members}), ints(at[{STATE}] + {places})
@@ -81,6 +83,7 @@ def run(table):
         idle = {W} - live
         ended = idle
         while {going}:
+            {marching}
             {counted} = step({step_arguments})
             {watching}
             {saving}
@@ -88,6 +91,7 @@ def run(table):
         {look}
 """.strip("\n")
 
+FIXED = "fixed, rest, total, careful = reals[4], reals[5], reals[6], 0"
 BEGUN = "S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {numbers}"
 
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
@@ -113,9 +117,10 @@ if at[{SEEN}] != 0 and S[{steps}] > looked:
 """.strip("\n")
 
 # a lane whose member goes on stays as it is
+LOOK_AT = "look(S, l, t1, rtol, atol, most, float(at[{PILOT}]))"
 LOOKING = """
 if code == {MAX_STEPS}:
-    S[{code} + l] = limited(S, l, t1, rtol, atol, float(min(at[{PILOT}], at[{MOST}])), most)
+    {look_at}
     code = int(S[{code} + l])
     if code == {RUNNING}:
         continue
@@ -180,8 +185,10 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         **at_lane,
         "W": w,
         "head": "pass",
+        "fixed": FIXED if plan.fixed else "pass",
+        "marching": MARCHING if plan.marches else "pass",
         "begin_arguments": "S, t0, t1, rtol, atol",
-        "step_arguments": "S, t0, t1, rtol, atol, most",
+        "step_arguments": f"S, t0, t1, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''}",
         "judged_arguments": "S, l, t0, rtol, atol",
         "counted": counted(plan),
         "leaving": LEAVING if plan.queued else "pass",
@@ -197,7 +204,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     looks = {"leave": LEAVE, "look": LOOK, "last_look": LAST_LOOK}
     seen = put_state(where.end, rows.y, w)
     words |= {name: fit(text, **AT, **WORDS, **at_lane, stopped=seen) if plan.stiff else "pass" for name, text in looks.items()}
-    words["looking"] = fit(LOOKING, **words) if plan.looks else "pass"
+    words["looking"] = fit(LOOKING, look_at=LOOK_AT.format(**AT), **words) if plan.looks else "pass"
     words["first_look"] = FIRST_LOOK.format(limit=rows.most * w, **AT) if plan.looks else "pass"
     words["first_save"] = first_save(plan, rows, where, **words)
     words["saving"] = saving_text(plan, rows, where) if plan.saves else "pass"

@@ -14,10 +14,9 @@ from typing import Any
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
 from odesim.engines.lanes.feed import judged_text, run_text
-from odesim.engines.lanes.fixed_step import fixed_texts
 from odesim.engines.lanes.interpolant import interpolant_texts
 from odesim.engines.lanes.lines import names
-from odesim.engines.lanes.look import limited_text
+from odesim.engines.lanes.march import march_texts
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import save_texts
@@ -44,24 +43,24 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: KernelPlan) -> str:
     """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    texts = fixed_texts(plan, rows) if plan.fixed else [*adaptive_loops(plan, rows), run_text(plan, rows)]
-    body = "\n\n\n".join([right_text(plan), *texts])
+    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), run_text(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
-def adaptive_loops(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Source of the functions for adaptive steps; each lane has its own step size."""
+def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The functions of a step, which lead to the feed."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
     kind: Any = rosenbrock_loops if plan.loops else rosenbrock_step if plan.stiff else explicit_step
     return [
         *events,
         kind.begin_text(plan, rows),
         kind.step_text(plan, rows),
+        *march_texts(plan, rows),
         *interpolant_texts(plan),
         *save_texts(plan, rows),
         *event_texts(plan, rows),
         judged_text(plan, rows),
-        *limited_text(plan, rows),
+        *explicit_step.look_texts(plan, rows),
     ]
 
 

@@ -112,7 +112,7 @@ class KernelPlan:
     @property
     def joined(self) -> bool:
         """Whether a step samples the events itself."""
-        return self.watch is not None and not (self.stiff or self.fixed or self.discrete)
+        return self.watch is not None and not (self.stiff or self.discrete)
 
     @property
     def sampled(self) -> bool:
@@ -148,6 +148,11 @@ class KernelPlan:
         One lane, a thread of a GPU, has no registers for these.
         """
         return self.saves and self.width > 1 and not (self.strict or self.fixed or self.stiff)
+
+    @property
+    def marches(self) -> bool:
+        """Whether lanes take steps of a fixed size without a look at each: where no events are watched, and not in a thread of a GPU."""
+        return self.fixed and self.width > 1 and self.watch is None
 
     @property
     def looks(self) -> bool:

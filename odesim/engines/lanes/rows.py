@@ -19,10 +19,10 @@ class Rows:
         self.powers, self.saved = list[range](), range(0)
         self.next_save = self.before = self.step = self.done = self.until = -1
         if plan.dense and not plan.sampled:
-            some = plan.watch is not None and not (plan.fixed or plan.saves or plan.loops or plan.watch.terminal)
+            some = plan.watch is not None and not (plan.saves or plan.loops or plan.watch.terminal)
             wanted = plan.watch.reads("y") if plan.watch is not None and some else range(n)
             self.old, *self.stages = (dict(zip(wanted, self.take(len(wanted)), strict=True)) for _ in range(1 + m.stages))
-        if plan.dense or plan.watch is not None:
+        if plan.saves or plan.watch is not None:
             self.before, self.step, self.done = self.take(3)
             self.until = self.done
         if plan.saves:
@@ -44,14 +44,8 @@ class Rows:
             self.start, self.end = self.take(2)
         if plan.limited:
             (self.longest,) = self.take(1)
-        if plan.fixed:
-            self.old = self.old or dict(enumerate(self.take(n)))
-            self.old_f = self.take(len(self.f))
-            self.extra = self.take(int(plan.dense and m.stages > m.last + 1))
-            (self.wrong,) = self.take(1)
+        self.held = self.take(n + len(self.f) if plan.marches else 0)
         if plan.loops:
-            pass
-
             self.loops = Loops(plan, self)
 
     def take(self, count: int) -> range:

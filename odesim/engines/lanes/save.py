@@ -8,6 +8,7 @@ from odesim.engines.lanes.lines import at
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
 from odesim.engines.template import Where, fit, put_state
+from odesim.stepper.lanes import function, margin
 
 SAVING = """
 while due > 0:
@@ -75,6 +76,9 @@ def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     if plan.by_powers:
         return [powers_text(plan, rows)]
     w, states = plan.width, range(plan.formulas.states)
+    if plan.discrete:  # has no time between two updates
+        lines = [f"{at(row, w)} = {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)]
+        return [function("interpolate(S)", [f"for l in range({w}):", *margin(lines)])]
     lines = [
         f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
         f"theta = (time - {at(rows.before, w)}) / h",
@@ -82,4 +86,4 @@ def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         *restore_lines(plan, rows, "z"),
         *(f"{at(row, w)} = z{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)),
     ]
-    return ["\n".join(["@kernel", "def interpolate(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])]
+    return [function("interpolate(S)", [f"for l in range({w}):", *margin(lines)])]

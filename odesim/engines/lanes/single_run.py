@@ -19,7 +19,6 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -30,6 +29,7 @@ from odesim.stepper.laws import LawWatch, Worst
 from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import LONGEST, START, STOP
 
 ROOM = 8192

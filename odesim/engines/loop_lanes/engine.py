@@ -13,7 +13,6 @@ from odesim.base.arrays import Array
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.codegen.compiled import CompiledRHS
 from odesim.engines.lanes.engine import put_statuses, starts
 from odesim.engines.lanes.plan import AT, SLOTS
 from odesim.engines.loop_lanes.kernel import LANES as WIDTH
@@ -24,6 +23,7 @@ from odesim.stepper.control import longest_step
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import usable
 from odesim.targets.cache import module_name
+from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
 from odesim.transforms.lanes import LANES, TIME, lane_system
 

@@ -3,18 +3,15 @@
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from odesim.engines.lanes.feed import FIRST_LOOK, RUN, judged_lines
+from odesim.engines.lanes.explicit_step import look_numbers
+from odesim.engines.lanes.feed import FIRST_LOOK, LOOKING, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
-from odesim.engines.template import fit
-from odesim.stepper import control as stability
+from odesim.engines.template import fit, lone_words
 from odesim.stepper.codes import WORDS
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader
-from odesim.stepper.tableau import stable_up_to
 
 LANES = 16
 """Members side by side: two vectors of 64 bytes hide each other's latency, and the loops of a right-hand side are longer."""
@@ -41,13 +38,6 @@ def judged(S, l, t0, rtol, atol, n):
 """.strip("\n")
 
 COPY = "for d in range({count}):\n    {target} = {source}"
-LOOKING = """
-if code == {MAX_STEPS}:
-    look_lane(S, at, l, i, {given})
-    code = int(S[{code} + l])
-    if code == {RUNNING}:
-        continue
-""".strip("\n")
 SAVING = """
 if due > 0:
     for l in range({W}):
@@ -64,8 +54,7 @@ first_save_lane(S, at, l, i, out, save, saves, {given})
 def looped(method: str, saves: bool, strict: bool) -> Looped:
     """The printed step of a method."""
     reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False)
-    numbers = {"SHORT": stability.SHORT, "FEW": float(stability.FEW), "MANY": float(stability.MANY), "FAR": stability.FAR}
-    reader.known |= numbers | {"BOUND": stability.HELD * stable_up_to(METHODS[method]), "SMALL": float(np.sqrt(np.finfo(float).eps))}
+    reader.known |= look_numbers(METHODS[method], "float64")
     return Looped(reader, LANES, CAPACITY, ARGUMENTS, HEAD, strict)
 
 
@@ -85,9 +74,7 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
     fill = [each(state("y"), f"y0[i * at[{AT['Y0_STEP']}] + d]"), f"source, gap = doubles(at[{AT['PARAMS']}]), at[{AT['PARAMS'] + 1}]"]
     fill += [each(state(row, "(n + d) * W"), "source[i * gap + d]", "gap") for row in step.read_by_right()]
     words: dict[str, Any] = {**AT, **WORDS, **number, "W": w, "members": 8 * step.count * w, "places": 8 * (step.count + 1) * w}
-    words |= dict.fromkeys(
-        ("event_arrays", "order", "landing", "last_look", "placed", "leaving", "watching", "leave", "look", "first_save"), "pass"
-    )
+    words |= dict.fromkeys(lone_words(RUN), "pass")
     words |= {"fill": "\n".join(fill), "a_member": "min(tile + l, end - 1)", "the_next": "following", "counted": "ended, due"}
     known = (("h", "start[j * (n + 2)]"), ("code", "start[j * (n + 2) + 1]"))
     keep = [f"{source} = {step.at(row)}" for row, source in known] + [each("start[j * (n + 2) + 2 + d]", state(("k", 0)))]
@@ -101,12 +88,16 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
         )
     }
     words |= {"begin_arguments": f"S, at, {given}", "step_arguments": f"S, at, {given}", "judged_arguments": "S, l, t0, rtol, atol, n"}
-    words |= {"looking": LOOKING.format(given=given, **words), "first_look": FIRST_LOOK.format(limit=number["limit"], **AT)}
+    words |= {
+        "looking": fit(LOOKING, look_at=f"look_lane(S, at, l, i, {given})", **words),
+        "first_look": FIRST_LOOK.format(limit=number["limit"], **AT),
+    }
     words["saving"] = "pass"
     if saves:
         words["saving"] = SAVING.format(W=w, given=given, accept=step.at("accept"), next=step.at("due"), new=step.at("new"))
         words["first_save"] = FIRST_SAVE.format(given=given)
-    judged = fit(JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", *(step.places[r] * w for r in ("y", ("k", 0))), f"n * {w}", w)))
+    y, f = (step.places[row] * w for row in ("y", ("k", 0)))
+    judged = fit(JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", y, f, f"n * {w}", w)))
     body = "\n\n\n".join([RIGHT.format(**AT), *step.functions(), judged, fit(RUN, **words)])
     return module_text(f"{w} lanes with loops of {method}{', strict' if strict else ''}", body, strict)
 

@@ -6,8 +6,8 @@ import llvmlite.binding as llvm
 import pytest
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.targets import native
+from odesim.targets.compiled import compile_system
 from odesim.targets.native import scalar_front_end
 from tests.support.systems import SYSTEMS
 

@@ -8,10 +8,10 @@ import pytest
 from sympy import Eq, Expr, exp, log, sqrt, symbols
 
 import odesim
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import bind
 from odesim.ir.invariants import exact_sums, parameter_values
 from odesim.symbolic import Invariant, System, time
+from odesim.targets.compiled import compile_system
 from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import drag, states, system

@@ -8,10 +8,10 @@ import sympy as sp
 from sympy import IndexedBase, Piecewise, Sum, exp
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.compiled import compile_system
 from odesim.inputs.bind import bind
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.symbolic import Param, Source, System, index, over, sizes, time
+from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import SET, states, system
 from tests.support.systems import SYSTEMS as COMMON

@@ -7,10 +7,10 @@ import pytest
 from sympy import KroneckerDelta, Sum, exp, tanh
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.compiled import compile_system
-from odesim.codegen.jacobian.linearization import BoundLinear
 from odesim.ir.linear_systems import Dense, Sparse, Structured, UnsolvableError
 from odesim.symbolic import IndexedBase, Param, System, over, time
+from odesim.targets.compiled import compile_system
+from odesim.targets.linearization import BoundLinear
 from tests.support.systems import REAL, SOURCE, K, M, j, k, l, m, numbers
 from tests.support.systems import SYSTEMS as COMMON
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import CodegenError
-from odesim.codegen.compiled import compile_system
 from odesim.ir.scalars import Formulas, Operation
 from odesim.runtime import elementary
 from odesim.runtime import stages as runtime
 from odesim.symbolic import System, sensitivities
+from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.systems import SYSTEMS, numbers

@@ -10,10 +10,10 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.device import architecture, cupy_here, current_device, load_module
-from odesim.codegen.compiled import CompiledRHS
-from odesim.codegen.cuda.one_system import part_size, wide_text
-from odesim.codegen.cuda.source import Driver
 from odesim.ir.sizes import extents
+from odesim.targets.compiled import CompiledRHS
+from odesim.targets.cuda_system import part_size, wide_text
+from odesim.targets.cuda_text import Driver
 from odesim.targets.numba_module import ModuleText
 from odesim.targets.nvrtc import compile_cubin, options_for
 
@@ -158,6 +158,3 @@ class DeviceLaws:
 
     def check(self) -> None:
         """Does nothing: a kernel raises no exceptions."""
-
-
-__all__ = ["BoundCuda", "CudaRHS"]

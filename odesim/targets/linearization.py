@@ -165,6 +165,3 @@ class BoundLinear:
 def _hashable(value: Any) -> Any:
     """A nested list as tuples."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-__all__ = ["MOST_DENSE", "BoundLinear", "Linearization"]

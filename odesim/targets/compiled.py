@@ -15,23 +15,22 @@ from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
-from odesim.codegen.laws import CompiledLaws
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
-from odesim.ir.lowering import derivative
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK
+from odesim.targets.laws import CompiledLaws
 from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text
 from odesim.targets.numba_module import key as module_key
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
-    from odesim.codegen.jacobian.linearization import BoundLinear, Linearization
     from odesim.ir.linear_systems import Jacobian
+    from odesim.targets.linearization import BoundLinear, Linearization
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -110,7 +109,7 @@ class CompiledRHS:
     @cached_property
     def linear(self) -> "Linearization":
         """The derivatives df/dy and df/dt of the right-hand side."""
-        from odesim.codegen.jacobian.linearization import Linearization  # only stiff methods need it
+        from odesim.targets.linearization import Linearization  # only stiff methods need it
 
         return Linearization(self.system, self.program)
 
@@ -288,6 +287,3 @@ def compile_system(system: System, *, backend: str = RunOptions.backend, dtype: 
     if find_backend(backend, RUN).gpu:
         cupy_here()
     return CompiledRHS(system, backend, check_dtype(dtype), strict)
-
-
-__all__ = ["BoundNumba", "CompiledRHS", "compile_system", "derivative", "extents"]

@@ -13,19 +13,18 @@ from typing import Any
 import sympy as sp
 
 from odesim.base.parsing import parse
-from odesim.codegen.cuda.phases import ArrayType, Phases
-from odesim.codegen.cuda.product import PRODUCT, TENSOR
-from odesim.codegen.cuda.scope import ModuleScope, module_scope
-from odesim.codegen.cuda.source import Driver, cuda_source
-from odesim.codegen.cuda.team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
-from odesim.codegen.cuda.translate import Translation
-from odesim.codegen.cuda.words import INT, REAL, SINGLE, named
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.cuda_blocks import ArrayType
+from odesim.targets.cuda_phases import Phases
+from odesim.targets.cuda_product import PRODUCT, TENSOR
+from odesim.targets.cuda_team import LEADER, SUM, SUM_ORDER, TEAM, WORKERS
+from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source, module_scope
+from odesim.targets.cuda_words import INT, REAL, SINGLE, named
 from odesim.targets.loop_plan import make_loop_plan
-from odesim.targets.numba_module import ModuleText, head_text
+from odesim.targets.numba_module import ModuleText, head_text, scalar_parameters, table_entries
 from odesim.targets.numba_text import ROWS, Kernel, RightSide, TableEntry
 
 STAGE_HEAD = (
@@ -48,16 +47,12 @@ def wide_text(
         kernels.append(Kernel("find_events", system, events, dtype))
     if laws is not None:
         kernels.append(Kernel("find_laws", system, laws, dtype))
-    numbers = tuple(p.name for p in system.params if not p.shape)
-    slots = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("numbers", "numbers")]
-    slots += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape]
-    slots += [TableEntry("temporary", f"{k.name}.{r}", s) for k in kernels for r, s in k.temporaries.items()]
-    slots += [TableEntry("scratch", "part_"), TableEntry("scratch", "state_")]
+    numbers, slots = scalar_parameters(system), table_entries(system, kernels, ("part_", "state_"), blocks=False)
     body = "\n\n\n".join(k.definition() for k in kernels)
     scope = module_scope(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n")
     translation = Translation(own=_orders())
     entry = REAL if dtype == "float64" else SINGLE
-    teams = [_team_function(translation, scope, k, tuple(slots), numbers, entry, late) for k in kernels]
+    teams = [_team_function(translation, scope, k, slots, numbers, entry, late) for k in kernels]
     there = {k.name for k in kernels}
     teams += [f"__device__ void {word}({VALUES_HEAD}) {{}}" for name, word in VALUES.items() if name not in there]
     lead = Translation(own=_orders(driver))
@@ -72,7 +67,7 @@ def wide_text(
         *_sums_of_team(sums, terms, driver), *teams, _filled(LEADER, places), *(_filled(s.order(), places) for s in sums), lead.text(),
         _filled(WORKERS, places),
     )  # fmt: skip
-    return ModuleText(source, tuple(slots), numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
+    return ModuleText(source, slots, numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 
 
 def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int:
@@ -81,15 +76,15 @@ def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int
     for program in programs:
         for s in program.statements():
             if s.bound is not None or s.op in ("sum", "max"):
-                found = extents(tuple(program.extents[i] for i in s.loops), sizes)
-                most = max(most, prod(found[:-1]) * -(-found[-1] // BLOCK))
+                lengths = extents(tuple(program.extents[i] for i in s.loops), sizes)
+                most = max(most, prod(lengths[:-1]) * -(-lengths[-1] // BLOCK))
     return most * slots
 
 
 def _sums_of_team(sums: list["_Sum"], terms: Translation, driver: Driver) -> list[str]:
     """The sums over components for a team of threads: the terms of the integrator's text, and their functions."""
-    made = [s.for_team(terms.function(driver.scope, f"{s.name}_of", (REAL,) * (1 + len(s.rows) + len(s.numbers))).name) for s in sums]
-    return [terms.text(), *made]
+    functions = [s.for_team(terms.function(driver.scope, f"{s.name}_of", (REAL,) * (1 + len(s.rows) + len(s.numbers))).name) for s in sums]
+    return [terms.text(), *functions]
 
 
 @dataclass(frozen=True)

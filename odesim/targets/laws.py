@@ -18,8 +18,8 @@ from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
-from odesim.targets.numba_module import AddressTable, ModuleText, head_text, make_table
-from odesim.targets.numba_text import CFunctions, Kernel, TableEntry
+from odesim.targets.numba_module import AddressTable, ModuleText, head_text, make_table, scalar_parameters, table_entries
+from odesim.targets.numba_text import CFunctions, Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
@@ -63,16 +63,11 @@ class CompiledLaws:
     def text(self) -> ModuleText:
         """The generated module and the entries of its address table."""
         system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
-        numbers = tuple(p.name for p in system.params if not p.shape)
-        entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names), TableEntry("blocks", "blocks_")]
-        entries += [TableEntry("numbers", "numbers")]
-        entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in kernel.params]
-        entries += [TableEntry("temporary", f"{kernel.name}.{r}", shape) for r, shape in kernel.temporaries.items()]
-        entries += [TableEntry("scratch", "work_"), TableEntry("scratch", "part_")]
-        functions = CFunctions(tuple(entries), numbers, kernel.nests.scratch_blocks, self.dtype)
+        numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
+        functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
         body = f"{kernel.definitions()}\n\n\n{functions.events(kernel)}"
         head = head_text(system, body, self.dtype, self.strict)
-        return ModuleText(f"{head}\n\n\n{body}\n", tuple(entries), numbers, kernel.nests.scratch_blocks, 0, True)
+        return ModuleText(f"{head}\n\n\n{body}\n", entries, numbers, kernel.nests.scratch_blocks, 0, True)
 
     @cached_property
     def address(self) -> int:

@@ -1,1 +1,0 @@
-"""Code generation: Programs become source text, and source text becomes functions."""
