@@ -42,7 +42,7 @@ from odesim.base.device import architecture, current_device
 from odesim.engines.gpu import engine as device_engine
 from odesim.run import problem
 from odesim.stepper.methods import METHODS
-from odesim.targets import cuda_bound
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import options_for
 
 os.environ.pop("JAX_PLATFORMS")

@@ -34,6 +34,7 @@ nb_execution_timeout = 1800  # s a cell, on a busy machine
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # a System is shown as Markdown with formulas
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"

@@ -86,10 +86,11 @@ WEB = Markup(
 )
 MARKDOWN = Markup(
     escape=lambda text: re.sub(r"([\\`*_{}\[\]<>&$#|~])", r"\\\1", text),
-    title=lambda text: f"### {text}\n",
-    heading=lambda text: f"#### {text}\n",
+    # no headings: the outline of a notebook is its author's
+    title=lambda text: f"**{text}**\n",
+    heading=lambda text: f"**{text}**\n",
     paragraph=lambda text: f"{text}\n",
-    named=_named("**", "**"),
+    named=_named("*", "*"),
     inline=lambda formula: f"${formula}$",
     display=lambda formula: f"$$\n{formula}\n$$\n",
 )
@@ -145,6 +146,8 @@ def in_lines(formula: str) -> str:
     return rf"\begin{{aligned}} & {first}{rest} \end{{aligned}}" if others else first
 
 
+# A wide formula is broken before +, -, "and" or the ranges of its indices, outside of brackets if that is enough. LaTeX breaks no displayed
+# formula by itself, nor does matplotlib.
 OPEN, CLOSE = r"\left. ", r" \right."  # brackets that are not seen, around the part of a line that lies in brackets of others
 SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] |\\ \\(?:text|mathrm)\{and\})")  # the space before a sign between two terms, or "and"
 RANGES = r" \qquad "  # before the ranges of the indices, which end a formula

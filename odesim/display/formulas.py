@@ -16,6 +16,7 @@ from odesim.symbolic.parts import Definition, GradientFlow, Key
 from odesim.symbolic.reductions import limit_latex, limit_text, unevaluated
 
 
+# sympy orders terms and factors by its own keys; people write constants first, positive terms before negative ones and sums last.
 def readable(e: Any, constants: frozenset[str] = frozenset()) -> Any:
     """e in the form to print, with sympy's own sums; print it with order="none". constants: names that stand first in a product.
 

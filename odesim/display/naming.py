@@ -24,6 +24,7 @@ from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, Shift, extent_of,
 Table = dict[Expr, Expr]
 
 
+# Formulas are searched as tables, a product as {base: power} and a sum as {term: coefficient}: a name may then be a part of either.
 def factors(e: Expr) -> Table:
     """{base: power} of a product, with exp(2*x + y) as {exp(x): 2, exp(y): 1}."""
     table: Table = {}
@@ -90,6 +91,7 @@ class Slope(Expr):  # type: ignore[misc]
         return Expr.__new__(cls, name, key)
 
 
+# Softmax, logsumexp and entropy are recognised by their form, after the shifts: whoever writes them by hand sees them too.
 class SoftmaxAt(sp.Function):  # type: ignore[misc]
     """One component of a softmax: SoftmaxAt(f_l, w_l, l) is w_l exp(f_l) / sum_l w_l exp(f_l)."""
 

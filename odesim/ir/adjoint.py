@@ -55,6 +55,8 @@ def has_slopes(s: Statement) -> bool:
     return s.op != "max" or s.slopes
 
 
+# A sweep over statements and not over expressions: each temporary gets one adjoint, so the cost is that of a few right-hand sides, whatever
+# is nested.
 class ReverseSweep:
     """A reverse sweep: the contributions to each array's adjoint so far, as expressions at the array's own indices."""
 
@@ -189,6 +191,7 @@ def needed_statements(statements: list[Statement], outputs: set[str]) -> list[St
     return [s for s in statements if s.name in required]
 
 
+# A Jacobian as slopes of statements keeps what a dense one would lose: diagonal, low rank and gathers, which solvers use.
 @dataclass(frozen=True)
 class Dependence:
     """The derivative of a statement's target by one element that the statement reads.

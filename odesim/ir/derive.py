@@ -8,8 +8,7 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.base.errors import SpecError
-from odesim.symbolic.functions import Share, XLogY
-from odesim.symbolic.functions import special_slope as slope
+from odesim.symbolic.functions import Share, XLogY, special_slope
 from odesim.symbolic.indices import Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.parts import Key, all_names, twin_state
@@ -67,6 +66,8 @@ def directional_derivative(e: Expr, ways: Mapping[str, Direction], along: Mappin
     return rule(sp.sympify(e))
 
 
+# Not sympy.diff: a run needs slopes of its own of shifts that cancel (0), of steps (0), where two arguments of a Max are equal (half of
+# each), and where a Max holds what a root is taken of.
 class _ChainRule:
     """The chain rule, applied once to each distinct part: nested sums repeat their parts many times."""
 
@@ -187,7 +188,7 @@ def _partial(e: Expr, n: int) -> Expr:
         return sp.S.One
     if e.is_Mul:
         return sp.Mul(*(a for k, a in enumerate(e.args) if k != n))
-    special = slope(e, n)
+    special = special_slope(e, n)
     if special is not None:
         return special
     if e.is_Pow and n == 0:  # sympy's b**e*e/b is not a number at b = 0

@@ -12,8 +12,8 @@ from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.parts import Definition, Key, key_indices, twin_state
-from odesim.symbolic.reductions import NOT_PLAIN as OTHERS
 from odesim.symbolic.reductions import (
+    NOT_PLAIN,
     REDUCTIONS,
     AtMax,
     BoundIndex,
@@ -29,6 +29,7 @@ from odesim.symbolic.reductions import (
     triangle,
 )
 
+# 24 orders at most: each is a look-up of the whole statement.
 MOST_TURNED = 4
 """Indices of a temporary up to which it is also found with its axes in another order."""
 
@@ -117,7 +118,7 @@ class Lowering:
             padded = [i for i in e.args if isinstance(i, Padded)]
             clipped = e.xreplace({i: Clipped(*i.args) for i in padded})
             return sp.Piecewise((clipped, sp.And(*(Inside(*i.args) for i in padded))), (sp.S.Zero, True))
-        if isinstance(e, OTHERS):
+        if isinstance(e, NOT_PLAIN):
             plain = plain_condition(e)
             return self.hoist(plain) if plain != e else e
         rebuilt = e.func(*map(self.hoist, e.args)) if e.args else e
@@ -387,6 +388,7 @@ def _masked(e: Any, inside: Any, otherwise: Any) -> Expr:
     return sp.Piecewise((e, inside), (otherwise, True))
 
 
+# Sums and maxima up to, or from, an index. A summand without that index is a partial sum: M additions for all i, and not M**2 / 2.
 def _partial_sum(work: Lowering, term: Expr, j: Symbol, t: Triangle) -> Expr:
     """The sum of a product over j: factors without j leave it; where no other factor has the index, it is a partial sum.
 

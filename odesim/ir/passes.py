@@ -16,6 +16,7 @@ from odesim.symbolic.parts import Key, all_names, key_indices
 from odesim.symbolic.reductions import canonical, subexpressions
 from odesim.symbolic.system import System
 
+# A power multiplies the relative error of its base: exp(x)**4 is about 4 units in the last place off exp(4*x).
 MOST_POWER = 4
 COSTLY = (
     sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
@@ -169,6 +170,7 @@ def _replace(body: Expr, f: Expr, factors: list[Expr], shared: Expr) -> Expr:
     return body.xreplace(swap)
 
 
+# What shares a loop is read from memory once: for large systems a right-hand side costs what it reads.
 def passes(statements: list[Statement], extents: Mapping[Symbol, Expr]) -> tuple[tuple[Statement, ...], ...]:
     """The statements in passes: those of one pass share a loop and read each other only at the same element.
 

@@ -38,6 +38,8 @@ class SumOrder:
         return Contraction(self.factors, count).cheapest(self.bound)
 
 
+# The cheapest order is a matter of sizes that are known when a System is bound: the data of each sum is kept, to see then whether another
+# text pays.
 def sum_order(
     body: Expr, bound: list[Symbol], free: Callable[[Any], tuple[Symbol, ...]], extents: Mapping[Symbol, Expr]
 ) -> SumOrder | None:

@@ -472,4 +472,5 @@ class Written:
         stage: Row = ("k", s.stage)
         given = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
         out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(given)})")
-        return out + [f"{self.at(stage, d)} = {self.local(stage, d)}" for d in range(self.n) if stage in stores]
+        kept = range(len(self.places.get(stage, ()))) if stage in stores else range(0)
+        return out + [f"{self.at(stage, d)} = {self.local(stage, d)}" for d in kept]

@@ -22,6 +22,7 @@ from odesim.symbolic.reductions import REDUCTIONS, subexpressions
 from odesim.symbolic.scope import NameScope
 from odesim.symbolic.times import KNOWN, UnknownTimesError, zero_times
 
+# Names that generated code, or a stored run, has for itself. Generated code keeps the names of a model, as people read it.
 WORDS = frozenset((
     "COMBINE", "EVENTS", "STAGE", "abs", "acos", "add_scaled", "asin", "asinh", "atan", "atan2", "blas_product", "block", "block_dot",
     "block_max", "block_sum", "combine", "combine_block", "constant_weight", "cos", "cosh", "element", "erf", "events", "exp",

@@ -35,6 +35,7 @@ def is_known(name: str) -> bool:
     return name in FUNCTIONS or name in OTHERS
 
 
+# A term of weight 0 is no term, whatever its exponent is: 0 * exp(inf) would be nan in a masked softmax.
 LOWEST = -1.7976931348623157e308
 """The least float64, below every maximum."""
 HIGHEST = sp.Float(709.782712893384)
@@ -122,6 +123,7 @@ def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
     return over(Shift, Counted(argument_expression("the weight of shift()", weight), argument_expression("shift()", f)), axis)
 
 
+# 0 log 0 = 0 by a function of its own: a Piecewise around log would still compute log(0), and the slope of a branch that is not taken.
 class XLogY(sp.Function):  # type: ignore[misc]
     """The function x*log(y), and 0 where x is 0 and y is not above 0."""
 
@@ -197,6 +199,7 @@ MOST_OF_SLOPES = 36
 """The largest order in the equations of sensitivities, where a derivative has the next one."""
 
 
+# Of special functions the slopes are ours: those of sympy have poles that cancel, as in sinc, or cases that no printer has.
 class besseli_ratio(sp.Function):  # type: ignore[misc]  # noqa: N801
     """The quotient I_(n+1)(x)/I_n(x) of modified Bessel functions, n = 0, 1, ...: finite where both overflow.
 

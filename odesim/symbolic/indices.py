@@ -21,6 +21,7 @@ class EndlessError(SpecError, TypeError):
     """An array of symbols was used as if it had an end."""
 
 
+# sympy goes through an IndexedBase without end (it has __getitem__ and no length), so that sum(x) in a model file hangs.
 class IndexedBase(PlainBase):  # type: ignore[misc]
     """An array of symbols: x = IndexedBase("x", shape=(M,)), and x[i], x[0] are its elements.
 
@@ -125,6 +126,8 @@ def base_name(x: Any) -> str:
     return str(x.label) if isinstance(x, PlainBase) else str(x)
 
 
+# x[i + 1] is not an element at the index i + 1 (there is none at the last i): a Neighbour says what is read there, so that every printer,
+# derivative and check sees the boundary.
 class Neighbour(sp.Function):  # type: ignore[misc]
     """The place i + c on an axis of n places: Neighbour(i, c, n)."""
 

@@ -131,6 +131,7 @@ class InverseOf(sp.Function):  # type: ignore[misc]
         return rf"\left[ {printer._print(self.args[0])} \right]^{{-1}}"
 
 
+# Caches go by the layer: without them each question about a chain of n layers would be asked of every path through it, 2**n of them.
 @lru_cache(maxsize=4096)
 def _symbols_of(layer: Layer) -> frozenset[Any]:
     return frozenset(layer.definition.free_symbols - set(layer.along))

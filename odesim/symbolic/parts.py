@@ -251,6 +251,7 @@ def required_arguments(function: Callable[..., Any]) -> int | None:
     return max(least, 2) if any(p.kind is p.VAR_POSITIONAL for p in parameters) else least
 
 
+# A dict with a memory of its loss: formulas show a long gradient as d loss/d W, as long as the equation is still that gradient.
 class GradientFlow(dict[Any, Any]):
     """Equations {W[i, j]: right-hand side} that follow from a loss. rates: of those without a metric."""
 

@@ -21,6 +21,8 @@ from odesim.symbolic.indices import Inside, Neighbour, argument_expression, our_
 LIMIT_FORMS = "from 0 to a size - 1, from 0 to an index (i or i - 1), or from an index (i or i + 1) to a size - 1"
 
 
+# Partial sums have an index as a limit. Their condition is a class of its own: it is no comparison of numbers that change in a run, and
+# sympy leaves it as it is.
 class UpTo(BooleanFunction):  # type: ignore[misc]
     """The condition a <= b + c of two places and a number: UpTo(a, b, c)."""
 
@@ -114,6 +116,7 @@ def has_triangle(e: Any) -> bool:
     return any(triangle(low, high) for _, low, high in e.limits)
 
 
+# Without evaluation the body stays as the model file has it: that is what keeps shifts beside what they protect, and a Piecewise inside.
 @cacheit
 def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
     """cls(body, *limits) without evaluation: sympy's own constructor moves a Piecewise out, past the index it depends on."""
@@ -207,6 +210,10 @@ def at_max(largest: Any, slope: Any) -> Any:
 REDUCTIONS = (Sum, MaxOver, AtMax)
 
 
+# Each sum has an index symbol of its own, so that a substitution into the sum cannot capture it: over(Sum, A[i, k]*x[k], (k, M)) holds k as
+# BoundIndex("k", 1), which prints as k and is not the k of the model file. Its level is one more than any level inside the sum. So the same
+# sum written twice is the same expression, and nested sums never share an index. A fresh Dummy for each sum would be as safe, but no two
+# sums would be equal, and nothing could be computed once.
 class BoundIndex(Symbol):  # type: ignore[misc]
     """The index of a reduction, identified by its printed name and its nesting level."""
 
@@ -408,6 +415,8 @@ def free_indices(e: Any, declared: set[Symbol]) -> set[Symbol]:
     return indices
 
 
+# Generated code has `and` and `or` only. Conditions on places are hidden from sympy meanwhile: to_nnf() negates comparisons, and knows no
+# other condition.
 NOT_PLAIN = sp.Not | sp.ITE | sp.Xor | sp.Implies | sp.Equivalent
 
 

@@ -1,7 +1,8 @@
 """The names that an expression of a System may use: each that is wrong is one sentence with the expression."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import sympy as sp
 from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
@@ -9,13 +10,12 @@ from sympy.core.function import AppliedUndef
 
 from odesim.base.errors import SpecError, counted, nearest, no_such, shorten
 from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argument_mistake, is_known
-from odesim.symbolic.indices import BOUNDARY_CHOICES as BEYOND
-from odesim.symbolic.indices import Neighbour, Padded, base_name, index_of, shift_of, time
+from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.parts import Definition, Param, element_text
-from odesim.symbolic.reductions import LIMIT_FORMS as FORMS
-from odesim.symbolic.reductions import REDUCTIONS, triangle
+from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, triangle
 
+# CPython gives up on nested brackets at 200 and some C++ compilers at 256.
 DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
 
 
@@ -48,189 +48,182 @@ class NameScope:
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
         """Raises SpecError unless e uses known names with the right shapes, and no free index beyond `free`."""
-
-        def fail(text: str) -> None:
-            raise SpecError(f"{self.system.name}: in {where}: {text}")
-
+        place = _Place(self, where, states, dict(self.system.axes), frozenset(free))
         if e is sp.nan:
-            fail("nan is not a number")
+            place.fail("nan is not a number")
         if (depth := depth_of(sp.sympify(e))) > DEEPEST:
-            fail(f"an expression is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
+            place.fail(f"an expression is nested {depth} deep, and compilers take {DEEPEST}: make an inner part a state of its own")
         for layer in layers_in(e):
-            self._check_layer(layer, where, states)
-        self._walk(sp.sympify(e), dict(self.system.axes), free, fail, states)
+            if layer.name in self.shapes or layer.name in self.size_names:
+                place.fail(f"{layer.name!r} is a layer and also a state, parameter or size")
+            if (layer, states) not in self._checked:
+                self._checked.add((layer, states))
+                extents = {**self.system.axes, **layer.axes}
+                _Place(self, f"layer {layer.name}, which is in {where}", states, extents, frozenset(layer.along)).check(layer.definition)
+        place.check(sp.sympify(e))
 
-    def _check_layer(self, layer: Layer, where: str, states: bool) -> None:
-        """Raises SpecError where the definition of a layer does."""
-        if layer.name in self.shapes or layer.name in self.size_names:
-            raise SpecError(f"{self.system.name}: in {where}: {layer.name!r} is a layer and also a state, parameter or size")
-        if (layer, states) not in self._checked:
-            self._checked.add((layer, states))
-            place = f"layer {layer.name}, which is in {where}"
-
-            def fail(text: str) -> None:
-                raise SpecError(f"{self.system.name}: in {place}: {text}")
-
-            extents = {**self.system.axes, **layer.axes}
-            self._walk(layer.definition, extents, set(layer.along), fail, states)
-
-    def _walk(self, e: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool) -> None:
-        if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
-            fail(f"{e} is not a finite real number")
-        if isinstance(e, KroneckerDelta):
-            self._check_delta(e, extents, fail)
-        if isinstance(e, sp.ITE):
-            # sympy folds a Piecewise out of a sum inside a condition, past the index that it depends on
-            sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
-            summed = {lim[0].name for total in sums for lim in total.limits}
-            for k in sorted({s.name for s in e.args[0].free_symbols if isinstance(s, Symbol) and s not in free and s.name in summed}):
-                fail(
-                    f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of the sum: name the sum first, as in "
-                    f"z = named('z', over(Sum, ..., ({k}, ...))), and write the condition on z"
-                )
-        if isinstance(e, REDUCTIONS):
-            inner, now = dict(extents), set(free)
-            for limit in reversed(e.limits):
-                inner[limit[0]] = self._extent_of(e, limit, inner, now, fail)
-                now.add(limit[0])
-            self._walk(e.function, inner, now, fail, states)
-        elif isinstance(e, Indexed):
-            self._check_element(e, extents, free, fail, states)
-        elif isinstance(e, Symbol):
-            self._check_symbol(e, free, extents, fail, states)
-        elif isinstance(e, IndexedBase):
-            self._fail_array(e, fail)
-        elif isinstance(e, AppliedUndef):
-            fail(f"{e} is not a function or array element that odesim knows")
-        elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
-            fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
-        else:
-            most = MOST_OF_SLOPES if self.system.sensitivities else MOST_ORDER
-            names = self.integer_names if isinstance(e, sp.binomial) else self.whole_names
-            if mistake := argument_mistake(e, lambda: {*map(str, (*extents, *free)), *names}, most):
-                fail(mistake)
-            for a in e.args:
-                self._walk(a, extents, free, fail, states)
-
-    def _extent_of(self, e: Any, limit: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None]) -> Any:
-        """The extent of the axis that a summed index runs over, or a part of."""
-        k, low, high = limit
-        t = triangle(low, high)
-        if t is None:
-            unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in self.size_names}
-            if len(unknown) == 1 and high + 1 == (other := next(iter(unknown))):
-                fail(f"{k} runs to {high}, and {no_such('size', other.name, self.size_names, self.system.name)}")
-            if low != 0 or unknown:
-                fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
-            return high + 1
-        for i in index_of(t.index).atoms(Symbol):
-            if i.name in self.size_names:
-                fail(f"the symbol of size {i} assumes what that of an index does, in the bound of {k}: make it by sizes()")
-            if i not in extents or i not in free:
-                fail(f"index {i}, a bound of {k}, is neither free nor summed{_free(free)}")
-        extent = t.extent(extents)
-        ends = (low == 0 and t.shift <= 0) if t.op == "prefix" else (sp.expand(high + 1 - extent) == 0 and t.shift >= 0)
-        if not ends:
-            fail(f"the bound of {k} must run {FORMS}, not from {low} to {high}")
-        if not isinstance(e, sp.Sum) and (t.empty or len(e.limits) > 1):
-            reason = (
-                "has no entries at one end of the axis" if t.empty else "goes over other indices too: write one maximum inside the other"
-            )
-            fail(f"a maximum over {t.text(k)} {reason}")
-        return extent
-
-    def _fail_array(self, e: Any, fail: Callable[[str], None]) -> None:
-        """Fails with a hint: e is an array where an element is expected."""
-        name = base_name(e)
-        if name not in self.shapes:
-            fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]))
-        fail(f"{name} is an array; did you mean {element_text(name, self.shapes[name], self.system)}?")
-
-    def _undeclared(self, what: str, name: str, choices: list[str]) -> str:
+    def undeclared(self, what: str, name: str, choices: list[str]) -> str:
+        """A sentence about a name that the System does not have."""
         if name == time.name:
             return f"{name!r} is the time: take it from odesim.symbolic, as in `from odesim.symbolic import time`"
         other = f", or write one of {', '.join(sorted(choices))}" if choices else ""
         return f"no {what} {shorten(name, 60)!r}: declare it in params{other}{nearest(name, choices)}"
 
-    def _check_delta(self, e: KroneckerDelta, extents: Mapping[Symbol, Any], fail: Callable[[str], None]) -> None:
-        """Fails where a delta of an index and an array element could become a store outside the array."""
-        for i, via in (e.args, e.args[::-1]):
-            if i in extents and isinstance(via, Indexed) and not self._names_rows(via, extents[i]):
-                fail(f"{e}: {via} must be a parameter declared with indexes={extents[i]}")
-
-    def _names_rows(self, e: Indexed, extent: Any) -> bool:
+    def names_rows(self, e: Indexed, extent: Any) -> bool:
+        """Whether e is an element of a parameter whose values are rows of an axis of this extent."""
         p = self.params.get(base_name(e))
         return p is not None and p.indexes is not None and sp.expand(p.indexes - extent) == 0
 
-    def _check_element(
-        self, e: Indexed, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None], states: bool
-    ) -> None:
-        name = base_name(e)
-        if name not in self.shapes and not isinstance(e.base, Layer):
-            fail(self._undeclared("array", name, [n for n, s in self.shapes.items() if s]) + f" (in {e})")
-        if not states and name in self.system.states:
-            fail(f"{e} is a state; only parameters and sizes may stand here")
-        shape = tuple(e.base.shape) if isinstance(e.base, Layer) else self.shapes[name]
+
+@dataclass(frozen=True)
+class _Place:
+    """A place in an expression: the indices in scope there, with their extents, those that may be free, and whether states may stand.
+
+    where: the expression, in words.
+    """
+
+    scope: NameScope
+    where: str
+    states: bool
+    extents: Mapping[Symbol, Any]
+    free: frozenset[Symbol]
+
+    def fail(self, text: str) -> NoReturn:
+        raise SpecError(f"{self.scope.system.name}: in {self.where}: {text}")
+
+    def check(self, e: Any) -> None:
+        """Raises SpecError where something of e may not stand here."""
+        if isinstance(e, sp.Expr) and not isinstance(e, REDUCTIONS) and not e.has(Symbol) and e.is_real is False:
+            self.fail(f"{e} is not a finite real number")
+        if isinstance(e, KroneckerDelta):
+            self._check_delta(e)
+        if isinstance(e, sp.ITE):
+            self._check_choice(e)
+        if isinstance(e, REDUCTIONS):
+            inner = self
+            for limit in reversed(e.limits):
+                extents = {**inner.extents, limit[0]: inner._extent_of(e, limit)}
+                inner = replace(inner, extents=extents, free=inner.free | {limit[0]})
+            inner.check(e.function)
+        elif isinstance(e, Indexed):
+            self._check_element(e)
+        elif isinstance(e, Symbol):
+            self._check_symbol(e)
+        elif isinstance(e, IndexedBase):
+            self._fail_array(e)
+        elif isinstance(e, AppliedUndef):
+            self.fail(f"{e} is not a function or array element that odesim knows")
+        elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
+            self.fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
+        else:
+            most = MOST_OF_SLOPES if self.scope.system.sensitivities else MOST_ORDER
+            names = self.scope.integer_names if isinstance(e, sp.binomial) else self.scope.whole_names
+            if mistake := argument_mistake(e, lambda: {*map(str, (*self.extents, *self.free)), *names}, most):
+                self.fail(mistake)
+            for a in e.args:
+                self.check(a)
+
+    def _check_choice(self, e: sp.ITE) -> None:
+        """Fails where sympy has folded a Piecewise out of a sum inside a condition, past the index that it depends on."""
+        sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
+        summed = {lim[0].name for total in sums for lim in total.limits}
+        for k in sorted({s.name for s in e.args[0].free_symbols if isinstance(s, Symbol) and s not in self.free and s.name in summed}):
+            self.fail(
+                f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of the sum: name the sum first, as in "
+                f"z = named('z', over(Sum, ..., ({k}, ...))), and write the condition on z"
+            )
+
+    def _extent_of(self, e: Any, limit: Any) -> Any:
+        """The extent of the axis that a summed index runs over, or a part of."""
+        (k, low, high), sizes = limit, self.scope.size_names
+        t = triangle(low, high)
+        if t is None:
+            unknown = (low.free_symbols | high.free_symbols) - {x for x in high.free_symbols if x.name in sizes}
+            if len(unknown) == 1 and high + 1 == (other := next(iter(unknown))):
+                self.fail(f"{k} runs to {high}, and {no_such('size', other.name, sizes, self.scope.system.name)}")
+            if low != 0 or unknown:
+                self.fail(f"the bound of {k} must run {LIMIT_FORMS}, not from {low} to {high}")
+            return high + 1
+        for i in index_of(t.index).atoms(Symbol):
+            if i.name in sizes:
+                self.fail(f"the symbol of size {i} assumes what that of an index does, in the bound of {k}: make it by sizes()")
+            self._check_free(i, f"{i}, a bound of {k},")
+        extent = t.extent(self.extents)
+        ends = (low == 0 and t.shift <= 0) if t.op == "prefix" else (sp.expand(high + 1 - extent) == 0 and t.shift >= 0)
+        if not ends:
+            self.fail(f"the bound of {k} must run {LIMIT_FORMS}, not from {low} to {high}")
+        if not isinstance(e, sp.Sum) and t.empty:
+            self.fail(f"a maximum over {t.text(k)} has no entries at one end of the axis")
+        if not isinstance(e, sp.Sum) and len(e.limits) > 1:
+            self.fail(f"a maximum over {t.text(k)} goes over other indices too: write one maximum inside the other")
+        return extent
+
+    def _check_free(self, i: Symbol, words: str) -> None:
+        if i not in self.extents or i not in self.free:
+            here = f"; free here: {', '.join(sorted(map(str, self.free)))}" if self.free else "; no index is free here"
+            self.fail(f"index {words} is neither free nor summed{here}")
+
+    def _check_delta(self, e: KroneckerDelta) -> None:
+        """Fails where a delta of an index and an array element could become a store outside the array."""
+        for i, via in (e.args, e.args[::-1]):
+            if i in self.extents and isinstance(via, Indexed) and not self.scope.names_rows(via, self.extents[i]):
+                self.fail(f"{e}: {via} must be a parameter declared with indexes={self.extents[i]}")
+
+    def _check_element(self, e: Indexed) -> None:
+        name, scope = base_name(e), self.scope
+        if name not in scope.shapes and not isinstance(e.base, Layer):
+            self.fail(scope.undeclared("array", name, [n for n, s in scope.shapes.items() if s]) + f" (in {e})")
+        if not self.states and name in scope.system.states:
+            self.fail(f"{e} is a state; only parameters and sizes may stand here")
+        shape = tuple(e.base.shape) if isinstance(e.base, Layer) else scope.shapes[name]
         if len(shape) != len(e.indices):
-            fail(f"{e} has {counted(len(e.indices), 'index', 'indices')}, {name} has {counted(len(shape), 'axis', 'axes')}")
+            self.fail(f"{e} has {counted(len(e.indices), 'index', 'indices')}, {name} has {counted(len(shape), 'axis', 'axes')}")
         for i, extent in zip(e.indices, shape, strict=True):
-            if isinstance(i, Symbol):
-                if i not in extents or i not in free:
-                    fail(f"index {i} of {e} is neither free nor summed{_free(free)}")
-                if sp.expand(extents[i] - extent) != 0:
-                    fail(f"{e}: index {i} runs over {extents[i]}, but that axis of {name} has extent {extent}")
-            elif isinstance(i, Neighbour):
-                self._check_neighbour(e, i, extent, extents, free, fail)
-            elif (shifted := shift_of(i)) and shifted[0].name not in self.size_names:
-                fail(self._shift_hint(e, i))
-            elif isinstance(i, Indexed):
-                if not self._names_rows(i, extent):
-                    fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
-                if any(isinstance(j, Padded) for j in i.indices):
-                    fail(f"{e}: {i} names rows, and is no row beyond the ends: its boundary is 'periodic' or 'edge'")
-                self._check_element(i, extents, free, fail, states)
-            elif not (i.is_Integer and i >= 0):
-                fail(
-                    f"{e}: an index is a plain index, one shifted by a number such as m + 1, a whole number or an index parameter, not {i}"
-                )
+            self._check_index(e, i, extent)
 
-    def _check_neighbour(
-        self, e: Indexed, i: Neighbour, extent: Any, extents: Mapping[Symbol, Any], free: set[Symbol], fail: Callable[[str], None]
-    ) -> None:
-        inner = i.args[0]
-        if isinstance(inner, Neighbour):
-            self._check_neighbour(e, inner, extent, extents, free, fail)
-        elif isinstance(inner, Symbol) and (inner not in extents or inner not in free):
-            fail(f"index {inner} of {e} is neither free nor summed{_free(free)}")
-        elif isinstance(inner, Symbol) and sp.expand(extents[inner] - extent) != 0:
-            fail(f"{e}: index {inner} runs over {extents[inner]}, but that axis of {base_name(e)} has extent {extent}")
+    def _check_index(self, e: Indexed, i: Any, extent: Any) -> None:
+        """Fails unless i may be the index of the element e on an axis of this extent."""
+        if isinstance(i, Symbol):
+            self._check_free(i, f"{i} of {e}")
+            if sp.expand(self.extents[i] - extent) != 0:
+                self.fail(f"{e}: index {i} runs over {self.extents[i]}, but that axis of {base_name(e)} has extent {extent}")
+        elif isinstance(i, Neighbour):
+            if isinstance(i.args[0], Neighbour | Symbol):
+                self._check_index(e, i.args[0], extent)
+        elif (shifted := shift_of(i)) and shifted[0].name not in self.scope.size_names:
+            k = shifted[0]
+            if any(k.name == known.name for known in self.scope.system.boundary):
+                self.fail(f"{e} is a neighbour of {e.xreplace({i: k})}: neighbours stand on right-hand sides only")
+            self.fail(f"{e}: what stands beyond the ends of {k}? Say it in the System: boundary={{{k}: ...}} with {BOUNDARY_CHOICES}")
+        elif isinstance(i, Indexed):
+            if not self.scope.names_rows(i, extent):
+                self.fail(f"{e}: {i} must be a parameter declared with indexes={extent}")
+            if any(isinstance(j, Padded) for j in i.indices):
+                self.fail(f"{e}: {i} names rows, and is no row beyond the ends: its boundary is 'periodic' or 'edge'")
+            self._check_element(i)
+        elif not (i.is_Integer and i >= 0):
+            self.fail(
+                f"{e}: an index is a plain index, one shifted by a number such as m + 1, a whole number or an index parameter, not {i}"
+            )
 
-    def _shift_hint(self, e: Indexed, i: Any) -> str:
-        k, _ = shift_of(i) or (i, 0)
-        if any(k.name == known.name for known in self.system.boundary):
-            return f"{e} is a neighbour of {e.xreplace({i: k})}: neighbours stand on right-hand sides only"
-        return f"{e}: what stands beyond the ends of {k}? Say it in the System: boundary={{{k}: ...}} with {BEYOND}"
-
-    def _check_symbol(self, e: Symbol, free: set[Symbol], extents: Mapping[Symbol, Any], fail: Callable[[str], None], states: bool) -> None:
+    def _check_symbol(self, e: Symbol) -> None:
+        scope, name = self.scope, e.name
         if e == time:
             return
-        if e in extents:
-            if e not in free:
-                fail(f"index {e} is neither free nor summed{_free(free)}")
-            return
-        name = e.name
-        if name in self.size_names or (name in self.params and not self.shapes[name]):
-            return
-        if name in self.system.states and not self.shapes[name]:
-            if not states:
-                fail(f"{e} is a state; only parameters and sizes may stand here")
-            return
-        if name in self.shapes:
-            self._fail_array(e, fail)
-        scalars = [n for n, s in self.shapes.items() if not s]
-        fail(self._undeclared("symbol", name, [*scalars, *self.size_names]))
+        if e in self.extents:
+            self._check_free(e, str(e))
+        elif name in scope.system.states and not scope.shapes[name]:
+            if not self.states:
+                self.fail(f"{e} is a state; only parameters and sizes may stand here")
+        elif scope.shapes.get(name):
+            self._fail_array(e)
+        elif name not in scope.size_names and name not in scope.params:
+            scalars = [n for n, s in scope.shapes.items() if not s]
+            self.fail(scope.undeclared("symbol", name, [*scalars, *scope.size_names]))
 
-
-def _free(free: set[Symbol]) -> str:
-    """`; free here: m, n`, the indices that an expression may have without a sum."""
-    return f"; free here: {', '.join(sorted(map(str, free)))}" if free else "; no index is free here"
+    def _fail_array(self, e: Any) -> NoReturn:
+        """Fails with a hint: e is an array where an element is expected."""
+        name, shapes = base_name(e), self.scope.shapes
+        if name not in shapes:
+            self.fail(self.scope.undeclared("array", name, [n for n, s in shapes.items() if s]))
+        self.fail(f"{name} is an array; did you mean {element_text(name, shapes[name], self.scope.system)}?")

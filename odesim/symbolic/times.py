@@ -108,6 +108,8 @@ KINKS = (sp.Abs, sp.Max, sp.Min)
 JUMPS = (sp.sign, sp.Heaviside)
 
 
+# A time too many costs a step; a time that is missing costs a wrong number. So every branch of a Piecewise counts, also one that is not
+# taken.
 def zero_times(g: Expr) -> list[AnyTimes]:
     """All times at which g may change its sign, and perhaps others. Raises UnknownTimesError."""
     g = without_remainders(g)
@@ -217,6 +219,7 @@ def _between_floors(g: Expr) -> list[AnyTimes]:
     return [Times(first, None if step == 0 else -step / slope)]
 
 
+# Inverting by hand and not by sympy.solve: it is exact, fast, and says at once what it cannot do; solve() may take minutes and lose roots.
 def _solve(e: Expr, target: Expr) -> list[AnyTimes]:
     """The times at which e equals target, by inverting one function after another. Raises UnknownTimesError."""
     try:

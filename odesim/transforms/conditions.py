@@ -19,6 +19,8 @@ MOST_CASES = 128
 Depends = Callable[[Any], bool]
 
 
+# Functions that come to 0 and stay there: Max(x, 0) > 0  ->  x > 0 if x >= 0 else 0 > 0. A run can see where x passes 0. Of Max(x, 0) it
+# sees a zero and no change of sign.
 def by_cases(e: Any, depends: Depends) -> Any:
     """e with its conditions and steps written by cases where their functions rest at 0. depends(part): whether that changes in a run."""
     if not e.args or isinstance(e, Indexed) or not depends(e):
@@ -115,6 +117,8 @@ TINY = 1e-30
 """Added to |v|: far below rounding, and no power of it is infinite."""
 
 
+# Jumps without a condition: tanh(1/v)  ->  tanh(1/|v|) if v > 0 else tanh(-1/|v|);  atan(a/b)  ->  atan2(a, b) if b > 0 else atan2(-a, -b),
+# smooth where b passes 0. x/|x| is 1, -1 or not a number. So a run stops at the jump, and each side has its own limit there.
 def may_have_sides(part: Any) -> bool:
     """Whether with_sides may change an expression with this part."""
     if part.is_Pow:
@@ -197,6 +201,8 @@ MOST_BRANCHES = 32
 """Combinations of branches of one function; one that has more stays as it is."""
 
 
+# Functions of events that jump: Piecewise((1, (a < x) & (x < b)), (-1, True))  ->  Min(x - a, b - x). A search that looks at a few times of
+# a step sees where such a function falls or rises towards 0. It sees nothing of one that jumps.
 class _UnsignedError(Exception):
     """A function has no such form."""
 

@@ -22,6 +22,8 @@ from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_re
 from odesim.transforms.jumps import COMPARISONS, may_jump
 from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
 
+# Guards: a state x > 0 leaves its set where x <= -SLACK and x' < 0. A solution crosses the boundary of a set only where its derivative
+# points outwards (Nagumo 1942). So a small error of a step or an interpolant, as in a decay x' = -x long after its start, ends no run.
 SLACK = "assumed_slack"
 """Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run."""
 
@@ -68,6 +70,10 @@ MOVED = "reset_moved"
 """Name of the derivative of an event's time in the slope of a reset."""
 
 
+# An event on states stops a run where g passes 0. After a reset g may be 0 but for rounding. For a moment it then counts as `side`, of the
+# sign to which the run takes it, also where the event does not stop the run. If g is on the other side, it passes `zero`. An event on the
+# time alone stops a run at times that follow from the parameters. Its function is held at 1: no step looks for its zeros, and no step that
+# is longer than its period misses them.
 @dataclass(frozen=True)
 class Watched:
     """An event of a System whose runs stop at events: its indices with their extents, and its parameters.
@@ -222,6 +228,7 @@ def resets_key(system: System) -> str:
     return f"_{sha256(repr(parts).encode()).hexdigest()[:8]}" if parts else ""
 
 
+# Along an interpolant, a polynomial, an affine function is a polynomial too: its zeros need no samples.
 def is_affine(system: Definition, e: Expr) -> bool:
     """Whether e is a sum of states and time, each times what does not change along a solution, as far as its form shows."""
     moving = {*system.states, time.name}

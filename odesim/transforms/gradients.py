@@ -16,8 +16,7 @@ from odesim.ir.adjoint import ReverseSweep, has_slopes
 from odesim.ir.lowering import Lowering
 from odesim.ir.passes import dependency_order
 from odesim.ir.program import Statement
-from odesim.symbolic.indices import BOUNDARY_CHOICES as CHOICES
-from odesim.symbolic.indices import Neighbour, base_name, check_boundary, index, our_element, shift_of
+from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, base_name, check_boundary, index, our_element, shift_of
 from odesim.symbolic.layered import Layer, Value, bounded, with_layers
 from odesim.symbolic.parts import GradientFlow, Key, checked_expression, key_indices
 from odesim.symbolic.reductions import (
@@ -120,7 +119,7 @@ def _check_loss(call: str, loss: Any, keys: list[Key], boundary: Mapping[Symbol,
     elements = {x for part in with_layers([e]) for x in part.atoms(Indexed)}
     for x in sorted(elements, key=str):
         for k, _ in filter(None, map(shift_of, x.indices)):
-            raise SpecError(f"{call}: {x}: what stands beyond the ends of {k}? Say it by boundary={{{k}: ...}} with {CHOICES}")
+            raise SpecError(f"{call}: {x}: what stands beyond the ends of {k}? Say it by boundary={{{k}: ...}} with {BOUNDARY_CHOICES}")
     names = {base_name(x) for part in with_layers([e]) for x in part.atoms(Indexed, Symbol)}
     places = {s for x in e.atoms(Indexed) for i in x.indices for s in i.atoms(Symbol)}
     indices = {s for s in places if s.is_integer and not s.is_positive} | {i for key in keys for i in key_indices(key)}
@@ -205,6 +204,7 @@ def _over_whole_axes(e: Any, extents: Mapping[Symbol, Any]) -> Any:
     return e.func(sp.Piecewise((body, t.condition(k)), (0, True)), (k, sp.S.Zero, extents[t.index] - 1))
 
 
+# Statements are written back as sums, so that a gradient is an expression like any other: it can be read, changed, derived again.
 class _Inline:
     """Puts the definitions of temporaries back into an expression, each at the indices at which it is read."""
 

@@ -25,6 +25,9 @@ MOST_COMBINATIONS = 128
 """Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
 
 
+# Random points beside the boundary, on both sides of it, in 40 digits: sympy cannot prove that two sides are equal, and a proof is not
+# needed to be right. A jump that is seen where there is none costs stops of a run; one that is missed costs its order. Other conditions may
+# hide the jump, as in (t < a) & (y < b) for t above a. So every combination of their outcomes is tried, and a jump in one of them counts.
 def may_jump(rhs: Any, kind: str, g: Expr) -> bool:
     """Whether rhs may jump where g changes its sign (kind "sign") or is a whole number (kind "level"); True where it is undecided."""
     sums: dict[Any, Symbol] = {}
@@ -185,6 +188,8 @@ def _points(e: Any) -> Iterator[dict[Any, Any]]:
             yield point
 
 
+# Functions of time that may rest, rise and fall, so briefly that a step passes over them: error control sees nothing of what no stage has
+# met.
 FLAT_POWER = 8
 """A whole power as high as that is flat where what is raised is small."""
 

@@ -12,6 +12,7 @@ from odesim.symbolic.layered import layers_in
 from odesim.symbolic.parts import Key, all_names, key_indices
 from odesim.symbolic.system import System
 
+# The last axis: members lie beside each other in memory, and the innermost loop of every statement is a vector over them.
 LANES = "n_lanes"
 """The size of the last axis."""
 TIME = "t_lanes"

@@ -34,6 +34,7 @@ from odesim.transforms.events import Guard, Watched, rate, slope, stopped_system
 from odesim.transforms.jumps import COMPARISONS, may_jump, pulses_in
 from odesim.transforms.sensitivity import used_names
 
+# Parameters and not another text for each mode: a run compiles one kernel, however often its conditions change.
 AS_WRITTEN = 2.0
 """The value of a condition's parameter where the condition is computed as it is written."""
 FREE = 1e17

@@ -142,4 +142,4 @@ def test_the_room_of_pictures_lists_what_it_has():
 def test_a_system_is_markdown_with_formulas():
     """A notebook shows equations as formulas in LaTeX, without scripts."""
     page = odesim.load_model("joma.nonlinear")._repr_markdown_()
-    assert page.startswith("### joma.nonlinear") and r"\frac{\mathrm{d}}" in page and "<" not in page
+    assert page.startswith("**joma.nonlinear**") and r"\frac{\mathrm{d}}" in page and "<" not in page

@@ -7,7 +7,7 @@ of S is one number of the thread: all places in S are constants, so that the com
 import re
 
 from odesim.engines.lanes.events import ARRAYS, counted
-from odesim.engines.lanes.feed import FIRST_LOOK, FIXED, ending_words, fill_lines, first_save, part_words
+from odesim.engines.lanes.feed import FIRST_LOOK, FIXED, JUDGING, ending_words, fill_lines, first_save, part_words
 from odesim.engines.lanes.kernel import head_text, right_text, step_loops
 from odesim.engines.lanes.plan import AT, KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -55,8 +55,7 @@ def member(at, S, T, zeros, i):
     out, state, status, t_end = doubles(at[{OUT}]), doubles(at[{LAST}]), ints(at[{STATUS}]), doubles(at[{T_END}])
     steps, rejected = ints(at[{STEPS}]), ints(at[{REJECTED}])
     {landing}
-    if code == {STEP_TOO_SMALL}:
-        code = judged(S, l, t0, rtol, atol)
+    {judging}
     status[i], t_end[i] = code, S[{t} + l]
     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
     {placed}
@@ -146,6 +145,7 @@ def member_text(plan: KernelPlan, rows: Rows) -> str:
     words |= {"states": plan.formulas.states, "fill": "\n".join(fill_lines(plan, rows))}
     words |= ending_words(plan, rows, WHERE, **SEARCHED) | part_words(plan, rows, str(words["ERROR"]), WHERE.saved)
     words |= {"counted": counted(plan), "fixed": FIXED if plan.fixed else "pass"}
+    words["judging"] = "pass" if plan.fixed else fit(JUDGING, arguments="S, l, t0, rtol, atol", **WORDS)
     words["step_arguments"] = f"S, t0, t1, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''}"
     words["stride"] = AT["COUNT"] if plan.parts else AT["END"]
     if plan.parts:

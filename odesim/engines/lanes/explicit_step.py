@@ -5,7 +5,7 @@ What a step leaves for its interpolant, and the samples of events, are taken whi
 
 import numpy as np
 
-from odesim.engines.lanes.events import begin_lines, watched_lines
+from odesim.engines.lanes.events import begin_lines, param_lines, watched_lines
 from odesim.engines.lanes.lines import at, span_arguments
 from odesim.engines.lanes.plan import KernelPlan
 from odesim.engines.lanes.rows import Rows
@@ -40,7 +40,9 @@ def begin_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of the start: the derivative and the first step of all lanes, and the values of events."""
     reader = reader_of(plan, events=False)
     lines = written(plan, rows, reader).lines(reader.read("begin"), {("k", 0), "h", "code"})
-    return function(f"begin(S, {span_arguments(plan)}, rtol, atol)", over_lanes(plan.width, [*lines, *begin_lines(plan, rows)]))
+    if plan.watch is not None:
+        lines += [*(param_lines(plan, rows) if plan.discrete else []), *begin_lines(plan, rows)]  # of a Map nothing has read them yet
+    return function(f"begin(S, {span_arguments(plan)}, rtol, atol)", over_lanes(plan.width, lines))
 
 
 def step_text(plan: KernelPlan, rows: Rows) -> str:

@@ -11,6 +11,7 @@ from odesim.engines.lanes.rows import Rows
 from odesim.engines.lanes.save import saving_text
 from odesim.engines.template import Where, fit, lane_where, put_state
 from odesim.stepper.codes import WORDS, Code
+from odesim.stepper.lanes import function
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """
@@ -55,8 +56,7 @@ def run(table):
                     {looking}
                     {landing}
                     {last_look}
-                    if code == {STEP_TOO_SMALL}:
-                        code = judged({judged_arguments})
+                    {judging}
                     status[i], t_end[i] = code, S[{t} + l]
                     steps[i], rejected[i] = int(S[{steps} + l]), int(S[{rejected} + l])
                     {placed}
@@ -117,6 +117,10 @@ if at[{SEEN}] != 0 and S[{steps}] > looked:
 """.strip("\n")
 
 # a lane whose member goes on stays as it is
+JUDGING = """
+if code == {STEP_TOO_SMALL}:
+    code = judged({arguments})
+""".strip("\n")
 LOOK_AT = "look(S, l, t1, rtol, atol, most, float(at[{PILOT}]))"
 LOOKING = """
 if code == {MAX_STEPS}:
@@ -189,7 +193,7 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
         "marching": MARCHING if plan.marches else "pass",
         "begin_arguments": "S, t0, t1, rtol, atol",
         "step_arguments": f"S, t0, t1, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''}",
-        "judged_arguments": "S, l, t0, rtol, atol",
+        "judging": "pass" if plan.fixed else fit(JUDGING, arguments="S, l, t0, rtol, atol", **WORDS),
         "counted": counted(plan),
         "leaving": LEAVING if plan.queued else "pass",
         "going": "ended == idle and stop[0] < 2" if plan.stiff else "ended == idle",  # explicit steps are short
@@ -211,11 +215,13 @@ def run_text(plan: KernelPlan, rows: Rows) -> str:
     return fit(RUN, **words)
 
 
-def judged_text(plan: KernelPlan, rows: Rows) -> str:
+def judged_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The text of judged(S, l, t0, rtol, atol): whether a step of lane l that became too small means a blow-up.
 
     The rule is that of odesim.stepper.report.
     """
+    if plan.fixed:
+        return []
     w, states = plan.width, plan.formulas.states
     begun = at(rows.start, w) if plan.parts else "t0"
     if w == 1:  # all places in S are constants
@@ -223,7 +229,7 @@ def judged_text(plan: KernelPlan, rows: Rows) -> str:
         lines = judged_end(each, at(rows.t, w), begun)
     else:
         lines = judged_lines(at(rows.t, w), begun, rows.y.start * w, rows.f.start * w, str(states * w), w)
-    return "\n".join(["@kernel", "def judged(S, l, t0, rtol, atol):", *(f"    {line}" for line in lines)])
+    return [function("judged(S, l, t0, rtol, atol)", lines)]
 
 
 def judged_lines(t: str, begun: str, y: int, f: int, size: str, width: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from odesim.engines.lanes import explicit_step, rosenbrock_loops, rosenbrock_step
 from odesim.engines.lanes.events import event_texts, happen_text
-from odesim.engines.lanes.feed import judged_text, run_text
+from odesim.engines.lanes.feed import judged_texts, run_text
 from odesim.engines.lanes.interpolant import interpolant_texts
 from odesim.engines.lanes.lines import names
 from odesim.engines.lanes.march import march_texts
@@ -59,7 +59,7 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
         *interpolant_texts(plan),
         *save_texts(plan, rows),
         *event_texts(plan, rows),
-        judged_text(plan, rows),
+        *judged_texts(plan, rows),
         *explicit_step.look_texts(plan, rows),
     ]
 

@@ -33,6 +33,8 @@ FREE = """
 def free(S, t0, t1, fixed, total, most):
     ahead = {unseen}.0
     for l in range({W}):
+        if {code} != {running} and {code} != {idle}:  # a member that ends at its start
+            return 0
         if {code} == {running}:
             left = (total if total < most else most) - 1.0 - {steps}  # the last step may be shorter
             {to_save}
@@ -76,6 +78,14 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         *over_lanes(w, [f"{steps} += ahead", f"{at(rows.t, w)} = moment({steps}, t0, t1, fixed, total)"]),
         "return 0",
     ]
-    places = {"code": at(rows.code, w), "steps": steps, "t": at(rows.t, w), "W": w, "running": float(Code.RUNNING), "unseen": UNSEEN}
+    places = {
+        "code": at(rows.code, w),
+        "steps": steps,
+        "t": at(rows.t, w),
+        "W": w,
+        "running": float(Code.RUNNING),
+        "idle": float(Code.IDLE),
+        "unseen": UNSEEN,
+    }
     to_save = fit(TO_SAVE, due=at(rows.next_save, w), **places) if plan.saves else "pass"
     return [fit(FREE, to_save=to_save, **places), function("march(S, t0, t1, fixed, total, ahead)", lines)]

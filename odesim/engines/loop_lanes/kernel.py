@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from odesim.engines.lanes.explicit_step import look_numbers
-from odesim.engines.lanes.feed import FIRST_LOOK, LOOKING, RUN, judged_lines
+from odesim.engines.lanes.feed import FIRST_LOOK, JUDGING, LOOKING, RUN, judged_lines
 from odesim.engines.lanes.kernel import module_text
 from odesim.engines.lanes.plan import AT
 from odesim.engines.template import fit, lone_words
@@ -87,7 +87,11 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
             [*HEAD, f"longest, allowed, pilot = doubles(at[{AT['REALS']}])[4], float(at[{AT['MOST']}]), float(at[{AT['PILOT']}])"]
         )
     }
-    words |= {"begin_arguments": f"S, at, {given}", "step_arguments": f"S, at, {given}", "judged_arguments": "S, l, t0, rtol, atol, n"}
+    words |= {
+        "begin_arguments": f"S, at, {given}",
+        "step_arguments": f"S, at, {given}",
+        "judging": fit(JUDGING, arguments="S, l, t0, rtol, atol, n", **WORDS),
+    }
     words |= {
         "looking": fit(LOOKING, look_at=f"look_lane(S, at, l, i, {given})", **words),
         "first_look": FIRST_LOOK.format(limit=number["limit"], **AT),
