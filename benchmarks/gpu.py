@@ -42,7 +42,7 @@ from odesim.base.device import architecture, current_device
 from odesim.run import problem
 from odesim.run import threads as device_engine
 from odesim.stepper.methods import METHODS
-from odesim.targets import cuda_bound
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import options_for
 
 os.environ.pop("JAX_PLATFORMS")

@@ -82,7 +82,7 @@ def check_count(name: str, value: Any) -> int:
     """The value of an option of the table that is a count, as an int. Raises ParamError for another type, or one beyond its bounds."""
     row = OPTIONS[name]
     low, high = row.low or 0, math.inf if row.high is None else row.high
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not low <= value <= high:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not low <= int(value) <= high:
         raise ParamError(f"{name} must be a whole number, {low:g} to {high}, not {value_text(value)}")
     return int(value)
 

@@ -120,6 +120,7 @@ def _order(reads: dict[str, set[str]], inner: set[str]) -> list[tuple[str, bool]
     for name, row in reads.items():
         for read in row:
             readers[read].add(name)
+    # Markowitz's rule with one cost more: an unknown with a right-hand side is solved for in all SOLVES stages, a bare one once a matrix
     loaded = set(reads) - inner  # those with a right-hand side
 
     def cost(name: str) -> float:
@@ -129,6 +130,7 @@ def _order(reads: dict[str, set[str]], inner: set[str]) -> list[tuple[str, bool]
         return r * c + SOLVES * (r + c) + (name not in inner)
 
     costs, out = {name: cost(name) for name in reads}, []
+    # a search over all each time: the unknowns of systems that are written out are few
     while costs:
         name = min(costs, key=lambda n: (costs[n], place[n]))
         del costs[name]

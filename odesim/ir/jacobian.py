@@ -234,11 +234,13 @@ class Chain:
         if self.plan.block_extent is None:
             return self._dense(by_sum)
         U, G = self._low_rank(by_sum, columns)
+        # neighbours make the blocks couple: a sparse matrix then; without them block by block, which numpy does in a few calls
         return self._sparse(local, U, G) if any(self.plan.paths) else self._structured(local, U, G)
 
     def _multiply(self, product: Product, slope: Any, inner: Array) -> Array:
         """The product of a slope and the derivatives of the array read."""
         ones = [np.ones(self.extents[i]) for i in product.ones]
+        # for shorter products einsum's search for an order takes longer than the sum
         terms = prod(self.extents[i] for i in product.dependence.statement.loops) * inner.size
         return np.einsum(product.text, np.asarray(slope, np.float64), inner, *ones, optimize=terms > WIDE)  # type: ignore[no-any-return]
 

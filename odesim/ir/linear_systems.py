@@ -110,6 +110,7 @@ class Woodbury:
         if J.blocks.shape[1] == 1:
             d = J.blocks[:, 0, 0]
             w, size = shift - d, shift + np.abs(d)
+            # where shift - d cancels, Woodbury's formula subtracts large numbers: the entry is made large, the difference one more column
             if U.shape[1] and (weak := np.flatnonzero(np.abs(w) < WEAK * size)).size:
                 if len(weak) > MOST_WEAK:
                     raise UnsolvableError
@@ -183,6 +184,7 @@ def eliminate(matrix: Array) -> Solver:
 
     if not np.isfinite(matrix).all():  # an infinite entry would solve every system by 0
         raise UnsolvableError
+    # LAPACK by itself: scipy's lu_factor would check and copy what was checked above
     # the transpose of a C-contiguous array is in column order, as LAPACK needs it
     factors, pivots, info = lapack.dgetrf(matrix.T, overwrite_a=1)
     if info != 0:

@@ -146,6 +146,7 @@ class CodeBuilder:
 
     def name(self, function: str, *operands: Operand, fresh: bool = False) -> str:
         """The name of an operation. fresh: a new name even if an equal operation has one."""
+        # equal operations share a name: derivatives of products repeat their factors again and again
         operation = Operation(function, operands)
         name = None if fresh else self._known.get(operation)
         if name is None:

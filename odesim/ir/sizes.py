@@ -34,6 +34,7 @@ def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]
 @lru_cache(maxsize=4096)
 def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The constant and the factors of a length: 2*L - 1 -> (-1, (("L", 2),))."""
+    # affine lengths only: everything beyond, such as L*K or L/2, would have to be asked of sympy at every binding
     parts = sp.expand(sp.sympify(e)).as_coefficients_dict()
     const = parts.pop(sp.S.One, sp.S.Zero)
     if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()):

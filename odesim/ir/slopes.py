@@ -180,6 +180,7 @@ class Slopes:
         shifts = {known[name] for name in formulas.shifts}
         self._held: set[str] = set()
         self._active = {"t", *(f"y{k}" for k in range(formulas.states))}
+        # a slope in a branch that is not taken may be infinite, and 0 times it would be NaN: each is 0 unless its branch is taken
         self._guards = guards_of(self.builder.code, self.outputs)
         for name, operation in list(self.builder.code.items()):
             if operation.function in HOLDING or not self._held.isdisjoint(map(str, operation.operands)):

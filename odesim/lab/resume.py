@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,8 +147,9 @@ def train_into(
         with stop_signals() as stop:
             storage = TrainingStorage(sink, checkpoint_file(sink.path), checkpoint_every, state)
             how = replace(options, steps=steps)
-            stops = partial(either, stop, stop_requested)
-            trajectory = train_experiment(experiment, how, storage, progress=progress, stop=stops, fits=check_saves_fit)
+            trajectory = train_experiment(
+                experiment, how, storage, progress=progress, stop=lambda: stop() or stop_requested(), fits=check_saves_fit
+            )
             sink.finish(trajectory)
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):
@@ -161,11 +161,6 @@ def train_into(
     finally:
         lock.release()
     return trajectory
-
-
-def either(one: Callable[[], bool], other: Callable[[], bool]) -> bool:
-    """Whether one of two questions is answered by yes."""
-    return one() or other()
 
 
 def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str, Any]:

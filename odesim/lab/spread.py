@@ -295,7 +295,7 @@ def begin_training(
     if old and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, RUNNING):
         return steps, read_trajectory(path)
     work = folder.with_name(f".{folder.name}.partial")
-    remove_tree(work)
+    shutil.rmtree(work, ignore_errors=True)
     token = uuid4().hex
     write_plan(work, {"seeds": list(request.seeds), "steps": steps, "token": token})
     if old is not None and checkpoint_file(path).exists():
@@ -304,13 +304,6 @@ def begin_training(
             split(path, part_of(work, seed, token), row, alone, attributes_of(alone, request.options))
     publish(work, folder, overwrite=True)  # workers that were cancelled may still write into the one that is there
     return steps, None
-
-
-def remove_tree(path: Path) -> None:
-    """Deletes a folder, if it is there."""
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def trained(job: PartJob, cluster: Cluster | None, stop: Callable[[], bool], look: Callable[[], None]) -> Iterator[tuple[int, float]]:

@@ -14,11 +14,12 @@ from odesim.base.arrays import Array
 from odesim.base.errors import StoreError, counted
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
 from odesim.lab.training.protocols import Experiment
-from odesim.store.chunks import chunk_shape, every_chunk_written, open_group
+from odesim.store.chunks import create_array, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
 from odesim.store.schema import ALL_CHUNKS, FINAL, TRAINING, check_readable_run, inspect_run
 from odesim.store.write import to_plain
 
+# of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"
@@ -88,7 +89,7 @@ class RunSink:
             for name, value in rows.items():
                 shape = (len(value), len(times), *value.shape[1:])
                 chunks = (len(value), block, *value.shape[1:])
-                _create_array(group, name, shape, value.dtype, chunks, axis_names(self.dims, name, value.ndim - 1))
+                _create_array(group, name, shape, value.dtype, axis_names(self.dims, name, value.ndim - 1), chunks=chunks)
             if self.exact:
                 inner = group.create_group(EXACT)
                 for name, value in self.exact.items():
@@ -227,22 +228,9 @@ def _has_time(array: Any) -> bool:
 
 
 def _write_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | None) -> None:
-    _create_array(group, name, values.shape, values.dtype, chunk_shape(values.shape, values.dtype.itemsize, BLOCK_BYTES) or "auto", dims)[
-        ...
-    ] = values
+    _create_array(group, name, values.shape, values.dtype, dims, target=BLOCK_BYTES)[...] = values
 
 
-def _create_array(group: Any, name: str, shape: tuple[int, ...], dtype: Any, chunks: Any, dims: tuple[str, ...] | None) -> Any:
-    from zarr.codecs import BloscCodec
-
-    return group.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=chunks,
-        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
-        dimension_names=dims,
-        fill_value=np.nan if np.issubdtype(dtype, np.floating) else 0,
-        overwrite=True,
-        config={"write_empty_chunks": True},
-    )
+def _create_array(group: Any, name: str, shape: tuple[int, ...], dtype: Any, dims: tuple[str, ...] | None, **chunks: Any) -> Any:
+    # every chunk gets a file: a reader tells a lost one from one of nothing but the fill value
+    return create_array(group, name, shape, dtype, dims=dims, every_chunk=True, overwrite=True, **chunks)

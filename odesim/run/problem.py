@@ -27,7 +27,7 @@ from odesim.targets.observe import Observer
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
-    from odesim.targets.cuda_bound import CudaRHS
+    from odesim.targets.cuda_system import CudaRHS
 from collections.abc import Iterable
 
 from odesim.stepper.memory import slack_of
@@ -137,7 +137,7 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
 def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
     """The right-hand side for a GPU, made once a process."""
     from odesim.stepper.device import driver_text
-    from odesim.targets.cuda_bound import CudaRHS
+    from odesim.targets.cuda_system import CudaRHS
 
     return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
 

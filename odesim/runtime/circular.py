@@ -79,6 +79,7 @@ ASIN = (
 @inlined
 def reduced(x: float) -> tuple[float, float, int]:
     """x - n pi/2 as a sum of two parts, in [-pi/4, pi/4], and bits with n in the low ones. By Cody and Waite, in three parts of pi/2."""
+    # three parts of pi/2, to 2^-162: x may be close to a multiple of it, and then only the last parts are left
     z = fma(x, TWO_OVER_PI, MAGIC)
     n = z - MAGIC
     first = fma(-n, HALF_PI, x)  # exact

@@ -141,6 +141,7 @@ def exp_of_sum(x: float, tail: float) -> float:
 @inlined
 def exp(x: float) -> float:
     """The exponential e^x."""
+    # beyond these 0 and inf come out of the exponent by themselves; a branch would keep loops scalar
     return exp_of_sum(clamp(x, -746.0, 710.0), 0.0)
 
 
@@ -225,6 +226,7 @@ def tanh(x: float) -> float:
 def erf(x: float) -> float:
     """The error function of x: 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     a = clamp(abs(x), 0.0, 6.0)
+    # both forms are computed and one is selected, as everywhere here
     near = fma(a, polynomial(a * a, ERF), a)
     far = 1.0 - exp_of_sum(-polynomial(a - 1.0, ERFC), 0.0)
     return with_sign(select(a < 1.0, near, far), x)
@@ -256,12 +258,14 @@ def log_two_parts(a: float) -> tuple[float, float]:
 def pow(x: float, y: float) -> float:
     """The power x^y."""
     a = abs(x)
+    # y log(a) is up to 745, and its absolute error is the relative one of the power: 53 bits of the logarithm would lose ten of them
     high, low = log_two_parts(a)
     high = select(a == 0.0, -inf, select(a < inf, high, a))
     p = y * high
     tail = select(abs(p) < 800.0, fma(y, low, fma(y, high, -p)), 0.0)
     size = exp_of_sum(clamp(p, -746.0, 710.0), tail)
     odd = (rint(y) == y) & (rint(0.5 * y) != 0.5 * y)
+    # an integer y above 2^53 is even, and both tests by rint say so
     result = select(odd, with_sign(size, x), size)
     result = select((x < 0.0) & (a < inf) & (rint(y) != y), nan, result)
     return select((y == 0.0) | (x == 1.0) | ((a == 1.0) & (abs(y) == inf)), 1.0, result)
@@ -286,6 +290,7 @@ def log_of_sum_with_root(x: float, sign: float) -> float:
     w_low = ((p - (w - back)) + (sign - back)) + fma(a, a, -p)
     h = sqrt(w)
     h_low = select(w > 0.0, (fma(-h, h, w) + w_low) / (2.0 * h), 0.0)
+    # the root and the sum in two parts each: near 1 the logarithm would lose what their rounding cuts off
     u = a + h
     back = u - a
     near = log_of_sum(u, ((a - (u - back)) + (h - back)) + h_low)

@@ -276,6 +276,7 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
                 o, p, q = vector(out, i * down + j * beside), vector(a, i * a_down), vector(b, j * b_beside)
                 if add == 0:
                     o[0] = 0.0
+                # a sum of neighbours goes to 32 lanes; else from k = 0 up, as in strict mode
                 if reorder and along == 1 and below == 1:
                     for lo in range(0, depth, BLOCK):
                         o[0] += block_dot(vector(p, lo), vector(q, lo), min(BLOCK, depth - lo))
@@ -309,6 +310,7 @@ def make_products(reorder: bool) -> tuple[Any, Any]:
         most = TILED if (along if beside == 1 else below) == 1 else TURNED
         if gemm == 0 or rows == 1 or columns == 1 or rows * depth * columns <= most or not plain:
             product(out, a, b, steps, shape, add)
+        # cython_blas of scipy stores by columns and has no layout argument, unlike cblas
         elif beside == 1:  # to BLAS, which stores by columns, all matrices are turned: out' = b' a'
             turn_a, wide_a = (0, max(a_down, depth)) if along == 1 else (1, max(along, rows))
             turn_b, wide_b = (0, max(below, columns)) if b_beside == 1 else (1, max(b_beside, depth))
@@ -335,6 +337,7 @@ def has_grown(a: Any, x: Any, matrix: Any, start: int, n: int) -> bool:
         largest = 0.0
         for k in range(n):
             largest = max(largest, abs(matrix[start + i * n + k]))
+        # a factor of its own for each row: with equal ones errors could cancel by symmetry
         a[start + i] = largest * (1.0 + 0.0625 * (i * i % 11))
     for i in range(n):
         total = 0.0
@@ -344,7 +347,7 @@ def has_grown(a: Any, x: Any, matrix: Any, start: int, n: int) -> bool:
             size = size + abs(x[start + i * n + k]) * a[start + k]
         a[start + n + i] = total
         a[start + 2 * n + i] = size
-    found = False
+    grown = False
     for i in range(n):
         total = -a[start + i]
         size = 0.0
@@ -353,8 +356,8 @@ def has_grown(a: Any, x: Any, matrix: Any, start: int, n: int) -> bool:
             size = size + abs(matrix[start + i * n + k]) * a[start + 2 * n + k]
         a[start + 3 * n] = size
         a[start + 3 * n + 1] = a[start + 3 * n] + abs(total) / GROWN
-        found = found or a[start + 3 * n + 1] > a[start + 3 * n]
-    return found
+        grown = grown or a[start + 3 * n + 1] > a[start + 3 * n]
+    return grown
 
 
 @eliminating
@@ -395,6 +398,7 @@ def invert_one(a: Any, x: Any, matrix: Any, start: int, n: int) -> None:
             x[start + r * n + k] = 1.0 if r == k else 0.0
     for c in range(n):
         top = start + c * n
+        # the largest entry rises by exchanges on the way and not by a search: lanes do the same with choices (odesim.targets.unroll)
         for r in range(c + 1, n):
             row = start + r * n
             if abs(a[row + c]) > abs(a[top + c]):

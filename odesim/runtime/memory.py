@@ -30,11 +30,11 @@ def _call(typing_context: Any, address: Any, arguments: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         function = ir.FunctionType(ir.VoidType(), [ir.DoubleType() if d else ir.IntType(64) for d in double])
-        given = [
+        arguments_ = [
             context.cast(builder, builder.extract_value(values[1], i), kind, types.float64 if double[i] else types.int64)
             for i, kind in enumerate(arguments.types)
         ]
-        builder.call(builder.inttoptr(values[0], function.as_pointer()), given)
+        builder.call(builder.inttoptr(values[0], function.as_pointer()), arguments_)
         return context.get_dummy_value()
 
     return types.void(types.int64, arguments), generate

@@ -73,6 +73,7 @@ def erfc_tail(a: float) -> float:
     t = (a - 4.0) / d
     p = a * a
     n = 1.0 + 2.0 * a
+    # the rounding of a^2 is put back: without that e^(-a^2) would be off by some 300 ulp at the end of the range
     e = exp_of_sum(-p, -fma(a, a, -p))
     return e * (polynomial(t, ERFCX) / n)
 
@@ -100,8 +101,8 @@ def near_branch(p: float) -> float:
 
 
 @inlined
-def halley_step(w: float, z: float) -> float:
-    """A better w, from its error z = log(x/w) - w; of fourth order."""
+def fsc_step(w: float, z: float) -> float:
+    """A better w, from its error z = log(x/w) - w: the step of Fritsch, Shafer and Crowley (1973), of fourth order."""
     a = 1.0 + w
     q = 2.0 * a * (a + 2.0 / 3.0 * z)
     return fma(w, z / a * ((q - z) / (q - 2.0 * z)), w)
@@ -110,6 +111,7 @@ def halley_step(w: float, z: float) -> float:
 @inlined
 def lambertw(x: float) -> float:
     """W on the upper branch, w >= -1; NaN for x < -1/e."""
+    # near the branch point W has a root's slope, and steps for w + log(w) lose half of the digits: a series in p there
     p = distance_to_branch(clamp(x, -1.0, 1.0))
     near = near_branch(clamp(p, 0.0, 0.6))
     b = clamp(x, -0.31, 3.0)
@@ -118,8 +120,8 @@ def lambertw(x: float) -> float:
     two = log(one)
     w = select(x < 3.0, small, one - two + two / one)
     c = clamp(x, -0.31, 1.7e308)
-    w = halley_step(w, log(c / w) - w)
-    w = halley_step(w, log(c / w) - w)
+    w = fsc_step(w, log(c / w) - w)
+    w = fsc_step(w, log(c / w) - w)
     w = select(abs(x) < SMALL_W, fma(-x, x, x), w)
     w = select(p < 0.6, near, w)
     return select(x < inf, select(x >= -1.0, select(p >= 0.0, w, nan), nan), x)
@@ -134,8 +136,8 @@ def lambertw_lower(x: float) -> float:
     u = -1.0 - b
     two = log(-b)
     w = select(u < 3.0, -1.0 - sqrt(2.0 * u) - 2.0 / 3.0 * u, b - two + two / b)
-    w = halley_step(w, (b - log(-w)) - w)
-    w = halley_step(w, (b - log(-w)) - w)
+    w = fsc_step(w, (b - log(-w)) - w)
+    w = fsc_step(w, (b - log(-w)) - w)
     w = select(p < 0.5, near, w)
     return select(x < 0.0, select(p >= 0.0, w, nan), select(x == 0.0, -inf, nan))
 

@@ -11,7 +11,7 @@ from odesim.runtime.views import block, load, row_block, store
 BLOCK = 1024
 _compile: Any = numba.njit  # some of its options are not in its type
 INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
-# fastmath is given: otherwise the first caller's would apply
+# without fastmath given, numba would compile these with the options of their first caller
 inlined = _compile(forceinline=True, fastmath=False, **INNER)
 strict = _compile(fastmath=False, **INNER)
 contracting = _compile(fastmath={"contract"}, **INNER)
@@ -77,6 +77,7 @@ def make_combine(contract: bool) -> Any:
             start = block(y, lo, hi)
             for i in range(m):
                 store(1, 0, out, i, load(1, start, i))
+        # out is read and written once for four terms: the loop is bound by memory, and float32 is rounded after each pass
         j = 0
         while j < ns:
             j, used, a, b, c, d = next_terms(coef, ns, j)

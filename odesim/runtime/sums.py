@@ -23,7 +23,7 @@ from odesim.base.arrays import Array
 from odesim.runtime.constants import BLOCK, LANES, SEQUENCE
 from odesim.runtime.intrinsics import intrinsic
 
-# fastmath is given: otherwise the first caller's would apply
+# without fastmath given, numba would compile these with the options of their first caller
 in_order = numba.njit(error_model="numpy", fastmath=False)
 _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 
@@ -31,7 +31,7 @@ _F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
 def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
     """An emitter of code that combines b[0:n], or products of several arrays' elements, in 32 lanes, and then the lanes by halves.
 
-    Elements of float32 are made float64 first.
+    Elements of float32 become float64 first.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -19,14 +19,14 @@ STORES = 32
 
 def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
     """A contiguous array of this type at the pointer data, with this shape."""
-    made = context.make_array(kind)(context, builder)
+    array = context.make_array(kind)(context, builder)
     width = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     size = context.get_constant(types.intp, width)
     strides = [size]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
-    populate_array(made, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None, parent=None)
-    return made._getvalue()
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None, parent=None)
+    return array._getvalue()
 
 
 def _at(dtype: Any, doc: str) -> Any:
@@ -107,8 +107,8 @@ def row_block(typingctx: Any, a: Any, row: Any, low: Any, high: Any) -> Any:
     return kind(a, types.int64, types.int64, types.int64), emit
 
 
-def _promise(builder: Any, access: Any, loop: int, own: str) -> None:
-    """Promises LLVM that a load or store touches only the arrays `own` of a loop (metadata alias.scope and noalias).
+def _promise(builder: Any, access: Any, loop: int, group: str) -> None:
+    """Promises LLVM that a load or store touches only the arrays of one group in a loop (metadata alias.scope and noalias).
 
     Without this a loop over more than a few arrays is not vectorised, because LLVM compares at most eight pairs of pointers.
     """
@@ -117,8 +117,8 @@ def _promise(builder: Any, access: Any, loop: int, own: str) -> None:
     domain = module.add_metadata([text("odesim")])
     names = ["read", *(f"write {q}" for q in range(STORES))]
     scopes = {name: module.add_metadata([text(f"odesim loop {loop} {name}"), domain]) for name in names}
-    access.set_metadata("alias.scope", module.add_metadata([scopes[own]]))
-    access.set_metadata("noalias", module.add_metadata([scopes[name] for name in names if name != own]))
+    access.set_metadata("alias.scope", module.add_metadata([scopes[group]]))
+    access.set_metadata("noalias", module.add_metadata([scopes[name] for name in names if name != group]))
 
 
 @intrinsic(prefer_literal=True)

@@ -315,10 +315,11 @@ class Reader:
 
     def read(self, *phases: str) -> list[Statement]:
         """The statements of these functions of the text, one after another."""
-        return [s for phase in phases for s in self._block(self.text.functions[phase].body)]
+        return [s for phase in phases for s in self._block(copied(self.text.functions[phase].body))]
 
     def _block(self, body: Iterable[ast.stmt]) -> list[Statement]:
-        return [s for node in body for s in self._statement(copied(node))]
+        """The statements of these nodes, which are used up: folding changes them."""
+        return [s for node in body for s in self._statement(node)]
 
     def _scalar(self, e: ast.expr, before: list[Statement]) -> ast.expr:
         """A folded scalar expression; its sums become statements before it."""
@@ -384,7 +385,7 @@ class Reader:
         out: list[Statement] = []
         for s in range(int(str(first.value)), int(str(last.value)) + 1):
             self.known[index] = s  # so A[s] and C[s] are numbers in this round
-            out += self._block(body)
+            out += self._block(copied(body))
         self.known.pop(index, None)
         return out
 
@@ -453,25 +454,26 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
         case Do(names, _, arguments):
             return set().union(*(names_in(a) for a in arguments)), set(names)
         case If(test, yes, no):
-            return names_in(test) | exposed(yes) | exposed(no), surely(yes) & surely(no)
+            (reads, writes), (others, other_writes) = flow(yes), flow(no)
+            return names_in(test) | reads | others, writes & other_writes
         case While(test, body) | Stages(_, _, test, body):
             return names_in(test) | exposed(body), set()
     raise TypeError(s)
 
 
-def exposed(statements: Iterable[Statement]) -> set[Row]:
-    """What statements read before they write it: what they need from memory."""
+def flow(statements: Iterable[Statement]) -> tuple[set[Row], set[Row]]:
+    """What statements read before they write it, and what they write whatever happens."""
     out, ready = set[Row](), set[Row]()
     for s in statements:
         reads, writes = reads_writes(s)
         out |= reads - ready
         ready |= writes
-    return out
+    return out, ready
 
 
-def surely(statements: Iterable[Statement]) -> set[Row]:
-    """What statements write whatever happens."""
-    return set().union(*(reads_writes(s)[1] for s in statements))
+def exposed(statements: Iterable[Statement]) -> set[Row]:
+    """What statements read before they write it: what they need from memory."""
+    return flow(statements)[0]
 
 
 def written(statements: Iterable[Statement]) -> set[Row]:

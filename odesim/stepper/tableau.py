@@ -81,8 +81,8 @@ def make_method(
     for i, row in enumerate(A):
         full[i, : len(row)] = row
     weights = np.zeros((2, last + 1))
-    for i, row in enumerate((E, E2)):
-        for j, value in (row or {}).items():
+    for i, estimate in enumerate((E, E2)):
+        for j, value in (estimate or {}).items():
             weights[i, j] = value
     polynomials = np.zeros((total, max(len(row) for row in P.values())))
     for j, coefficients in P.items():

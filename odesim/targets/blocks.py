@@ -73,6 +73,8 @@ class BlockLoop:
         self.vectors: dict[str, tuple[str, Sequence[str]]] = {}
         self.state = state
         written = {base_name(target) for target, _ in pairs}
+        # each array that moves with the loop gets a view that starts at 0, loaded by `load`: without the promise that views do not overlap
+        # LLVM compares pairs of pointers, and leaves a loop over more than a few arrays scalar
         for a in sorted({a for pair in pairs for e in pair for a in e.atoms(Indexed)} - {state}, key=str):
             if a.indices[-1] == i and not any(x.has(i) for x in a.indices[:-1]):
                 self.view(a, slice_of(base_name(a), [printer.subscript(x) for x in a.indices[:-1]]))
@@ -182,6 +184,7 @@ class FusedLoops:
         late = ", ".join(f"a{q}_" for q in range(LATE))
         return [
             f"    terms_, more_ = split_terms({weights}, ns_, early_, late_, amounts_)",
+            # late stages are numbers a0_, a1_, ... and not an array: LLVM keeps them in registers over the whole block
             f"    {late} = {', '.join(f'amounts_[{q}]' for q in range(LATE))}",
         ]
 
@@ -217,6 +220,7 @@ class FusedLoops:
             ]
         )
         out = [*loop.views, f"ahead_ = min({AHEAD}, hi_ - lo_)"]
+        # one loop for each even number of stages: a loop over stages inside the loop over elements would not be vectorised
         for terms in range(0, LATE + 1, 2):
             first, later = (self._form(number, terms, at, arguments) for at in (i, f"{i} + {AHEAD}"))
             out += [

@@ -56,6 +56,7 @@ def module_name(text: str, stem: str) -> str:
 
     The digits are a sha256 of the text, the processor, the versions of Python, numba and llvmlite, and the source of our builder.
     """
+    # all that decides about machine code is in the name: a folder shared by several machines, or kept over an update, never mixes them
     parts = [text, _processor(), str(sys.implementation.cache_tag), _version("numba"), _version("llvmlite"), _builder()]
     return f"{stem}_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
@@ -226,6 +227,7 @@ def _user(info: os.stat_result) -> int:
 
 def _write_once(path: Path, content: bytes, descriptor: int | None) -> None:
     """Writes a file into an opened folder: whole or not at all, and not where it has this content."""
+    # many processes start the same run at once: the file appears whole, and one that is there is not touched, for its time is numba's key
     with suppress(OSError):
         if _content(path, descriptor) == content:
             return

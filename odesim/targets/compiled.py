@@ -1,15 +1,19 @@
-"""The right-hand side of a System, compiled for a backend once and then bound to sizes and parameters any number of times."""
+"""The right-hand side of a System, compiled for a backend once and then bound to sizes and parameters any number of times.
+
+Its invariants are one C function in a module apart: events(table, t, y, g) writes their values one after another into g, in the form of a
+run's event function. Apart, because most runs do not ask for them, and a first call should not compile what it does not call.
+"""
 
 import ctypes
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
+from sympy import Expr, IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
@@ -23,9 +27,10 @@ from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.blocks import BLOCK
-from odesim.targets.laws import CompiledLaws
-from odesim.targets.numba_module import AddressTable, ModuleText, load, make_table, module_text
+from odesim.targets.native import load_native
+from odesim.targets.numba_module import AddressTable, ModuleText, head_text, load, make_table, module_text, scalar_parameters, table_entries
 from odesim.targets.numba_module import key as module_key
+from odesim.targets.numba_text import CFunctions, Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
@@ -34,6 +39,107 @@ if TYPE_CHECKING:
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
+
+
+def _values_program(stem: str, expressions: Sequence[Expr], system: System) -> Program:
+    """The Program of expressions of a System, with an output for each: stem0, stem1, ..."""
+    outputs = {}
+    for n, e in enumerate(expressions):
+        free = free_in_order(e, system.axes)
+        base = IndexedBase(f"{stem}{n}", shape=tuple(system.axes[i] for i in free))
+        outputs[base[free] if free else Symbol(f"{stem}{n}", real=True)] = e
+    return lower_expressions(outputs, system.axes)
+
+
+def _shapes_of(expressions: Sequence[Expr], system: System) -> tuple[tuple[Expr, ...], ...]:
+    """The shape of the value of each expression, in the System's sizes."""
+    return tuple(tuple(system.axes[i] for i in free_in_order(e, system.axes)) for e in expressions)
+
+
+@dataclass(frozen=True)
+class CompiledLaws:
+    """The invariants of a System, compiled on first use, for all sizes and parameters."""
+
+    system: System
+    dtype: str
+    strict: bool
+    _times: list[float] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def program(self) -> Program:
+        """The Program of the invariants, one output each."""
+        return _values_program("law", [law.expr for law in self.system.invariants], self.system)
+
+    @cached_property
+    def arrays(self) -> ArrayFunction:
+        """The invariants as a function of whole arrays."""
+        return ArrayFunction(self.program)
+
+    def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+        """The shape of each invariant."""
+        return tuple(extents(shape, sizes) for shape in self._extents)
+
+    @cached_property
+    def _extents(self) -> tuple[tuple[Any, ...], ...]:
+        return _shapes_of([law.expr for law in self.system.invariants], self.system)
+
+    @cached_property
+    def text(self) -> ModuleText:
+        """The generated module and the entries of its address table."""
+        system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
+        numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
+        functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
+        body = f"{kernel.definitions()}\n\n\n{functions.events(kernel)}"
+        head = head_text(system, body, self.dtype, self.strict)
+        return ModuleText(f"{head}\n\n\n{body}\n", entries, numbers, kernel.nests.scratch_blocks, 0, True)
+
+    @cached_property
+    def address(self) -> int:
+        """The address of the compiled function."""
+        start = time.perf_counter()
+        address = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_laws", ["events"])["events"]
+        self._times.append(time.perf_counter() - start)
+        return address
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on compilation so far."""
+        return sum(self._times)
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLaws":
+        """The function with sizes and parameters. layout: of the states."""
+        return BoundLaws(self, dict(sizes), dict(params), layout)
+
+
+@dataclass(frozen=True)
+class BoundLaws:
+    """Invariants with sizes and parameters: the address of their function and of its address table."""
+
+    compiled: CompiledLaws
+    sizes: dict[str, int]
+    params: dict[str, Any]
+    layout: Layout
+
+    @property
+    def events(self) -> int:
+        return self.compiled.address
+
+    @cached_property
+    def n_events(self) -> int:
+        return sum(map(prod, self.compiled.shapes(self.sizes)))
+
+    @cached_property
+    def _table(self) -> AddressTable:
+        c = self.compiled
+        longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
+        return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest)
+
+    @property
+    def table(self) -> int:
+        return self._table.address
+
+    def check(self) -> None:
+        """Does nothing: compiled code raises no exception."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +169,7 @@ class CompiledRHS:
     @cached_property
     def events_program(self) -> Program | None:
         """The Program of the events, one output each; None without events."""
-        outputs = {}
-        for n, e in enumerate(self.system.events):
-            free = free_in_order(e.expr, self.system.axes)
-            base = sp.IndexedBase(f"event{n}", shape=tuple(self.system.axes[i] for i in free))
-            outputs[base[free] if free else sp.Symbol(f"event{n}", real=True)] = e.expr
-        return lower_expressions(outputs, self.system.axes) if outputs else None
+        return _values_program("event", [e.expr for e in self.system.events], self.system) if self.system.events else None
 
     @cached_property
     def all_extents(self) -> tuple[Any, ...]:
@@ -168,8 +269,7 @@ class CompiledRHS:
 
     @cached_property
     def _event_extents(self) -> tuple[tuple[Any, ...], ...]:
-        axes = self.system.axes
-        return tuple(tuple(axes[i] for i in free_in_order(e.expr, axes)) for e in self.system.events)
+        return _shapes_of([e.expr for e in self.system.events], self.system)
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
         """The right-hand side with sizes and parameters, as an integrator needs it (odesim.stepper.problem.BoundSystem)."""

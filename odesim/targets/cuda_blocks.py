@@ -82,6 +82,7 @@ class Blocks(FunctionText):
             lines.append(f"double acc{k}_ = {'-ODESIM_INF' if k in self.maxima else '0.0'}, u{k}_ = 0.0, w{k}_ = 0.0;")
         one = self._element(loops, folds, key, 1)
         lines.append("long long i_ = team.lane;")
+        # four elements at once hide the latency of memory; long bodies are bound by arithmetic, and NVRTC takes four times as long for them
         if sum(map(len, one)) < SHORT * 3:
             lines += [f"for (; i_ + {32 * (AT_ONCE - 1)} < hi_ - lo_; i_ += {32 * AT_ONCE}) {{"]
             lines += [*(f"    {line}" for line in self._element(loops, folds, key, AT_ONCE)), "}"]
@@ -144,6 +145,7 @@ class Blocks(FunctionText):
             first.append(f"double f{key_of}_[{count}];")
             compute.append(f"f{key_of}_[u_] = {' * '.join(p.text for p in parts)};")
             store.append(self._summand(key_of, f"f{key_of}_[u_]"))
+        # lanes of other warps may be ahead or behind: an element of another index may or may not be stored yet, so no such text is written
         if not set(map(self._root, self.stored)).isdisjoint(map(self._root, self.read)):
             raise CodegenError(f"no C++ form of a block that reads other elements of what it stores: {ast.unparse(loops[-1])[:60]}")
         self.stored = {}

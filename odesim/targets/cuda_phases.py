@@ -132,6 +132,7 @@ class Phases(Blocks):
             several = self._several(shared, before, body[0])
             if several:
                 return [*several, WAIT]
+        # no atomic additions: their order, and so the bits, would change from run to run
         lines = [f"for ({i} = 0; {i} < {n}; {i} += 1) {{" for i, n in inside]
         lines += [*self._block(before), *self._block(body), *("}" for _ in inside)]
         return [*_shared(total, [*self._indices(shared), *lines]), WAIT]
@@ -140,6 +141,7 @@ class Phases(Blocks):
         """A short assignment to each element, for several elements at once; nothing for a longer one."""
         first = [*self._indices(loops), *self._block(before)]
         value, place = self._value(node.value), self._value(node.targets[0])
+        # exponentials and the like are inlined and fill the registers by themselves
         if len(value.text) > SHORT or "elementary_" in "".join([*first, value.text]):
             return []
         lines = ["long long e_ = i_e_ + u_ * team.threads;", *first, f"place_[u_] = &{place.text};", f"value_[u_] = {value.text};"]

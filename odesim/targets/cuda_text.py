@@ -160,6 +160,7 @@ class ExpressionText:
             return Typed(INT, f"odesim_power({a.text}, {b.text})")
         if isinstance(op, ast.Div) and kind == INT:
             return Typed(REAL, f"((double){a.text} / (double){b.text})")
+        # numba's rule is float64 for an integer and a float32
         cast = "(double)" if {a.type, b.type} == {INT, SINGLE} else ""  # C++ would compute in float
         return Typed(kind, f"({cast}{a.text} {OPERATORS[type(op)]} {b.text})")
 
@@ -218,6 +219,7 @@ class FunctionText(ExpressionText):
 
     def make(self, name: str) -> CppFunction:
         body = self._body()
+        # the type of a variable is known when all its values are: a loop may feed an integer back as a real
         for _ in range(4):
             known = dict(self.types)
             body = self._body()

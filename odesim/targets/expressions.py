@@ -93,9 +93,11 @@ class Printer:
         base, n = e.args
         if n.could_extract_minus_sign():
             return f"1.0/{self.text(sp.Pow(base, -n), ATOM)}", PRODUCT
+        # products, as design has it: x**2 by pow would cost a logarithm and an exponential, and two ulp
         if n.is_Integer:
             if n >= 1 << 63:
                 raise CodegenError(f"the exponent in {shorten(str(e), 60)} is above 2^63, and has no generated code")
+            # written out up to 4: a call of powi has a loop that the vectoriser must first unroll
             if n <= 4 and (base.is_Symbol or isinstance(base, Indexed)):
                 return "*".join([self.text(base, ATOM)] * int(n)), PRODUCT
             return self.call("powi", self.text(base), str(n)), ATOM
@@ -160,11 +162,13 @@ class Printer:
     def _Weighted(self, e: Any) -> tuple[str, int]:
         weight, x = (self.text(a, PRODUCT) for a in e.args)
         # a product, not a choice, so that its slope by the weight is exp(x) at 0 too; exp(88) is finite in float32
+        # the weight of a masked entry is 0 and its x may overflow; 0*inf would be NaN
         fits = self.either([f"{weight} != 0.0", f"{x} <= 88.0"])
         return f"{weight}*{self.call('exp', self.choice(fits, x, '88.0'))}", PRODUCT
 
     def _XLogY(self, e: Any) -> tuple[str, int]:
         x, y = (self.text(a, PRODUCT) for a in e.args)
+        # 0 log 0 is 0 here, as its limit is; scipy's xlogy says the same
         return f"{x}*{self.call('log', self.choice(self.either([f'{x} != 0.0', f'{y} > 0.0']), y, '1.0'))}", PRODUCT
 
     def _Share(self, e: Any) -> tuple[str, int]:
@@ -196,6 +200,7 @@ class Printer:
     def _real(self, e: Any) -> tuple[str, int]:
         return self.whole(self.element(e.args[0])), ATOM
 
+    # sympy keeps re() around what it cannot prove real; all our symbols are
     def _re(self, e: Any) -> tuple[str, int]:
         """The real part of a real number: sympy writes |exp(x)| as exp(re(x)), as elements of arrays may be complex to it."""
         return self._walk(e.args[0])

@@ -48,6 +48,7 @@ class LoopPlan:
 def make_loop_plan(system: System, program: Program, *, strict: bool) -> LoopPlan:
     """The savings for this right-hand side; in strict mode stages are never scaled."""
     fused = _is_fusible(system, program)
+    # a scaled stage needs no second pass over memory; its sums are rounded in another order, so not in strict mode
     basis = _basis(system, program) if fused and not strict else None
     if basis is not None:
         program = replace(program, passes=program.passes[:-1])
@@ -124,6 +125,7 @@ def copy_integer_factors(program: Program, integers: set[str], taken: set[str]) 
 
     r0[a, b] = sum_k J[a, k] * x[k, b]  ->  [w0[a, k] = J[a, k]], [r0[a, b] = sum_k w0[a, k] * x[k, b]]
     """
+    # BLAS and our tiles know floats only; one copy costs n^2, the product n^3
     dots = [s for s in program.statements() if s.op == "dot"]
     factors = {f for s in dots for f in s.body.args if isinstance(f, Indexed) and base_name(f) in integers}
     if not factors:

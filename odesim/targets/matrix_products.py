@@ -104,6 +104,7 @@ def find_product(s: Statement, extents: Mapping[Symbol, Expr]) -> Product | None
     left, right = sorted(factors, key=lambda f: s.free.index(alone[f][0]) if alone[f] else len(s.free))
     summed = {s.bound, *s.more}
     batch = tuple(i for i in s.free if i in left.indices and i in right.indices)
+    # lanes hold sixteen members side by side: a plain sum over k with the lane innermost is what vectorises there
     if any(is_lane(extents[i]) for i in batch):
         return None  # a matrix for each member, whose elements are no neighbours
     if not alone[left] or not summed <= {*left.indices} & {*right.indices} or {*left.indices, *right.indices} != {*s.free, *summed}:
@@ -175,6 +176,7 @@ def lay_out(program: Program) -> Program:
 
     r0[i, j, s] = sum_k Z[s, i, k] * U[s, k, j], r1[i, s] = sum_j r0[i, j, s]  ->  r0[s, i, j] = ..., r1[s, i] = ...
     """
+    # a search step by step: each round settles the arrays of the products that the last one made plain
     for _ in range(ROUNDS):
         better = {name: order for name, order in _orders(program).items() if order != sorted(order)}
         if not better:

@@ -99,6 +99,8 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
     """The machine code of these functions, with C calling convention and the names odesim_<name>."""
     import llvmlite.binding as llvm
 
+    # numba would optimise each function, then the library, and make machine code of wrappers that nobody calls; here the functions are
+    # linked into one module, which is optimised once
     with _unoptimised(), scalar_front_end():
         module = load_module(text, stem)
     functions = [_overload(getattr(module, name)) for name in names]
@@ -120,6 +122,7 @@ def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
     options.loop_vectorization = options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(whole, builder)
+    # an object with other symbols could not be loaded in a later process, where numba's run time may not be there: refused, not cached
     foreign = {f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")} - _LIBRARY
     if foreign:
         raise CodegenError(f"generated code calls {', '.join(sorted(foreign))}")

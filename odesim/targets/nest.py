@@ -60,6 +60,7 @@ class Nests:
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
         self._forms_state = self._has_products = False
         self._indices = set(program.extents)
+        # new names are chosen among the free ones, so that a model may call its parameters t0, x1 or work_
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
 
     def emit(self) -> list[str]:
@@ -76,6 +77,7 @@ class Nests:
     def _pass(self, group: tuple[Statement, ...]) -> None:
         first = group[0]
         product = find_product(first, self.program.extents)
+        # a matrix times a vector with rows in order is a sum for each row: in strict mode its bits are those of all sums
         if product is not None and (self.blas or not product.along_rows):
             self._product(product)
         elif first.op == "scatter":
@@ -108,12 +110,14 @@ class Nests:
         if not folds and not self._forms_state:
             self._put(1, f"for {i} in range({extent}):")
             targets = {s.target for s in group}
+            # two statements of one pass may read each other at the same index only; cse over both would read a value before it is stored
             if any(e.has(target) for e in bodies for target in targets):  # one after another, so that each is stored before it is read
                 for s, e in maps:
                     self._bodies(2, [(self._target(s), e)])
             else:
                 self._bodies(2, [(self._target(s), e) for s, e in maps])
             return
+        # blocks also where nothing is summed but the state is formed: 8 KiB of it stay in the first cache until they are used
         self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
         self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
         for line in self.prologue if self._forms_state else ():
@@ -256,6 +260,7 @@ class Nests:
 
     def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
         """Writes assignments in the innermost loop, with common subexpressions named once."""
+        # order="none": sympy's canonical order is slow for long expressions, and nobody reads these in it
         common, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
         for symbol, e in common:
             self._put(depth, f"{symbol} = {self.printer.text(e)}")
@@ -283,6 +288,7 @@ class Nests:
                 return e
             if fixed(e):
                 return name(e)
+            # what a branch guards stays in it: hoisted, 1/x or log(x) would be computed where the condition says no
             if isinstance(e, Indexed | sp.KroneckerDelta | sp.Piecewise):
                 return e
             if e.is_Mul or e.is_Add:

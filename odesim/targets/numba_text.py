@@ -65,10 +65,11 @@ class Kernel:
 
     def definitions(self) -> str:
         """The text of the function, where it is long with passes as functions of their own: faster to compile."""
+        # the first pass stays here where it computes the state: its loop reads names that are set before it
         passes, first = self.nests.passes, 1 if self.nests.state else 0
         if len(passes) < MANY:
             return self.definition()
-        inside = [line for p in passes[:first] for line in p]  # the pass that computes the state reads names of the kernel's own
+        inside = [line for p in passes[:first] for line in p]
         known = {*self.arguments(), *_numbers(_statements([*self._views(), *inside]))}
         functions, calls = separate_passes(self.name, passes[first:], known, self._stores())
         whole = self.definition().replace(self.body, "\n".join([*inside, *calls]))
@@ -187,6 +188,7 @@ class CFunctions:
     def stage(self, k: RightSide) -> str:
         """The text of stage(table, t, y, K, rows, coef, ns, s, z); z is the address for the state, or 0 to discard it."""
         real = self.real
+        # explicit signatures: numba compiles when the module is loaded, and never for a type that nobody has
         lines = ["@nb.njit(STAGE, **options)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
         lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
         if k.plan.local:

@@ -136,6 +136,7 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
     if s.op == "scatter":
         place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
         return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
+    # einsum finds BLAS by itself; where bits of a row must not depend on the number of rows, `products` is off
     if s.op == "dot" and products:
         letters = dict(zip(s.loops, ascii_letters, strict=False))
         left, right, out = ("".join(letters[i] for i in indices) for indices in (*(f.indices for f in s.body.args), s.free))
@@ -188,6 +189,7 @@ class ArrayFunction:
         inputs = ((n, values[n] if n in values else sizes[n]) for n in self.inputs)
         numbers = [x if n in self._index_arrays else _as_real(x) for n, x in inputs]
         extents = [sizes[n] for n in self.sizes]
+        # a trial step may overflow: the integrator sees inf or nan and takes a smaller step, as compiled code does without a word
         with xp.errstate(all="ignore"):
             try:
                 return self._call(xp, *extents, *numbers)

@@ -14,7 +14,7 @@ from odesim.lab.networks import layers as embedding
 from odesim.run import problem
 from odesim.run import threads as device_engine
 from odesim.stepper import device
-from odesim.targets import cuda_bound
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import Cubin
 from tests.support.cuda_host import make_cupy
 from tests.support.cupy_arrays import make_arrays

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from odesim.run import threads as device_engine
-from odesim.targets import cuda_bound
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import Cubin
 from tests.support.threads import asked
 

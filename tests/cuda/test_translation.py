@@ -15,7 +15,7 @@ from odesim.base.errors import CodegenError
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.stepper import powers as arithmetic
-from odesim.targets import cuda_bound
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.cuda_text import Translation, cuda_source, module_scope
 from odesim.targets.cuda_words import INT, REAL, SINGLE
 from odesim.targets.nvrtc import options_for

@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
-    ("ir", "display", "transforms", "targets", "reference"),
+    ("ir", "display", "transforms", "targets"),
     ("stepper", "inputs"),
     ("ensembles",),
     ("engines", "run", "store", "plot"),
-    ("api", "cluster"),
+    ("api",),
     ("cli",),
     ("lab",),
     ("__main__",),

@@ -66,6 +66,8 @@ def best_order(a: list[Array], b: list[Array]) -> Array:
 
     It has the least sum of squared differences of all orders; each array is divided by its own norm.
     """
+    # an assignment over all nodes at once: if each took the node nearest to it, two could take the same one, and pairs that are found one
+    # after the other depend on which comes first
     total = np.zeros((len(b[0]), len(b[0])))
     for x, y in zip(a, b, strict=True):
         x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)

@@ -1,7 +1,7 @@
 """What a transformer does between its matrix products, one kernel each on a GPU, where a pass over memory costs more than its arithmetic.
 
-numpy's functions of layer_norm.py, attention.py, activations.py, losses.py and embedding.py say what is computed; here are their sums in
-another order, the same one in every run: no sum depends on who comes first.
+numpy's functions of layers.py say what is computed; here are their sums in another order, the same one in every run: no sum depends on
+who comes first.
 """
 
 from functools import cache
@@ -197,7 +197,7 @@ def _rows(name: str, like: Array, rows: int, *arguments: Any) -> None:
 
 
 def gelu(x: Array) -> tuple[Array, Array]:
-    """As activations.gelu."""
+    """As layers.gelu."""
     xp = array_namespace(x)
     x, y, slope = xp.ascontiguousarray(x), xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
     _run("gelu", x, (-(-x.size // 256),), 256, x, y, slope, x.size)
@@ -214,7 +214,7 @@ def layer_norm(x: Array, gain: Array, shift: Array, eps: float) -> tuple[Array, 
 
 
 def layer_norm_back(dy: Array, normed: Array, scale: Array, gain: Array) -> tuple[Array, Array, Array]:
-    """As layer_norm.layer_norm_back."""
+    """As layers.layer_norm_back."""
     xp, (R, N, d) = array_namespace(dy), dy.shape
     dy, gain = xp.ascontiguousarray(dy), xp.ascontiguousarray(gain)
     dx = xp.empty(dy.shape, dy.dtype)
@@ -236,7 +236,7 @@ def sum_rows(a: Array, b: Array | None = None) -> tuple[Array, Array]:
 
 
 def softmax(a: Array, bias: Array | None, scale: float) -> None:
-    """The rows of a (R, B, H, T, T) become softmax(scale * a + bias), bias as attention.key_bias has it."""
+    """The rows of a (R, B, H, T, T) become softmax(scale * a + bias), bias as layers.key_bias has it."""
     xp, (R, B, H, Q, T) = array_namespace(a), a.shape
     strides = (0, 0, 0)  # from a sample, query, key to the next
     if bias is not None:

@@ -173,7 +173,7 @@ GROUPS = {"V": "w", "Xi": "w", "W": "w", "Z": "z"}
 
 @dataclass(frozen=True, eq=False)
 class JomaBlock:
-    """The JoMA block as a Model. Its batch: x (R, N, Mc), query (R, N), weights pi (R, N), and the data of its signal (heads.py).
+    """The JoMA block as a Model. Its batch: x (R, N, Mc), query (R, N), weights pi (R, N), and the data of its signal, one of SIGNALS.
 
     shape: (Mc, Mq, K). top: the fixed matrix A (C, K) above h, None for the identity. embeddings (d, Mc + Mq): None for the
     coordinates (V, Xi, Z). scale: standard deviation of initial values. Raises ParamError.

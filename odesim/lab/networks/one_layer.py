@@ -7,7 +7,7 @@ A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts. Only how
 An empty batch is the population of infinite contexts, each class with its weight p[n].
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -191,7 +191,7 @@ def decode(F: Array, Y: Array, tables: Tables, classes: Array) -> tuple[Array, A
     return losses, odds
 
 
-# Observables of the one-layer model in infinite contexts, with names and definitions of scan_snap.full.
+# Measures of attention in infinite contexts, with names and definitions of scan_snap.full.
 
 
 def entropies(c: Array) -> Array:
@@ -208,28 +208,6 @@ def distinct_attention(c: Array, P: Array) -> Array:
     """c (..., K, S) at tokens that only one class of P (K, S) has, 0 elsewhere."""
     is_distinct = (P > 0) & ((P > 0).sum(axis=0) == 1)
     return c * array_namespace(c).asarray(is_distinct)
-
-
-def one_layer_observables(model: Any) -> tuple[Observable, ...]:
-    """The observables of a YZ model; c is 0 at rows of queries."""
-    P = model.wide_P
-
-    def of_attention(f: Callable[[Array], Array]) -> Callable[[Params], Array]:
-        return lambda params: f(model.attention(params))
-
-    return (
-        Observable("c", of_attention(lambda c: c), ("n", "l"), "attention of each class in infinite contexts"),
-        Observable("entropy", of_attention(entropies), ("n",), "entropy of c"),
-        Observable(
-            "entropy_distinct",
-            of_attention(lambda c: entropies(distinct_attention(c, P)).mean(axis=-1)),
-            (),
-            "entropy of c over each class's distinct tokens, normalised, on average over classes",
-        ),
-        Observable("Y", lambda params: params["Y"].copy(), ("l", "j"), "decoder"),
-        Observable("Z", lambda params: params["Z"].copy(), ("m", "l"), "attention logits"),
-        Observable("loss_population", model.population_loss, (), "loss in infinite contexts"),
-    )
 
 
 DECODERS = ("vanilla", "decorrelated")
@@ -301,8 +279,21 @@ class YZ:
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        """The observables c, entropy and entropy_distinct in infinite contexts, the population loss, Y and Z."""
-        return one_layer_observables(self)
+        """The observables c (0 at rows of queries), entropy and entropy_distinct in infinite contexts, the population loss, Y and Z."""
+        P = self.wide_P
+
+        def distinct(params: Params) -> Array:
+            return entropies(distinct_attention(self.attention(params), P)).mean(axis=-1)
+
+        doc = "entropy of c over each class's distinct tokens, normalised, on average over classes"
+        return (
+            Observable("c", self.attention, ("n", "l"), "attention of each class in infinite contexts"),
+            Observable("entropy", lambda params: entropies(self.attention(params)), ("n",), "entropy of c"),
+            Observable("entropy_distinct", distinct, (), doc),
+            Observable("Y", lambda params: params["Y"].copy(), ("l", "j"), "decoder"),
+            Observable("Z", lambda params: params["Z"].copy(), ("m", "l"), "attention logits"),
+            Observable("loss_population", self.population_loss, (), "loss in infinite contexts"),
+        )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """Initial Y (R, rows, C) and Z (R, Q, rows): 0, or uniform in +-1 / sqrt(M), as torch starts a linear layer."""

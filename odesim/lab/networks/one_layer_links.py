@@ -11,7 +11,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.lab.training.protocols import Link, Make, TrainingFacts
+from odesim.lab.training.protocols import Link, Make, TrainingFacts, same_quantity
 
 # settings of the one-layer model that the Systems assume
 FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {
@@ -122,7 +122,7 @@ def not_yz_model(facts: TrainingFacts) -> list[str]:
 
 
 LOSSES = (
-    Link("loss", ("loss_population",), lambda seen, _: seen["loss_population"], doc="the training's loss_population, in infinite contexts"),
+    same_quantity("loss", "loss_population", "the training's loss_population, in infinite contexts"),
     Link(
         "loss_batch",
         ("loss",),

@@ -1,6 +1,6 @@
-"""A decoder-only transformer with its loss and hand-written gradients; for batches see batch.py."""
+"""A decoder-only transformer with its loss and hand-written gradients: batches, the block, observables, the network."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from numpy.random import Generator
@@ -197,8 +197,6 @@ class ForwardPass:
 
 # Observables of a transformer: entropy of attention, cosines of embeddings, stable ranks of matrices.
 
-Forward = Callable[[Params, Batch], ForwardPass]
-
 MANY_TOKENS = 1000  # vocabulary for which all pairs of embeddings cost more than a gradient step
 
 
@@ -239,32 +237,9 @@ def embedding_cosines(params: Params) -> tuple[Array, Array]:
     return flat.sum(axis=1) / max(V * (V - 1), 1), flat.max(axis=1)
 
 
-def transformer_observables(model: Architecture, forward: Forward, batch: Batch | None) -> tuple[Observable, ...]:
-    """The observables of a transformer; those that need data only if a batch is given."""
-    matrices = [name for name, start in model.starts().items() if len(start.shape) == 2]
-    is_costly = model.vocabulary > MANY_TOKENS
-
-    def ranks(params: Params) -> Array:
-        xp = array_namespace(params["embedding"])
-        return xp.stack([stable_rank(params[name]) for name in matrices], axis=1)
-
-    result = [
-        Observable("embedding_cosine", lambda p: embedding_cosines(p)[0], (), "mean |cosine| of two tokens' embeddings", costly=is_costly),
-        Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=is_costly),
-        Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
-    ]
-    if batch is not None and model.layers:
-        doc, each = "entropy of the attention, mean over queries and heads", "entropy of each head's attention, mean over queries"
-        result[:0] = [
-            Observable("attention_entropy", lambda p: attention_entropies(forward(p, batch)).mean(axis=2), ("layer",), doc),
-            Observable("attention_entropy_heads", lambda p: attention_entropies(forward(p, batch)), ("layer", "head"), each, costly=True),
-        ]
-    return tuple(result)
-
-
 @dataclass(frozen=True)
 class Transformer(Architecture):
-    """A transformer as a Model of protocols.py. watch: the batch for observables that need data; extra: further observables."""
+    """A transformer as a Model. watch: the batch for observables that need data; extra: further observables."""
 
     watch: Batch | None = field(default=None, compare=False)
     extra: tuple[Observable, ...] = field(default=(), compare=False)
@@ -275,7 +250,30 @@ class Transformer(Architecture):
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        return (*transformer_observables(self, self.forward, self.watch), *self.extra)
+        """Those that need data only if there is a batch to watch."""
+        matrices = [name for name, start in self.starts().items() if len(start.shape) == 2]
+        costly, watch = self.vocabulary > MANY_TOKENS, self.watch
+
+        def ranks(params: Params) -> Array:
+            xp = array_namespace(params["embedding"])
+            return xp.stack([stable_rank(params[name]) for name in matrices], axis=1)
+
+        result = [
+            Observable("embedding_cosine", lambda p: embedding_cosines(p)[0], (), "mean |cosine| of two tokens' embeddings", costly=costly),
+            Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=costly),
+            Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
+        ]
+        if watch is not None and self.layers:
+            doc, each = "entropy of the attention, mean over queries and heads", "entropy of each head's attention, mean over queries"
+
+            def heads(params: Params) -> Array:
+                return attention_entropies(self.forward(params, watch))
+
+            result[:0] = [
+                Observable("attention_entropy", lambda p: heads(p).mean(axis=2), ("layer",), doc),
+                Observable("attention_entropy_heads", heads, ("layer", "head"), each, costly=True),
+            ]
+        return (*result, *self.extra)
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
         """Initial parameters {name: (R, ...)}, of seed r from rngs[r] alone; a matrix is (R, inputs, outputs)."""

@@ -22,7 +22,6 @@ from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.protocols import (
     Batch,
     Experiment,
-    Link,
     Observable,
     Optimizer,
     Pair,
@@ -175,6 +174,7 @@ class Decoder:
 
 
 ORDERS = ("shuffled", "replacement")
+MEAN = "mean over trained facts beside that of one row"
 EPOCHS = 100  # of a training by default
 DATA = {"reversals": 2, "chains": 3}  # tokens of an entry, and as many relations: -> and <-, or ->, -> and ~>
 
@@ -236,10 +236,7 @@ TASK = ReferenceTask(
     models=("decoder",),
     described_by={
         "reversal.row": Pair(
-            tuple(
-                Link(name, (source,), lambda seen, _, source=source: seen[source], doc="mean over trained facts beside that of one row")  # type: ignore[misc]
-                for name, source in (("loss", "loss_population"), ("p_target", "p_target"), ("v", "v"))
-            ),
+            (same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),
             linear=False,  # a step of descent moves one row, by N times the mean
             requirements={"data": ("reversals",), "momentum": (0,)},
         ),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from odesim.base.arrays import Array, array_namespace
+from odesim.base.arrays import Array
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.device import array_module, device_errors
 from odesim.base.errors import ParamError, counted
 from odesim.base.parsing import readable
-from odesim.lab.training.optimizers import make_optimizer, stored_settings
+from odesim.lab.training.optimizers import copy_arrays, make_optimizer, stored_settings
 from odesim.lab.training.protocols import Experiment, Params
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.record import Checkpoint, Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host, write_checkpoint
@@ -217,7 +217,7 @@ def train(
     recorder = Recorder(model.observables, options.observe, times, sink, fits)
     start, bad = 0, np.full(len(experiment.seeds), -1, np.int64)
     if previous is not None:
-        load_params(params, previous)
+        copy_arrays(params, previous.params, "the checkpoint is of another model")
         optimizer.load(previous.optimizer)
         start, bad = previous.iteration, previous.bad.copy()
 
@@ -237,6 +237,7 @@ def train(
             if i > start and monotonic() >= due:
                 save_state(i)
                 due = monotonic() + storage.checkpoint_every
+            # the loss comes with the gradient, so that a row is of the parameters before the update, as the papers' logs are
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
             loss = to_host(losses)
             note_non_finite(bad, loss, i)
@@ -295,15 +296,6 @@ def note_non_finite(bad: Array, loss: Array, i: int) -> None:
     """Sets bad (R,) to i for seeds whose loss (R,) is not finite for the first time."""
     if not isfinite(loss.sum()):
         bad[~np.isfinite(loss) & (bad < 0)] = i
-
-
-def load_params(params: Params, checkpoint: Checkpoint) -> None:
-    """Copies the checkpoint's parameters into params {name: (R, ...)}. Raises ParamError if names, shapes or types differ."""
-    shapes, stored_shapes = ({name: (w.shape, str(w.dtype)) for name, w in arrays.items()} for arrays in (params, checkpoint.params))
-    if shapes != stored_shapes:
-        raise ParamError(f"the checkpoint is of another model: it has {stored_shapes}, not {shapes}")
-    for name, w in params.items():
-        w[...] = array_namespace(w).asarray(checkpoint.params[name])
 
 
 def check_save(save: int | None) -> int | None:

@@ -14,6 +14,7 @@ from odesim.lab.training.protocols import Optimizer, Params, Setting
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
 STEP = "step"
+OTHER = "this state is of another optimizer or model"
 
 
 class Updater(Protocol):
@@ -131,7 +132,7 @@ class Sgd:
         return counted | {f"v.{name}": v for name, v in self.v.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        _load_state(self.state(), state)
+        copy_arrays(self.state(), state, OTHER)
 
 
 class Adam:
@@ -182,17 +183,17 @@ class Adam:
         return {STEP: self.step} | {f"{letter}.{name}": a for letter, arrays in moments for name, a in arrays.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        _load_state(self.state(), state)
+        copy_arrays(self.state(), state, OTHER)
 
 
 def _zeros(params: Params) -> dict[str, Any]:
     return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
 
 
-def _load_state(state: Mapping[str, Array], stored: Mapping[str, Array]) -> None:
-    """Copies arrays {name: array} of `given` into those of `own`. Raises ParamError if names, shapes or types differ."""
-    shapes, stored_shapes = ({name: (a.shape, str(a.dtype)) for name, a in arrays.items()} for arrays in (state, stored))
+def copy_arrays(arrays: Mapping[str, Array], stored: Mapping[str, Array], sentence: str) -> None:
+    """Copies stored {name: array} into arrays. Raises ParamError, which begins with the sentence, if names, shapes or types differ."""
+    shapes, stored_shapes = ({name: (a.shape, str(a.dtype)) for name, a in side.items()} for side in (arrays, stored))
     if shapes != stored_shapes:
-        raise ParamError(f"this state is of another optimizer or model: it has {stored_shapes}, not {shapes}")
-    for name, a in state.items():
+        raise ParamError(f"{sentence}: it has {stored_shapes}, not {shapes}")
+    for name, a in arrays.items():
         a[...] = array_namespace(a).asarray(stored[name])

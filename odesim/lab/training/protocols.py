@@ -191,10 +191,10 @@ class Pair:
         return self.start if self.own_start(facts) else {}
 
 
-def same_quantity(name: str, source: str = "") -> Link:
+def same_quantity(name: str, source: str = "", doc: str = "") -> Link:
     """A Link to an observable of the training without conversion. source: its name, if it is another one."""
     source = source or name
-    return Link(name, (source,), lambda seen, facts: seen[source])
+    return Link(name, (source,), lambda seen, facts: seen[source], doc=doc)
 
 
 class Task(Protocol):
