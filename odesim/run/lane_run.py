@@ -21,9 +21,9 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_plan import KernelPlan, Rows
 from odesim.run.lanes import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
-from odesim.stepper.lane_plan import KernelPlan, Rows
 from odesim.stepper.laws import LawWatch, Worst
 from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable
 from odesim.stepper.report import collect

@@ -15,12 +15,12 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_dense import start_sums
+from odesim.run.lane_feed import start_rows
+from odesim.run.lane_kernel import kernel_text
+from odesim.run.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, facts_of
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
-from odesim.stepper.lane_dense import start_sums
-from odesim.stepper.lane_feed import start_rows
-from odesim.stepper.lane_kernel import kernel_text
-from odesim.stepper.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, facts_of
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
@@ -35,7 +35,7 @@ from odesim.transforms.events import is_affine
 
 
 class LaneSearch:
-    """The search of one block. slots: the addresses that its kernel needs, by their names in odesim.stepper.lane_plan."""
+    """The search of one block. slots: the addresses that its kernel needs, by their names in odesim.run.lane_plan."""
 
     def __init__(self, plan: KernelPlan, memory: Array, facts: int, probe: int) -> None:
         """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
@@ -112,7 +112,7 @@ class LaneEngine:
             search_functions()
 
     def memory(self) -> Array:
-        """The working memory of the lanes of one block: the rows of odesim.stepper.lane_plan, members and places."""
+        """The working memory of the lanes of one block: the rows of odesim.run.lane_plan, members and places."""
         made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         made[:] = 0.0
         return made

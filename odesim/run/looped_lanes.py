@@ -15,11 +15,11 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_plan import AT, SLOTS
 from odesim.run.lanes import put_statuses, starts
+from odesim.run.looped_kernel import LANES as WIDTH
+from odesim.run.looped_kernel import MOST_ROWS, kernel_text, looped
 from odesim.stepper.control import longest_step
-from odesim.stepper.lane_plan import AT, SLOTS
-from odesim.stepper.looped_kernel import LANES as WIDTH
-from odesim.stepper.looped_kernel import MOST_ROWS, kernel_text, looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import usable
 from odesim.targets.cache import module_name

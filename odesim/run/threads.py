@@ -18,10 +18,10 @@ from odesim.base.errors import DeviceError, SolveError, counted
 from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_dense import start_sums
+from odesim.run.lane_plan import AT, SLOTS, KernelPlan
 from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts
-from odesim.stepper.lane_dense import start_sums
-from odesim.stepper.lane_plan import AT, SLOTS, KernelPlan
-from odesim.stepper.threads import THREADS, thread_source
+from odesim.run.thread_text import THREADS, thread_source
 from odesim.targets.nvrtc import compile_cubin, options_for
 
 TOGETHER = 1 << 20  # members of a launch

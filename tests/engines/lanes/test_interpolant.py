@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from odesim.run.lane_dense import bent_weight_text, weight_text
 from odesim.stepper.control import weight
-from odesim.stepper.lane_dense import bent_weight_text, weight_text
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.scalars import printed
-from odesim.stepper.lane_systems import factor, residual
+from odesim.run.lane_systems import factor, residual
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.systems import SYSTEMS, numbers

@@ -11,9 +11,9 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.ir.invariants import exact_sums, parameter_values, weight_operand
+from odesim.run.lane_plan import KernelPlan, Rows, at
+from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
-from odesim.stepper.lane_plan import KernelPlan, Rows, at
-from odesim.stepper.lane_systems import product
 from odesim.stepper.lanes import Kinds, function, margin
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.template import Where, fit, put_state

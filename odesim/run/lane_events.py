@@ -10,9 +10,9 @@ they show neither, or a fall at the end of the step that goes on, there is none.
 zeros few Newton steps do not reach, are searched alone.
 """
 
+from odesim.run.lane_dense import between_lines, load_lines, restore_lines, touched
+from odesim.run.lane_plan import AT, KernelPlan, Rows, WatchedEvents, at, real
 from odesim.stepper.codes import WORDS
-from odesim.stepper.lane_dense import between_lines, load_lines, restore_lines, touched
-from odesim.stepper.lane_plan import AT, KernelPlan, Rows, WatchedEvents, at, real
 from odesim.stepper.search_sizes import MARKS, NEAR, SETTLED
 from odesim.stepper.template import fit
 

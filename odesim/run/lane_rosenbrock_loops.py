@@ -5,10 +5,10 @@ it is that of a dense matrix, in loops as well.
 """
 
 from odesim.ir.scalars import printed
-from odesim.stepper.lane_dense import restore_lines, touched
-from odesim.stepper.lane_plan import KernelPlan, Rows, at, call_right, load_rows, span_arguments, span_lines
-from odesim.stepper.lane_rosenbrock import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
-from odesim.stepper.lane_systems import residual
+from odesim.run.lane_dense import restore_lines, touched
+from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.run.lane_rosenbrock import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
+from odesim.run.lane_systems import residual
 from odesim.stepper.rosenbrock import CHECKED
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 
@@ -155,7 +155,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
                 if read != "t":
                     scaled = f"g * {e}" if name[0] == "y" else e
                     entries.append(f"{at(loops.matrix[k * len(unknown) + place[read]], w)} -= {scaled}")
-        from odesim.stepper.lane_feed import fit
+        from odesim.run.lane_feed import fit
 
         words = {"w": w, "N": len(unknown), "row": len(unknown) * w, "size": len(loops.matrix) * w, "matrix": loops.matrix[0] * w}
         words |= {"g": loops.g * w, "states": n * w, "sums": len(linear.sums) * w, "x": loops.x[0] * w}

@@ -18,12 +18,13 @@ from functools import cache
 
 import numpy as np
 
-from odesim.stepper import control, lane_rosenbrock, lane_rosenbrock_loops
+from odesim.run import lane_rosenbrock, lane_rosenbrock_loops
+from odesim.run.lane_dense import interpolant_texts, save_texts
+from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
+from odesim.run.lane_feed import judged_texts, run_text
+from odesim.run.lane_plan import KernelPlan, Rows, at, names, span_arguments
+from odesim.stepper import control
 from odesim.stepper.codes import Code
-from odesim.stepper.lane_dense import interpolant_texts, save_texts
-from odesim.stepper.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
-from odesim.stepper.lane_feed import judged_texts, run_text
-from odesim.stepper.lane_plan import KernelPlan, Rows, at, names, span_arguments
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import Each, Let, Reader, Right, Row, explicit_reader, name
@@ -217,10 +218,10 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 
 STIFF_SOURCES = (
-    "odesim.stepper.lane_systems",
-    "odesim.stepper.lane_rosenbrock",
-    "odesim.stepper.lane_rosenbrock_loops",
-    "odesim.stepper.lane_dense",
+    "odesim.run.lane_systems",
+    "odesim.run.lane_rosenbrock",
+    "odesim.run.lane_rosenbrock_loops",
+    "odesim.run.lane_dense",
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
     "odesim.stepper.rosenbrock_methods",
     CONTROL,

@@ -12,8 +12,8 @@ from typing import Any
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
+from odesim.run.lane_systems import Factors, factor
 from odesim.stepper.codes import Code
-from odesim.stepper.lane_systems import Factors, factor
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 

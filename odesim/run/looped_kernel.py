@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import Any
 
+from odesim.run.lane_feed import FIRST_LOOK, JUDGING, LOOKING, RUN, judged_lines
+from odesim.run.lane_kernel import look_numbers, module_text
+from odesim.run.lane_plan import AT
 from odesim.stepper.codes import WORDS
-from odesim.stepper.lane_feed import FIRST_LOOK, JUDGING, LOOKING, RUN, judged_lines
-from odesim.stepper.lane_kernel import look_numbers, module_text
-from odesim.stepper.lane_plan import AT
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader

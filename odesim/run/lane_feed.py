@@ -2,9 +2,8 @@
 
 from itertools import pairwise
 
-from odesim.stepper.codes import WORDS, Code
-from odesim.stepper.lane_dense import saving_text
-from odesim.stepper.lane_events import (
+from odesim.run.lane_dense import saving_text
+from odesim.run.lane_events import (
     ARRAYS,
     KEEPING,
     LANDING,
@@ -18,7 +17,8 @@ from odesim.stepper.lane_events import (
     counted,
     watching_words,
 )
-from odesim.stepper.lane_plan import AT, KernelPlan, Rows, at
+from odesim.run.lane_plan import AT, KernelPlan, Rows, at
+from odesim.stepper.codes import WORDS, Code
 from odesim.stepper.lanes import function
 from odesim.stepper.template import Where, fit, lane_where, put_state
 

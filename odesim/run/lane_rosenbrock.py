@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
-from odesim.stepper.codes import Code
-from odesim.stepper.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
-from odesim.stepper.lane_dense import restore_lines
-from odesim.stepper.lane_events import begin_lines
-from odesim.stepper.lane_plan import (
+from odesim.run.lane_dense import restore_lines
+from odesim.run.lane_events import begin_lines
+from odesim.run.lane_plan import (
     KernelPlan,
     Rows,
     at,
@@ -25,7 +23,9 @@ from odesim.stepper.lane_plan import (
     span_arguments,
     span_lines,
 )
-from odesim.stepper.lane_systems import Factors, factor, residual
+from odesim.run.lane_systems import Factors, factor, residual
+from odesim.stepper.codes import Code
+from odesim.stepper.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 from odesim.stepper.rosenbrock import CHECKED
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 
