@@ -42,7 +42,7 @@ from odesim.base.device import architecture, current_device
 from odesim.engines.gpu import engine as device_engine
 from odesim.run import problem
 from odesim.stepper.methods import METHODS
-from odesim.targets import cuda_system
+from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import options_for
 
 os.environ.pop("JAX_PLATFORMS")
@@ -197,7 +197,7 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         row["cpu"] = 1e3 * (time.process_time() - begun)
         row["gain"] = row["cpu"] / row["kernel"]
     free_all()
-    log = cuda_system.compile_cubin(right.text.source, "registers", options_for(architecture(), strict=False)).log
+    log = cuda_bound.compile_cubin(right.text.source, "registers", options_for(architecture(), strict=False)).log
     return row | register_counts(log)
 
 
