@@ -15,11 +15,11 @@ from odesim.base.memo import Memo
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run import choose
+from odesim.run import lane_plan as lane_rows
+from odesim.run import lane_plan as plan
 from odesim.run import lanes as lane_engine
 from odesim.run.choose import make_engine
 from odesim.run.lanes import LaneEngine
-from odesim.stepper import lane_plan as lane_rows
-from odesim.stepper import lane_plan as plan
 from odesim.stepper.codes import STATUSES, Status
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
