@@ -152,7 +152,8 @@ class Looped:
     def _places(self) -> dict[Row, int]:
         """{row: its first row of W}: numbers that one loop over lanes leaves for another, then the rows of the state."""
         every = [*self.phases.values(), *self.single.values()]
-        vectors = {row for phase in every for row in self._vectors(phase)} | {"y", ("k", 0)}
+        vectors: set[Row] = {"y", ("k", 0)}
+        vectors |= {row for phase in every for row in self._vectors(phase)}
         numbers = {"t", "code", "steps", "rejected"}.union(*(self._exposed(phase) for phase in self.single.values()))
         for phase in self.phases.values():
             numbers |= self._left(phase)
