@@ -33,7 +33,7 @@ import importlib, json, sys, time
 begun = time.process_time()
 import odesim
 from odesim.engines import choose
-from odesim.engines.loop_lanes import engine as loops
+from odesim.run import looped_lanes as loops
 model, count, words, alone = json.loads(sys.argv[1])
 api = importlib.import_module("odesim.api.ensemble")
 made, inner = [], api.make_engine

@@ -39,8 +39,8 @@ from works import STEP, Work, exact, make_work
 
 import odesim
 from odesim.base.device import architecture, current_device
-from odesim.engines.gpu import engine as device_engine
 from odesim.run import problem
+from odesim.run import threads as device_engine
 from odesim.stepper.methods import METHODS
 from odesim.targets import cuda_system as cuda_bound
 from odesim.targets.nvrtc import options_for

@@ -20,7 +20,7 @@ from ours import ensemble_arguments
 from wide import wide_system
 from works import make_work
 
-from odesim.engines.gpu.engine import device_engine, source_of
+from odesim.run.threads import device_engine, source_of
 from odesim.stepper.device import driver_text
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS

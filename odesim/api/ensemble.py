@@ -20,7 +20,6 @@ from odesim.base.device import check_fits, check_saves_fit, device_errors, first
 from odesim.base.errors import ParamError, counted
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
 from odesim.base.signals import stop_signals, time_limit
-from odesim.engines.gpu.engine import empty_there
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
@@ -29,6 +28,7 @@ from odesim.inputs.events import ADDED, event_attributes, with_events
 from odesim.inputs.registry import load_model, load_with_origin
 from odesim.run.choose import make_engine, members_at_once
 from odesim.run.chunks import Execution, run_chunks
+from odesim.run.threads import empty_there
 from odesim.store.paths import Destination
 from odesim.symbolic.system import System
 

@@ -15,8 +15,6 @@ from odesim.base.device import cupy_here
 from odesim.base.errors import ParamError, SolveError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
-from odesim.engines.lanes.engine import no_strict
-from odesim.engines.lanes.single_run import strict_obstacle
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
@@ -36,6 +34,8 @@ from odesim.run.choose import auto_rule
 from odesim.run.chunks import Execution
 from odesim.run.clocked import rescaled_system
 from odesim.run.integrate import METHOD_NAMES as CHOICES
+from odesim.run.lane_run import strict_obstacle
+from odesim.run.lanes import no_strict
 from odesim.run.modes import held_of
 from odesim.run.observables import observed_shapes
 from odesim.run.problem import compiled_for, dimensions, guarded_system, with_slack

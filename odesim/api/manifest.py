@@ -10,8 +10,6 @@ from odesim.api.ensemble_request import as_design, axis_names, label_of, make_en
 from odesim.api.request import with_sensitivities
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import options_of, versions
-from odesim.engines.lanes.engine import LaneEngine
-from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.ensembles.ledger import chunk_size
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.request import METHOD_NAMES, EnsembleRequest, meanings
@@ -21,6 +19,8 @@ from odesim.inputs.schema import make_extent
 from odesim.run.choose import AnyEngine, engine_key, make_engine
 from odesim.run.chunks import Engine
 from odesim.run.engines import HandOver
+from odesim.run.lanes import LaneEngine
+from odesim.run.looped_lanes import LoopLaneEngine
 from odesim.run.problem import dimensions
 from odesim.stepper.codes import STATUSES
 from odesim.store.ensemble import EnsembleStore

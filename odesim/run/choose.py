@@ -3,19 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
-from odesim.engines.gpu.engine import DeviceEngine, device_engine, source_of
-from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
-from odesim.engines.lanes.kernel import stiff_key
-from odesim.engines.lanes.plan import KernelPlan
-from odesim.engines.loop_lanes.engine import LoopLaneEngine, loop_lane_engine
 from odesim.ensembles.costs import make_costs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.auto import PILOT, STIFF, explicit_name
 from odesim.run.engines import ClockEngine, HandOver, SingleEngine
+from odesim.run.lane_kernel import stiff_key
+from odesim.run.lane_plan import KernelPlan
+from odesim.run.lanes import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
+from odesim.run.looped_lanes import LoopLaneEngine, loop_lane_engine
 from odesim.run.observables import observed_key
 from odesim.run.problem import with_slack
+from odesim.run.threads import DeviceEngine, device_engine, source_of
 from odesim.stepper.tableau import step_cost
 from odesim.targets.cache import module_name
 from odesim.transforms.events import resets_key

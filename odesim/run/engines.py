@@ -20,7 +20,6 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.engines.lanes.engine import WIDTH, member
 from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
@@ -28,6 +27,7 @@ from odesim.ir import sizes as costs
 from odesim.run.auto import LEAST, SHARE, STIFF
 from odesim.run.clocked import RescaledRun
 from odesim.run.integrate import integrate_problem
+from odesim.run.lanes import WIDTH, member
 from odesim.run.problem import held_problem
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS

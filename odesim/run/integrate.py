@@ -55,7 +55,7 @@ class Segments:
         assert problem.switches is not None
         self.problem, self.save, self.method, self.options = problem, save, method, dict(options)
         self.switches = problem.switches
-        self.own = len(problem.events) - self.switches.events
+        self.own_events = len(problem.events) - self.switches.events
         self.most = int(self.options.pop("max_steps", 1_000_000))
         self.progress = self.options.pop("progress", None)
         inside = (self.switches.stops > problem.t0) & (self.switches.stops < problem.t1)
@@ -64,7 +64,7 @@ class Segments:
         self.reset: Which | None = None  # the event that set states at the start of this segment
         self.rows: list[Any] = []
         self.saved = 0
-        self.found: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own]}
+        self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
         self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | {"seconds": 0.0, "compile_seconds": 0.0}
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
         self.stiff = self.why = ""
@@ -84,7 +84,7 @@ class Segments:
         elif not len(times) or times[-1] < self.t:
             xp = array_namespace(rows)
             times, rows = np.append(times, self.t), xp.concatenate([rows, xp.asarray(self.y)[None]])
-        events = {name: joined(parts) for name, parts in self.found.items()}
+        events = {name: joined(parts) for name, parts in self.events.items()}
         more: dict[str, Any] = {"t_last": self.t, "y_last": self.y.copy(), "stats": self.stats}
         return replace(self.last, t=times, y=rows, events=events, status=status, message=message, **more)
 
@@ -102,17 +102,17 @@ class Segments:
             begun = self.t
             raw = self._segment(self.ends[k])
             ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
-            if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own]) and resets is None):
+            if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own_events]) and resets is None):
                 if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset:
                     return Status.SLIDING, resets.piles_up(self.t, self.reset)
                 return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
             if self._near(self.ends[k]):
                 self._hop(self.ends[k])
             part = k if self.t >= self.ends[k] else -1
-            found = self._found(raw)
-            roots = resets.collect(self.t, self.y, found, part) if resets is not None else None
+            recorded = self._recorded(raw)
+            roots = resets.collect(self.t, self.y, recorded, part) if resets is not None else None
             if self.t >= self.problem.t1:
-                return self._reset(roots, found, raw, part >= 0, self.problem.t1) or (Status.OK, "")
+                return self._reset(roots, recorded, raw, part >= 0, self.problem.t1) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -123,41 +123,41 @@ class Segments:
             if self._tried() >= self.most:
                 what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
                 return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
-            crossed = [(e, i) for e, found in enumerate(ended[self.own :]) for i in found]
+            crossed = [(e, i) for e, components in enumerate(ended[self.own_events :]) for i in components]
             if self._chatters(crossed):
                 what = self.switches.words(crossed[0])
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
             if resets is None or crossed or part >= 0:
                 self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
-            if not why and (ended_here := self._reset(roots, found, raw, part >= 0, self.ends[k])):
+            if not why and (ended_here := self._reset(roots, recorded, raw, part >= 0, self.ends[k])):
                 return ended_here
         return Status.SLIDING, why
 
-    def _found(self, raw: Raw) -> set[Which]:
-        """The events that a segment found where it ended."""
+    def _recorded(self, raw: Raw) -> set[Which]:
+        """The events that a segment recorded where it ended."""
         recent = self.t - self._moment()
-        own = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own])]
-        return {(e, i) for e, shape, events in own for i in components_since(events, shape, recent)}
+        facts = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own_events])]
+        return {(e, i) for e, shape, events in facts for i in components_since(events, shape, recent)}
 
-    def _reset(self, roots: Sequence[Which] | None, found: set[Which], raw: Raw, known: bool, end: float) -> tuple[Status, str] | None:
+    def _reset(self, roots: Sequence[Which] | None, recorded: set[Which], raw: Raw, known: bool, end: float) -> tuple[Status, str] | None:
         """Sets the states that events at the end of a segment set; how the run ends, if it does.
 
-        found: those that it has recorded. known: whether the time was known beforehand.
+        recorded: those that the segment has. known: whether the time was known beforehand.
         """
         self.reset = None
         if self.problem.resets is None or roots is None:
             return None
-        return self._after(self.problem.resets.act(roots, self.t, self.y, end), found, raw, known)
+        return self._after(self.problem.resets.act(roots, self.t, self.y, end), recorded, raw, known)
 
-    def _after(self, acted: Acted, found: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
+    def _after(self, acted: Acted, recorded: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
         """Goes on from what events have set; how the run ends, if it does."""
         for e, i in acted.events:
             event = self.problem.events[e]
-            if (e, i) in found:
-                found.discard((e, i))  # the segment has recorded it, once
+            if (e, i) in recorded:
+                recorded.discard((e, i))  # the segment has recorded it, once
             else:
                 at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
-                self.found[event.name].append(Events(np.array([self.t]), at))
+                self.events[event.name].append(Events(np.array([self.t]), at))
             self.reset = (e, i) if event.resets else self.reset
         if self.reset:
             self.y = self.origin = acted.y
@@ -237,7 +237,7 @@ class Segments:
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
         self.rows.append(raw.y[:reached])
         self.saved += reached
-        for name, parts in self.found.items():
+        for name, parts in self.events.items():
             parts.append(Events.of(raw.events[name]))
         for name in COUNTS:
             self.stats[name] += raw.stats[name]

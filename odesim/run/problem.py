@@ -64,7 +64,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
     def alone(*asked: Any, **options: Any) -> StiffRun:
-        from odesim.engines.lanes.single_run import LaneRun
+        from odesim.run.lane_run import LaneRun
 
         return LaneRun(compiled, numbers, *asked, **options)
 

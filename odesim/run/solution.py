@@ -153,27 +153,27 @@ class Solution:
         The run is done again with these times to save: the same steps, the same bits. Raises SolveError where one lies outside.
         """
         try:
-            given = np.asarray(on_host(times))
-            if given.dtype.kind == "c":
+            numbers = np.asarray(on_host(times))
+            if numbers.dtype.kind == "c":
                 raise TypeError("a complex number is no time")
-            asked = np.asarray(given, np.float64)
+            at = np.asarray(numbers, np.float64)
         except (TypeError, ValueError, OverflowError):
             raise SolveError(f"times must be numbers, not {value_text(times)}") from None
-        if asked.ndim != 1 or not np.all(np.isfinite(asked)) or np.any(np.diff(asked) <= 0):
+        if at.ndim != 1 or not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0):
             raise SolveError("at() takes one time; dense() takes a vector of finite times that increase")
         start = float(self.attrs["span"][0])
-        asked = to_ends(asked, start, self.t_end)
-        if len(asked) and not start <= asked[0] <= asked[-1] <= self.t_end:
-            outside = asked[0] if asked[0] < start else asked[-1]
+        at = to_ends(at, start, self.t_end)
+        if len(at) and not start <= at[0] <= at[-1] <= self.t_end:
+            outside = at[0] if at[0] < start else at[-1]
             raise SolveError("t = {} lies outside the run, which goes from {} to {}".format(*apart(outside, start, self.t_end)))
-        return self._again(asked)
+        return self._again(at)
 
     def to_numpy(self) -> Solution:
         """The Solution with its states in the host's memory."""
         if not any(array_namespace(rows) is not np for rows in self.y.values()):
             return self
         again = self._again
-        return replace(self, y=on_host(self.y), y_end=on_host(self.y_end), _again=lambda asked: on_host(again(asked)))
+        return replace(self, y=on_host(self.y), y_end=on_host(self.y_end), _again=lambda times: on_host(again(times)))
 
     def to_xarray(self) -> xarray.Dataset:
         """States and observables as variables over time and the axes of the model."""
@@ -181,11 +181,11 @@ class Solution:
 
         arrays = {**self.y, **self.observables}
         variables = {name: (("time", *self.dims[name]), rows) for name, rows in arrays.items()}
-        said = {"model": self.model, "method": self.method, "status": self.status, "message": self.message}
+        words = {"model": self.model, "method": self.method, "status": self.status, "message": self.message}
         plain = {name: value for name, value in self.attrs.items() if isinstance(value, str | int | float | bool)}
         # netCDF has no empty list
-        lists = {key: list(found) for key, found in (("states", self.y), ("observables", self.observables)) if found}
-        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**said, **plain, **lists}))
+        lists = {key: list(names) for key, names in (("states", self.y), ("observables", self.observables)) if names}
+        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**words, **plain, **lists}))
         return run
 
     def plot(

@@ -158,8 +158,7 @@ class Looped:
             numbers |= self._left(phase)
         places: dict[Row, int] = {}
         named: list[str] = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
-        for number in sorted(named):
-            places[number] = len(places)
+        places.update({number: first for first, number in enumerate(sorted(named))})
         self.partial, count = len(places), len(places) + PARTIAL
         for row in sorted(vectors, key=str):
             places[row] = count

@@ -476,11 +476,6 @@ def exposed(statements: Iterable[Statement]) -> set[Row]:
     return flow(statements)[0]
 
 
-def surely(statements: Iterable[Statement]) -> set[Row]:
-    """What statements write whatever happens."""
-    return flow(statements)[1]
-
-
 def written(statements: Iterable[Statement]) -> set[Row]:
     """All that statements write, in branches too."""
     out: set[Row] = set()

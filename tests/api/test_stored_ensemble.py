@@ -14,10 +14,10 @@ import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
 from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ParamError, StoreError
-from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.ledger import chunk_size, shard_chunks
 from odesim.run import chunks as chunks_module
 from odesim.run.chunks import joined
+from odesim.run.lanes import LaneEngine
 from odesim.stepper.codes import STATUSES, UNDONE
 from tests.support.begun import COUNT, MODEL, RUN, SIZE, begun, memory, same
 from tests.support.matrix import slow_but

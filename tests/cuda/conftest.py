@@ -10,11 +10,11 @@ import pytest
 
 from odesim.base.device import cupy_here
 from odesim.base.memo import Memo
-from odesim.engines.gpu import engine as device_engine
 from odesim.lab.networks import layers as embedding
 from odesim.run import problem
+from odesim.run import threads as device_engine
 from odesim.stepper import device
-from odesim.targets import cuda_system as cuda_bound
+from odesim.targets import cuda_system
 from odesim.targets.nvrtc import Cubin
 from tests.support.cuda_host import make_cupy
 from tests.support.cupy_arrays import make_arrays
@@ -51,7 +51,7 @@ def shim(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
             assert f"--fmad={'false' if strict else 'true'}" in options
             return Cubin(text.encode(), "")
 
-        for module in (cuda_bound, device_engine):
+        for module in (cuda_system, device_engine):
             monkeypatch.setattr(module, "compile_cubin", text_itself)
         monkeypatch.setattr(device, "THREADS", 64)
         forget(monkeypatch)

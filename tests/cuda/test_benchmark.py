@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.engines.gpu import engine as device_engine
-from odesim.targets import cuda_system as cuda_bound
+from odesim.run import threads as device_engine
+from odesim.targets import cuda_system
 from odesim.targets.nvrtc import Cubin
 from tests.support.threads import asked
 
@@ -28,7 +28,7 @@ ptxas info : Used 90 registers
 def bench(shim: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
     """Imports a module of benchmarks/, whose kernels run here, and forgets all of them afterwards."""
     shim()
-    for module in (cuda_bound, device_engine):
+    for module in (cuda_system, device_engine):
         monkeypatch.setattr(module, "compile_cubin", lambda text, stem, options: Cubin(text.encode(), LOG))
     for name in (
         "OMP_NUM_THREADS",

@@ -82,7 +82,7 @@ def test_shim_what_stays_on_the_device_needs_no_memory_here(shim: Shim) -> None:
 
 def test_shim_members_without_memory_keep_what_is_done(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one member fits: exit code 3, and the same command with more memory goes on."""
-    from odesim.engines.gpu import engine as device_engine
+    from odesim.run import threads as device_engine
 
     shim(room=40)
     said = sentence(run(MANY), 3)
@@ -110,7 +110,7 @@ def test_shim_a_launch_fails(kind: str, shim: Shim, folder: Path) -> None:
 
 def test_shim_a_later_launch_fails(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunks before it are kept, and resume ends with the bits of a run that never failed."""
-    from odesim.engines.gpu import engine as device_engine
+    from odesim.run import threads as device_engine
 
     monkeypatch.setattr(device_engine, "TOGETHER", 4096)
     cupy = shim()
@@ -294,7 +294,7 @@ def test_shim_members_are_interrupted(times: int, arrays: str, shim: Shim, inter
 
 def test_shim_a_stored_run_is_interrupted(shim: Shim, folder: Path, interrupts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches that are done are kept, exit code 3; resume ends with the bits of a run that nobody stopped."""
-    from odesim.engines.gpu import engine as device_engine
+    from odesim.run import threads as device_engine
 
     shim()
     monkeypatch.setattr(device_engine, "TOGETHER", 4096)

@@ -323,7 +323,7 @@ def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder
 def test_shim_a_kernel_that_does_not_compile_leaves_no_run(shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NVRTC is missing, say: nothing is written."""
     from odesim.base.errors import CodegenError
-    from odesim.engines.gpu import engine as device_engine
+    from odesim.run import threads as device_engine
 
     shim()
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import odesim
 from odesim.base.errors import OdesimError, SolveError
-from odesim.engines.gpu import engine as device_engine
+from odesim.run import threads as device_engine
 from odesim.stepper.codes import UNDONE
 from tests.engines.test_events import W, turning
 from tests.support.dips import DIPS

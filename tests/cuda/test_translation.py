@@ -15,7 +15,7 @@ from odesim.base.errors import CodegenError
 from odesim.runtime import circular, elementary, special
 from odesim.runtime import stages as runtime
 from odesim.stepper import powers as arithmetic
-from odesim.targets import cuda_system as cuda_bound
+from odesim.targets import cuda_system
 from odesim.targets.cuda_text import Translation, cuda_source, module_scope
 from odesim.targets.cuda_words import INT, REAL, SINGLE
 from odesim.targets.nvrtc import options_for
@@ -86,7 +86,7 @@ def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType])
     if name in ORDERS:  # the first argument is a whole number
         x, y = np.arange(len(x)) % 7.0, np.arange(len(x)) % 9.0 - 1.0 if name == "binomial" else y
     there = [cp.asarray(a) for a in (x, y, np.empty_like(x))]
-    code = cuda_bound.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
+    code = cuda_system.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
     load_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))
     z = there[-1].get()
     expected = np.empty_like(x)

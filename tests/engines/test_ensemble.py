@@ -15,12 +15,12 @@ import odesim
 from odesim.api.ensemble import make_engine, make_ensemble_request
 from odesim.base.errors import ParamError, SolveError
 from odesim.base.options import RunOptions
-from odesim.engines.lanes.engine import LaneEngine
-from odesim.engines.loop_lanes.engine import LoopLaneEngine
 from odesim.ensembles.members import make_members
 from odesim.inputs.registry import load_model
 from odesim.run import chunks as run
 from odesim.run.engines import SingleEngine
+from odesim.run.lanes import LaneEngine
+from odesim.run.looped_lanes import LoopLaneEngine
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 
 MODEL = "joma.nonlinear"

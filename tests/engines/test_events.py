@@ -14,9 +14,9 @@ from odesim.api.rerun import rerun_ensemble
 from odesim.api.stored import resume, stored_run
 from odesim.base.errors import ParamError
 from odesim.base.options import RunOptions
-from odesim.engines.lanes.engine import LaneEngine
 from odesim.ensembles.members import make_members
 from odesim.run.choose import make_engine
+from odesim.run.lanes import LaneEngine
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.begun import same
 

@@ -67,7 +67,7 @@ def test_order_threads_and_chunks(small_chunks: Any, tmp_path: Any) -> None:
 
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """(method, members) of every run of lanes from here on."""
-    from odesim.engines.lanes.engine import LaneEngine
+    from odesim.run.lanes import LaneEngine
 
     found: list[tuple[str, int]] = []
     integrate = LaneEngine.integrate

@@ -8,13 +8,13 @@ from sympy import Interval, Sum, cos, log, oo, tanh
 
 import odesim
 from odesim.base.errors import SpecError
-from odesim.engines.loop_lanes import engine as loops
-from odesim.engines.loop_lanes.kernel import LANES as WIDTH
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run import choose
+from odesim.run import looped_lanes as loops
 from odesim.run.choose import make_engine
 from odesim.run.engines import HandOver
+from odesim.run.looped_kernel import LANES as WIDTH
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.targets.compiled import compile_system
 from odesim.transforms.lanes import LANES, TIME, lane_system

@@ -9,8 +9,8 @@ import odesim
 from odesim.api.ensemble import members_and_request
 from odesim.base.options import RunOptions
 from odesim.base.options import Values as EnsembleArguments
-from odesim.engines.lanes.engine import LaneEngine
 from odesim.run.choose import make_engine
+from odesim.run.lanes import LaneEngine
 from tests.support.matrix import slow_but
 from tests.support.pulses import PULSES, own
 from tests.support.threads import same_as_runs

@@ -11,7 +11,7 @@ KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take nu
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
-    "targets/unrolled_calls.py combine_block": "runs that kernel, with its arguments",
+    "targets/unroll.py combine_block": "runs that kernel, with its arguments",
     "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "lab/commands.py run_training": "the arguments of the command",

@@ -7,10 +7,10 @@ import numpy as np
 
 import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
-from odesim.engines.gpu.engine import DeviceEngine, source_of
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run.choose import make_engine
+from odesim.run.threads import DeviceEngine, source_of
 from tests.support.models import FLOWS
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from odesim.engines.lanes.interpolant import bent_weight_text, weight_text
+from odesim.run.lane_dense import bent_weight_text, weight_text
 from odesim.stepper.control import weight
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK

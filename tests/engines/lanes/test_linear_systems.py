@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odesim.engines.lanes.linear_systems import factor, residual
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.scalars import printed
+from odesim.run.lane_systems import factor, residual
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.systems import SYSTEMS, numbers

@@ -10,9 +10,9 @@ from sympy import Rational, sqrt, symbols
 
 import odesim
 from odesim.base.errors import SolveError
-from odesim.engines.lanes import single_run as lane_alone
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.run import lane_run as lane_alone
 from odesim.symbolic import System
 from tests.engines.test_events import check_alone, turning
 from tests.support.matrix import DENSE, LONG, in_turn, slow_but

@@ -12,14 +12,14 @@ from sympy import Interval, cos, oo, symbols
 import odesim
 from odesim.api import ensemble as facade_ensemble
 from odesim.base.memo import Memo
-from odesim.engines.lanes import engine as lane_engine
-from odesim.engines.lanes import plan
-from odesim.engines.lanes import rows as lane_rows
-from odesim.engines.lanes.engine import LaneEngine
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run import choose
+from odesim.run import lane_plan as lane_rows
+from odesim.run import lane_plan as plan
+from odesim.run import lanes as lane_engine
 from odesim.run.choose import make_engine
+from odesim.run.lanes import LaneEngine
 from odesim.stepper.codes import STATUSES, Status
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time

@@ -4,13 +4,11 @@ The right-hand side, the Jacobian and its elimination are a function each, compi
 it is that of a dense matrix, in loops as well.
 """
 
-from odesim.engines.lanes.invariants import restore_lines, touched
-from odesim.engines.lanes.linear_systems import residual
-from odesim.engines.lanes.lines import at, call_right, load_rows, span_arguments, span_lines
-from odesim.engines.lanes.plan import KernelPlan
-from odesim.engines.lanes.rosenbrock_step import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
-from odesim.engines.lanes.rows import Rows
 from odesim.ir.scalars import printed
+from odesim.run.lane_dense import restore_lines, touched
+from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, span_arguments, span_lines
+from odesim.run.lane_rosenbrock import ahead_lines, first_step_lines, judge_lines, power_lines, slope_lines, weighted
+from odesim.run.lane_systems import residual
 from odesim.stepper.rosenbrock import CHECKED
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 
@@ -157,7 +155,7 @@ def solver_texts(plan: KernelPlan, rows: Rows) -> list[str]:
                 if read != "t":
                     scaled = f"g * {e}" if name[0] == "y" else e
                     entries.append(f"{at(loops.matrix[k * len(unknown) + place[read]], w)} -= {scaled}")
-        from odesim.engines.lanes.feed import fit
+        from odesim.run.lane_feed import fit
 
         words = {"w": w, "N": len(unknown), "row": len(unknown) * w, "size": len(loops.matrix) * w, "matrix": loops.matrix[0] * w}
         words |= {"g": loops.g * w, "states": n * w, "sums": len(linear.sums) * w, "x": loops.x[0] * w}

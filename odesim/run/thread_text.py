@@ -1,20 +1,19 @@
 """The CUDA text of an ensemble: one thread integrates one member from start to end.
 
-The functions are those of a lane kernel of width one (odesim.engines.lanes.kernel), translated; only what leads them is written here. A row
+The functions are those of a lane kernel of width one (odesim.run.lane_kernel), translated; only what leads them is written here. A row
 of S is one number of the thread: all places in S are constants, so that the compiler keeps them in registers.
 """
 
 import re
 
-from odesim.engines.lanes.events import ARRAYS, counted
-from odesim.engines.lanes.feed import FIRST_LOOK, FIXED, JUDGING, ending_words, fill_lines, first_save, part_words
-from odesim.engines.lanes.kernel import head_text, right_text, step_loops
-from odesim.engines.lanes.plan import AT, KernelPlan
-from odesim.engines.lanes.rows import Rows
-from odesim.engines.lanes.save import saving_text
-from odesim.engines.template import Where, fit
+from odesim.run.lane_dense import saving_text
+from odesim.run.lane_events import ARRAYS, counted
+from odesim.run.lane_feed import FIRST_LOOK, FIXED, JUDGING, ending_words, fill_lines, first_save, part_words
+from odesim.run.lane_kernel import head_text, right_text, step_loops
+from odesim.run.lane_plan import AT, KernelPlan, Rows
 from odesim.stepper.codes import WORDS
 from odesim.stepper.search_sizes import memory_size
+from odesim.stepper.template import Where, fit
 from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
 from odesim.targets.cuda_words import INT, REAL
 

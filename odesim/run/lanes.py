@@ -1,4 +1,4 @@
-"""The engine that integrates members in lanes: its memory, blocks of members for threads, and results."""
+"""The engine that integrates members in lanes: its memory, blocks of members for threads, the search for events, and results."""
 
 import ctypes
 from collections.abc import Callable, Mapping
@@ -13,25 +13,48 @@ from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.engines.conditions import Turns, part_obstacle, parts_of
-from odesim.engines.lanes.feed import start_rows
-from odesim.engines.lanes.invariants import start_sums
-from odesim.engines.lanes.kernel import kernel_text
-from odesim.engines.lanes.plan import AT, SLOTS, KernelPlan, WatchedEvents, facts_of
-from odesim.engines.lanes.rows import Rows
-from odesim.engines.lanes.search import LaneSearch
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_dense import start_sums
+from odesim.run.lane_feed import start_rows
+from odesim.run.lane_kernel import kernel_text
+from odesim.run.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, facts_of
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.problem import fixed_steps, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.search_compiled import search_functions
+from odesim.stepper.search_compiled import search_functions, search_table
+from odesim.stepper.search_sizes import memory_size
+from odesim.stepper.search_table import ANSWERS
 from odesim.targets.cache import module_name
 from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine
+
+
+class LaneSearch:
+    """The search of one block. slots: the addresses that its kernel needs, by their names in odesim.run.lane_plan."""
+
+    def __init__(self, plan: KernelPlan, memory: Array, facts: int, probe: int) -> None:
+        """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
+        watch, rows, w = plan.watch, Rows(plan), plan.width
+        room = watch.room if watch is not None else 0
+        self._found, self._answer = np.empty(memory_size(room)), np.empty(ANSWERS)
+        self.slots = {"FOUND": self._found.ctypes.data}
+        if watch is None or not plan.called:
+            return
+        samples = {"ROWS": rows.samples[0].start, "BETWEEN": watch.size * w, "GAP": w}
+        if plan.queued:  # one component in each lane
+            samples = {"ROWS": rows.queue.start, "BETWEEN": w, "GAP": 0}
+        samples["ROWS"] = memory.ctypes.data + memory.itemsize * samples["ROWS"] * w
+        self._table = search_table(
+            **samples, SIZE=watch.size, PIECES=watch.pieces, FACTS=facts, ZEROS=self.slots["FOUND"], ROOM=room,
+            ANSWER=self._answer.ctypes.data, ASK=probe, ASKED=memory.ctypes.data,
+        )  # fmt: skip
+        self.slots |= {"SEARCH": search_functions()[plan.called], "SEARCHED": self._table.ctypes.data, "ANSWER": self._answer.ctypes.data}
+
 
 # one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
 # faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
@@ -89,7 +112,7 @@ class LaneEngine:
             search_functions()
 
     def memory(self) -> Array:
-        """The working memory of the lanes of one block: the rows of odesim.engines.lanes.rows, members and places."""
+        """The working memory of the lanes of one block: the rows of odesim.run.lane_plan, members and places."""
         made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         made[:] = 0.0
         return made

@@ -13,12 +13,12 @@ from odesim.base.arrays import Array
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.lanes.engine import put_statuses, starts
-from odesim.engines.lanes.plan import AT, SLOTS
-from odesim.engines.loop_lanes.kernel import LANES as WIDTH
-from odesim.engines.loop_lanes.kernel import MOST_ROWS, kernel_text, looped
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_plan import AT, SLOTS
+from odesim.run.lanes import put_statuses, starts
+from odesim.run.looped_kernel import LANES as WIDTH
+from odesim.run.looped_kernel import MOST_ROWS, kernel_text, looped
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import usable

@@ -3,15 +3,14 @@
 from functools import lru_cache
 from typing import Any
 
-from odesim.engines.lanes.explicit_step import look_numbers
-from odesim.engines.lanes.feed import FIRST_LOOK, JUDGING, LOOKING, RUN, judged_lines
-from odesim.engines.lanes.kernel import module_text
-from odesim.engines.lanes.plan import AT
-from odesim.engines.template import fit, lone_words
+from odesim.run.lane_feed import FIRST_LOOK, JUDGING, LOOKING, RUN, judged_lines
+from odesim.run.lane_kernel import look_numbers, module_text
+from odesim.run.lane_plan import AT
 from odesim.stepper.codes import WORDS
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.statements import explicit_reader
+from odesim.stepper.template import fit, lone_words
 
 LANES = 16
 """Members side by side: two vectors of 64 bytes hide each other's latency, and the loops of a right-hand side are longer."""

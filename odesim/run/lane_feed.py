@@ -2,16 +2,25 @@
 
 from itertools import pairwise
 
-from odesim.engines.lanes.events import ARRAYS, KEEPING, LANDING, PASSED, SEARCH, SEARCH_HERE, STOPPING, WATCHING, counted, watching_words
-from odesim.engines.lanes.lines import at
-from odesim.engines.lanes.march import MARCHING
-from odesim.engines.lanes.plan import AT, KernelPlan
-from odesim.engines.lanes.queue import LEAVING, QUEUEING
-from odesim.engines.lanes.rows import Rows
-from odesim.engines.lanes.save import saving_text
-from odesim.engines.template import Where, fit, lane_where, put_state
+from odesim.run.lane_dense import saving_text
+from odesim.run.lane_events import (
+    ARRAYS,
+    KEEPING,
+    LANDING,
+    LEAVING,
+    PASSED,
+    QUEUEING,
+    SEARCH,
+    SEARCH_HERE,
+    STOPPING,
+    WATCHING,
+    counted,
+    watching_words,
+)
+from odesim.run.lane_plan import AT, KernelPlan, Rows, at
 from odesim.stepper.codes import WORDS, Code
 from odesim.stepper.lanes import function
+from odesim.stepper.template import Where, fit, lane_where, put_state
 
 # fill puts member i into lane l; begin and step are loops over lanes (explicit_step.py)
 RUN = """
@@ -92,6 +101,16 @@ def run(table):
 """.strip("\n")
 
 FIXED = "fixed, rest, total, careful = reals[4], reals[5], reals[6], 0"
+MARCHING = """
+if careful > 0:
+    careful -= 1
+else:
+    ahead = free(S, t0, t1, fixed, total, most)
+    if ahead > 0:
+        if march(S, t0, t1, fixed, total, ahead) == 0:
+            continue
+        careful = ahead
+""".strip("\n")
 BEGUN = "S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {numbers}"
 
 LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")

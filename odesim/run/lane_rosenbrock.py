@@ -5,10 +5,13 @@ The values f, J and df/dt at the start of a step stay in rows. From there a reje
 
 from collections.abc import Sequence
 
-from odesim.engines.lanes.events import begin_lines
-from odesim.engines.lanes.invariants import restore_lines
-from odesim.engines.lanes.linear_systems import Factors, factor, residual
-from odesim.engines.lanes.lines import (
+from odesim.ir.elimination import SparseSystem
+from odesim.ir.scalars import printed, renamed
+from odesim.run.lane_dense import restore_lines
+from odesim.run.lane_events import begin_lines
+from odesim.run.lane_plan import (
+    KernelPlan,
+    Rows,
     at,
     call_right,
     counted_lines,
@@ -20,10 +23,7 @@ from odesim.engines.lanes.lines import (
     span_arguments,
     span_lines,
 )
-from odesim.engines.lanes.plan import KernelPlan
-from odesim.engines.lanes.rows import Rows
-from odesim.ir.elimination import SparseSystem
-from odesim.ir.scalars import printed, renamed
+from odesim.run.lane_systems import Factors, factor, residual
 from odesim.stepper.codes import Code
 from odesim.stepper.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 from odesim.stepper.rosenbrock import CHECKED

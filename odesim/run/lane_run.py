@@ -19,11 +19,10 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
-from odesim.engines.lanes.engine import LaneEngine, kernel_name, lane_plan, no_strict
-from odesim.engines.lanes.plan import KernelPlan
-from odesim.engines.lanes.rows import Rows
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_plan import KernelPlan, Rows
+from odesim.run.lanes import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
 from odesim.stepper.laws import LawWatch, Worst
 from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable

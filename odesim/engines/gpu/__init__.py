@@ -1,1 +1,0 @@
-"""Ensembles on a GPU, one thread for each member."""

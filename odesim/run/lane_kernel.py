@@ -1,0 +1,291 @@
+"""The text of a kernel that integrates W members of an ensemble in lockstep, each with its own time and step.
+
+A loop over the lanes does one step of all of them: the one text of an explicit step (explicit.py), printed with components written out
+(lanes.py), or that of a Rosenbrock step (lane_rosenbrock.py). The rest is done lane by lane: a finished member is written, and the next
+one takes its place (lane_feed.py). In strict mode a member has the bits that the integrator of one system gives it.
+
+What a step leaves for its interpolant, and the samples of events, are taken while its stages are in registers. With one fixed step, lanes
+take many steps without a look at the numbers. What is not finite stays so. Where it shows after some steps, they are taken once more, one
+by one and by the step with all its checks. So a member ends at the step that failed, and has the bits that it would have by single steps.
+A look at each step costs half of a step of tsit5 again and more than one of rk4 (Lorenz, 16 lanes: 2.8 ns in place of 1.8, 2.5 in place
+of 1.1).
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from odesim.run import lane_rosenbrock, lane_rosenbrock_loops
+from odesim.run.lane_dense import interpolant_texts, save_texts
+from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
+from odesim.run.lane_feed import judged_texts, run_text
+from odesim.run.lane_plan import KernelPlan, Rows, at, names, span_arguments
+from odesim.stepper import control
+from odesim.stepper.codes import Code
+from odesim.stepper.lanes import Kinds, Written, function, margin
+from odesim.stepper.search_compiled import SEARCH
+from odesim.stepper.statements import Each, Let, Reader, Right, Row, explicit_reader, name
+from odesim.stepper.tableau import Method, stable_up_to
+from odesim.stepper.template import fit
+from odesim.targets.cache import functions_of, source_of
+from odesim.targets.numba_module import key_for, own_imports
+
+
+def reader_of(plan: KernelPlan, events: bool) -> Reader:
+    """The text for a plan. events: whether its stages serve a search."""
+    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events)
+
+
+def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
+    """The printer of a plan's step, with its rows."""
+    places: dict[Row, range] = {"y": rows.y, ("k", 0): rows.f, "p": rows.p}
+    numbers = {"t": rows.t, "h": rows.h, "log_old": rows.error, "retry": rows.retry, "steps": rows.steps, "rejected": rows.rejected}
+    numbers["code"] = rows.code
+    numbers |= {"due": rows.next_save} if plan.saves else {}
+    numbers |= {"most": rows.most} if plan.looks else {}
+    numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}
+    numbers |= {"longest": rows.longest} if plan.limited else {}
+    places |= {name: range(row, row + 1) for name, row in numbers.items()}
+    f = plan.formulas
+    known = {"n": str(f.states), **({} if plan.limited else {"longest": "inf"})}
+    return Written(reader, plan.width, f.states, places, known, Kinds(f.dtype, frozenset(f.doubles), f.late if plan.strict else 0))
+
+
+def begin_text(plan: KernelPlan, rows: Rows) -> str:
+    """The text of the start: the derivative and the first step of all lanes, and the values of events."""
+    reader = reader_of(plan, events=False)
+    lines = written(plan, rows, reader).lines(reader.read("begin"), {("k", 0), "h", "code"})
+    if plan.watch is not None:
+        lines += [*(param_lines(plan, rows) if plan.discrete else []), *begin_lines(plan, rows)]  # of a Map nothing has read them yet
+    return function(f"begin(S, {span_arguments(plan)}, rtol, atol)", over_lanes(plan.width, lines))
+
+
+def step_text(plan: KernelPlan, rows: Rows) -> str:
+    """The text of one step of all lanes, which returns how many have ended."""
+    w, reader = plan.width, reader_of(plan, events=plan.watch is not None)
+    step = written(plan, rows, reader)
+    accept = reader_of(plan, events=False).read("accept")
+    stored: set[Row] = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
+    lines = step.lines([*reader.read("aim", "step"), Let(["before"], name("t")), *accept], stored)
+    lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
+    if plan.dense:
+        lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
+        lines += [f"{at(row, w)} = k{s}_{d}" for s, stage in enumerate(rows.stages) for d, row in stage.items()]
+    if plan.saves or plan.watch is not None:
+        lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = before, used", f"{at(rows.done, w)} = new if accept else -inf"]
+    if plan.saves:
+        lines.append(f"saving += 1 if accept and {at(rows.next_save, w)} <= new else 0")
+    if plan.joined:
+        lines += ["h, taken = used, accept", f"{at(rows.until, w)} = {at(rows.done, w)}"]
+        lines += [f"n{d} = z{d}" for d in range(plan.formulas.states)]  # states inside the step are called z there
+        lines += watched_lines(plan, rows, "before", {d: f"n{d}" for d in range(plan.formulas.states)})
+    counts = "ended, saving, hits" if plan.joined else "ended, saving"
+    head = [f"{counts} = {', '.join('0' for _ in counts.split(', '))}"]
+    return function(
+        f"step(S, {span_arguments(plan)}, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''})",
+        [*head, *over_lanes(w, lines), f"return {counts}"],
+    )
+
+
+def look_numbers(method: Method, dtype: str) -> dict[str, float]:
+    """What a look at the stability of a method is measured by."""
+    bound, small = control.HELD * stable_up_to(method), float(np.sqrt(np.finfo(dtype).eps))
+    limits = {"SHORT": control.SHORT, "FEW": float(control.FEW), "MANY": float(control.MANY), "FAR": control.FAR}
+    return {**limits, "BOUND": bound, "SMALL": small}
+
+
+def look_texts(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The text of look(S, l, t1, rtol, atol, allowed, pilot): what lane l does whose member has come to its limit of steps."""
+    if not plan.looks:
+        return []
+    reader = reader_of(plan, events=False)
+    reader.known |= look_numbers(plan.method, plan.formulas.dtype)
+    lines = written(plan, rows, reader).lines(reader.read("look"), {"code", "steps", "rejected", "most"})
+    return [function("look(S, l, t1, rtol, atol, allowed, pilot)", lines)]
+
+
+def over_lanes(width: int, lines: list[str]) -> list[str]:
+    """Lines for every lane."""
+    return [f"for l in range({width}):", *margin(lines)]
+
+
+UNSEEN = 64
+"""The most steps without a look."""
+
+# the last step may be shorter, and a member that ends at its start has none. A `return` from the loop instead costs 35 % (tsit5, Lorenz)
+FREE = """
+@kernel
+def free(S, t0, t1, fixed, total, most):
+    ahead = {unseen}.0
+    for l in range({W}):
+        if {code} != {idle}:
+            left = (total if total < most else most) - 1.0 - {steps} if {code} == {running} else 0.0
+            {to_save}
+            ahead = left if left < ahead else ahead
+    return int(ahead)
+""".strip("\n")
+TO_SAVE = """
+if {due} < inf:
+    k = float(int(({due} - {t}) / fixed))
+    k = k if moment({steps} + k, t0, t1, fixed, total) < {due} else k - 1.0
+    left = k if k < left else left
+""".strip("\n")
+
+
+def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The functions free, the number of steps until one must be looked at, and march, which takes them; it returns 0 if all is finite."""
+    if not plan.marches:
+        return []
+    w, last = plan.width, plan.method.last
+    reader = reader_of(plan, events=False)
+    step = written(plan, rows, reader)
+    step.numbers = {**step.numbers, "used": "fixed"}
+    step.places = {row: at_ for row, at_ in step.places.items() if row != "t"}  # the times of these steps are computed here
+    stages = [s for s in reader.read("step") if isinstance(s, Each) or (isinstance(s, Right) and int(s.stage) <= last)]
+    moment = "{} = moment({} + k{}, t0, t1, fixed, total)".format
+    steps = at(rows.steps, w)
+    one = [moment("t", steps, ""), moment("new", steps, " + 1.0"), *step.lines(stages)]
+    one += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.y)] + [f"{at(row, w)} = k{last}_{d}" for d, row in enumerate(rows.f)]
+    pairs = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), rows.held, strict=True)]
+    finite = " + ".join(f"({here} - {here})" for here, _ in pairs)
+    wrong = f"wrong += 1 if {at(rows.code, w)} == {float(Code.RUNNING)} and {finite} != 0.0 else 0"
+    lines = [
+        *over_lanes(w, [f"{held} = {here}" for here, held in pairs]),
+        "for k in range(ahead):",
+        *(f"    {line}" for line in over_lanes(w, one)),
+        "wrong = 0",
+        *over_lanes(w, [wrong]),
+        "if wrong > 0:",
+        *(f"    {line}" for line in over_lanes(w, [f"{here} = {held}" for here, held in pairs])),
+        "    return wrong",
+        *over_lanes(w, [f"{steps} += ahead", f"{at(rows.t, w)} = moment({steps}, t0, t1, fixed, total)"]),
+        "return 0",
+    ]
+    places = {
+        "code": at(rows.code, w),
+        "steps": steps,
+        "t": at(rows.t, w),
+        "W": w,
+        "running": float(Code.RUNNING),
+        "idle": float(Code.IDLE),
+        "unseen": UNSEEN,
+    }
+    to_save = fit(TO_SAVE, due=at(rows.next_save, w), **places) if plan.saves else "pass"
+    return [fit(FREE, to_save=to_save, **places), function("march(S, t0, t1, fixed, total, ahead)", lines)]
+
+
+ARITHMETIC = ("exp2", "log2", "power")
+CONTROL = "odesim.stepper.control"
+HELPERS = "odesim.stepper.words"
+EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
+SOURCES = (
+    "odesim.stepper.lane_zeros",
+    "odesim.stepper.powers",
+    CONTROL,
+    "odesim.runtime.memory",
+    *SEARCH,
+    "odesim.stepper.search_by_address",
+)
+RUNTIME = ("maximum", "minimum", "powi")
+
+
+def kernel_text(plan: KernelPlan) -> str:
+    """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
+    rows = Rows(plan)
+    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), run_text(plan, rows)])
+    return f"{head_text(plan, body)}\n\n\n{body}\n"
+
+
+def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
+    """The functions of a step, which lead to the feed."""
+    events = [happen_text(plan.watch)] if plan.watch is not None else []
+    stiff = lane_rosenbrock_loops if plan.loops else lane_rosenbrock
+    begin, step = (stiff.begin_text, stiff.step_text) if plan.stiff else (begin_text, step_text)
+    return [
+        *events,
+        begin(plan, rows),
+        step(plan, rows),
+        *march_texts(plan, rows),
+        *interpolant_texts(plan),
+        *save_texts(plan, rows),
+        *event_texts(plan, rows),
+        *judged_texts(plan, rows),
+        *look_texts(plan, rows),
+    ]
+
+
+STIFF_SOURCES = (
+    "odesim.run.lane_systems",
+    "odesim.run.lane_rosenbrock",
+    "odesim.run.lane_rosenbrock_loops",
+    "odesim.run.lane_dense",
+    *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
+    "odesim.stepper.rosenbrock_methods",
+    CONTROL,
+)
+
+
+@cache
+def stiff_key() -> str:
+    """8 hex digits of the sources that write stiff steps, for runs whose members may later need a stiff kernel."""
+    return hashlib.sha256("".join(map(source_of, STIFF_SOURCES)).encode()).hexdigest()[:8]
+
+
+@cache
+def own_key() -> str:
+    """8 hex digits of the sources that the module inlines besides the runtime."""
+    return hashlib.sha256("".join(map(source_of, SOURCES)).encode()).hexdigest()[:8]
+
+
+def head_text(plan: KernelPlan, body: str) -> str:
+    """The imports that the body needs, and its compile options."""
+    kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
+    events = ["from odesim.stepper.lane_zeros import keep"] if plan.watch is not None else []
+    if plan.watch is not None and not plan.called:
+        events.append(f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}")
+    return module_head(f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}", body, plan.strict, events)
+
+
+def module_text(what: str, body: str, strict: bool) -> str:
+    """The text of a module with its imports and compile options."""
+    return f"{module_head(what, body, strict)}\n\n\n{body}\n"
+
+
+def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) -> str:
+    """The imports that a body needs, with more lines of them, and its compile options."""
+    used = set(re.findall(r"\w+", body))
+    rules = {**functions_of(CONTROL), **functions_of(HELPERS)}
+    inlined = [f"@{'exact' if word in EXACT else 'inlined'}\n{text}" for word, text in rules.items() if word in used]
+    used |= set(re.findall(r"\w+", "\n".join(inlined)))
+    math = [w for w in ("sqrt", "inf", "nan") if w in used]
+    constants = [w for w in vars(control) if w.isupper() and w in used]
+    runtime = [w for w in RUNTIME if w in used]
+    mode = "False" if strict else '{"contract"}'
+    lines = [f'"""{what}: generated, runtime {key_for(used)}, {own_key()}."""', ""]
+    lines += [f"from math import {', '.join(math)}"] if math else []
+    lines += ["from typing import Any"] if "Any" in used else []
+    lines += [""]
+    kinds = [w for w in ("float32", "float64", "int64") if w in used]
+    lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
+    lines += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
+    lines += own_imports(used)
+    arithmetic = [w for w in ARITHMETIC if w in used]
+    lines += more
+    lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
+    lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
+    lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
+    lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
+    lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []
+    return "\n\n\n".join(["\n".join(lines), *inlined])
+
+
+def right_text(plan: KernelPlan) -> str:
+    """The text of the right-hand side of one member."""
+    f = plan.formulas
+    arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
+    end = f"    return ({', '.join(f.outputs)},)"
+    return "\n".join(["@inlined", f"def right({arguments}):", *(f"    {line}" for line in f.lines), end])
