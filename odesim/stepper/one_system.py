@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import ClassVar
 
+from odesim.base.parsing import parse
 from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import (
     Comb,
@@ -288,7 +289,7 @@ class _Printer:
                 lines = [f"coef[{j}] = {_value(w)}" for (j, _), w in zip(e.terms, weights, strict=True)]
                 return lines, e.base or "none", f"np.int64({max(j for j, _ in e.terms) + 1})"
             case Comb(factor=factor, weights=ast.Subscript(value=ast.Name(id=table), slice=index)) if factor is not None:
-                start, span = (_value(ast.parse(part.format(row=unparsed(index)), mode="eval").body) for part in TABLES[table])
+                start, span = (_value(parse(part.format(row=unparsed(index)), "eval").body) for part in TABLES[table])
                 return [f"weigh(at, {_value(factor)}, at[{table}] + {start}, {span})"], e.base or "none", span
             case Comb(factor=factor, weights=ast.Call(args=[theta])) if factor is not None:
                 return [f"weigh_inside(at, {_value(factor)}, {_value(theta)})"], e.base or "none", "all_stages"

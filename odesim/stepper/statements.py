@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from odesim.base.parsing import parse
 from odesim.stepper import control
 from odesim.stepper.codes import Code
 from odesim.stepper.tableau import Method
@@ -173,7 +174,7 @@ class Text:
 
     @cached_property
     def _body(self) -> list[ast.stmt]:
-        return ast.parse(self.source).body
+        return list(parse(self.source).body)
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
@@ -523,5 +524,5 @@ def horner(P: Sequence[Sequence[float]], theta: str) -> list[tuple[int, ast.expr
         for x in reversed(polynomial):
             text = f"(({text} + {float(x)!r}) * {theta})"
         if any(polynomial):
-            terms.append((j, ast.parse(text, mode="eval").body))
+            terms.append((j, parse(text, "eval").body))
     return terms

@@ -12,12 +12,10 @@ KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take nu
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
     "targets/unroll.py combine_block": "runs that kernel, with its arguments",
-    "solve/callback.py stage": "a C function, whose arguments BoundSystem fixes",
-    "solve/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "lab/commands.py run_training": "the arguments of the command",
     "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
-    "cli/commands/train.py run": "the arguments of the command",
+    "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
     "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
     "stepper/rosenbrock_methods.py make_rosenbrock": "the columns of a table",

@@ -68,7 +68,8 @@ class FactStream:
     def order(self, rng: Generator, _: int) -> tuple[Array]:
         """The numbers of the facts of an epoch, in the order in which they are shown."""
         count = self.facts.shape[1]
-        return (rng.permutation(count) if self.shuffled else rng.integers(count, size=count),)
+        numbers: Array = np.asarray(rng.permutation(count) if self.shuffled else rng.integers(count, size=count))
+        return (numbers,)
 
     def __call__(self, iteration: int) -> Batch:
         which = self.orders(iteration)[0][:, None]  # (R, 1)
