@@ -32,7 +32,7 @@ CALL = """
 import importlib, json, sys, time
 begun = time.process_time()
 import odesim
-from odesim.engines import choose
+from odesim.run import choose
 from odesim.run import looped_lanes as loops
 model, count, words, alone = json.loads(sys.argv[1])
 api = importlib.import_module("odesim.api.ensemble")

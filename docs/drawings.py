@@ -16,7 +16,6 @@ TEXTS = {
     "lab": "networks trained, held against theory and claims",
     "cli": "the command line",
     "api": "integrate, ensemble, resume, rerun",
-    "engines": "lanes,\nGPU threads",
     "run": "one run, members\nin chunks",
     "store": "runs on disk",
     "plot": "pictures",

@@ -12,9 +12,9 @@ import numpy as np
 from odesim.base.arrays import PAGE, Array, aligned_empty
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text

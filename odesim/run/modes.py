@@ -15,8 +15,8 @@ from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.conditions import BLOCK, ENTRIES, Conditions, formula, settled
 from odesim.inputs.schema import make_extent
+from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, settled
 from odesim.run.integrate import HELP, TOGETHER, length_of
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read

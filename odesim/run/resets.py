@@ -20,8 +20,8 @@ from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
-from odesim.engines.conditions import BLOCK, ENTRIES, NEXT, values
 from odesim.inputs.schema import make_extent
+from odesim.run.conditions import BLOCK, ENTRIES, NEXT, values
 from odesim.run.integrate import MOMENT, length_of, together
 from odesim.run.modes import Switching
 from odesim.stepper.codes import Status

@@ -15,9 +15,9 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import architecture, cupy_here, device_count, device_errors, first_device, load_module
 from odesim.base.errors import DeviceError, SolveError, counted
-from odesim.engines.conditions import Turns, part_obstacle, parts_of
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, SLOTS, KernelPlan
 from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts

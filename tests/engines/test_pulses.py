@@ -10,7 +10,7 @@ from scipy.special import erf
 from sympy import Expr, Float, Interval, Sum, Symbol, cos, cosh, exp, oo, pi, sin, sqrt, tanh
 
 import odesim
-from odesim.engines.conditions import Conditions
+from odesim.run.conditions import Conditions
 from odesim.run.modes import held_of
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t

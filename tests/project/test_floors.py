@@ -18,7 +18,7 @@ FLOORS = (
     ("ir", "display", "transforms", "targets"),
     ("stepper", "inputs"),
     ("ensembles",),
-    ("engines", "run", "store", "plot"),
+    ("run", "store", "plot"),
     ("api",),
     ("cli",),
     ("lab",),

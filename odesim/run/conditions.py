@@ -15,12 +15,12 @@ from sympy import Add, Expr, Symbol
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.engines.zeros import form_of, isolated_rows, pulse_rows
 from odesim.ensembles.members import member_values, own_names_read
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.inputs.schema import Formula, make_extent
 from odesim.ir.passes import lower_expressions
+from odesim.run.zeros import form_of, isolated_rows, pulse_rows
 from odesim.stepper.codes import Code
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read

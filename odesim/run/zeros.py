@@ -323,11 +323,11 @@ HALVINGS, MOST_PARTS = 30, 1 << 12
 
 
 Rows = dict[Symbol, Array]
-"""{coefficient: its values (rows,)}, as odesim.engines.zeros.Ranges has them."""
+"""{coefficient: its values (rows,)}, as odesim.run.zeros.Ranges has them."""
 
 
 def pulse_rows(form: Form, coefficients: Sequence[Array], indices: int, span: tuple[float, float]) -> list[Array]:
-    """The times of pulses of each member, or one row for all; arguments as of odesim.engines.zeros.isolated_rows."""
+    """The times of pulses of each member, or one row for all; arguments as of odesim.run.zeros.isolated_rows."""
     values, lead = rows_of(form, coefficients, indices)
     each = int(np.prod(lead[1:]))
     with np.errstate(all="ignore"):
