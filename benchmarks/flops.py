@@ -19,7 +19,7 @@ CALL_OPERATIONS = {"sqrt": 1, "rint": 1, "floor": 1, "fma": 2}
 
 def step_operations(plan: Any) -> int:
     """Operations of one step of one member, accepted or not."""
-    return function_operations(thread_scope(plan), "march" if plan.fixed else "step")
+    return function_operations(thread_scope(plan), "march" if plan.marches else "step")
 
 
 def function_operations(scope: ModuleScope, name: str) -> int:
