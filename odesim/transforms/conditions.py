@@ -47,7 +47,9 @@ def resting(g: Expr, depends: Depends) -> Expr:
 
 
 def _split(g: Expr, wrap: Callable[[Expr], Any], choose: Callable[..., Any], depends: Depends) -> Any:
-    """made(g) as a choice between cases of g, where one of them is 0 throughout; None where none is."""
+    """wrap(g) as a choice between cases of g, where one of them is 0 throughout; None where none is."""
+    if not g.has(*PIECES, sp.Piecewise):  # sums alone rest nowhere, and expanding them took a tenth of a second of a first call
+        return None
     tried = count()
 
     def cases(g: Expr, sums: dict[Any, Expr]) -> tuple[Any, bool]:
