@@ -2,16 +2,14 @@
 
 import gc
 import os
-import re
 import signal
-from pathlib import Path
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from odesim.base.device import cupy_here
 from odesim.base.errors import CodegenError
+from tests.support.cover import mark_slow
 
 # on a busy machine an example may take any time, and a process of a cluster minutes to answer
 for name in ("CONNECT", "TCP"):
@@ -35,28 +33,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-HERE = Path(__file__).parent
-SLOW = frozenset((HERE / "slow.txt").read_text(encoding="utf-8").splitlines())
-"""Cases that take some seconds each, and are slow for that: of their laws the cheaper ones run by default."""
-SAMPLED = {
-    law: (int(n), int(m or 1)) for n, m, law in re.findall(r"^(\d)(?:/(\d))? (.+)$", (HERE / "samples.txt").read_text("utf-8"), re.M)
-}
-"""{law: (n, m)}: laws over large tables. Of the cases one in n or so runs by default, chosen by its name; of the slow ones one in m stays
-slow, and the others are rare."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the markers slow and rare to the cases in slow.txt, and to those of a law in samples.txt that are not in the sample."""
-    for item in items:
-        name = item.nodeid
-        n, m = SAMPLED.get(name.partition("[")[0], (1, 1))
-        turn, left_out = divmod(crc32(name.encode()), n)
-        if name in SLOW or left_out:
-            item.add_marker(pytest.mark.slow)
-        if turn % m and item.get_closest_marker("slow"):
-            item.own_markers = [marker for marker in item.own_markers if marker.name != "slow"]
-            item.add_marker(pytest.mark.rare)
+    """Leaves of each law a cover of its cases, and gives the others the marker slow."""
+    mark_slow(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -23,6 +23,7 @@ EXPLICIT = ("tsit5", "vern7", "dop853")
 STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 @pytest.mark.parametrize("name", slow_but(FLOWS, COMPILED))
 def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:
@@ -55,6 +56,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", CHOICES)
 def test_choice_by_counted_work(case: str) -> None:
     """What was chosen costs at most three times the cheapest method in counted operations, and the reason has its real numbers."""
@@ -84,6 +86,7 @@ def test_choice_by_counted_work(case: str) -> None:
         assert (f"{pilot.t_end:.4g}", pilot.stats["rhs_calls"]) == (spent[1], int(spent[2]))
 
 
+@pytest.mark.slow
 def test_stiff() -> None:
     """joma.nonlinear with mu = 5, where tsit5 takes 7e5 steps: rodas5p, with the bits it has by its name, dense output too."""
     run, named = odesim.integrate("joma.nonlinear", **STIFF), odesim.integrate("joma.nonlinear", method="rodas5p", **STIFF)
@@ -92,6 +95,7 @@ def test_stiff() -> None:
     assert np.array_equal(run.at(1.0)["v"], named.at(1.0)["v"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("most", [20_000, 200_000])
 def test_too_few_steps_for_an_explicit_method(most: int) -> None:
     """vern7 needs some 7e5 steps here and costs less than rodas5p, which ends after 700: it is chosen where vern7 may not take as many."""
@@ -99,6 +103,7 @@ def test_too_few_steps_for_an_explicit_method(most: int) -> None:
     assert run.method == "rodas5p" and run.ok and "stability, not accuracy" in run.attrs["auto"]
 
 
+@pytest.mark.slow
 def test_strict() -> None:
     """rodas5p where the system fits lanes, with the bits it has by its name; where it does not, the reason says so."""
     asked: dict[str, Any] = {"params": {"mu": (7.0, 6.0, 5.0)}, "span": (0.0, 5.0), "strict": True}
@@ -109,6 +114,7 @@ def test_strict() -> None:
     assert single.method == "tsit5" and single.ok and "no strict mode for float32" in single.attrs["auto"]
 
 
+@pytest.mark.slow
 def test_ensemble() -> None:
     """rodas5p for a member that is stiff; members that are done soon have the explicit method of the tolerance, and its bits by name."""
     stiff = odesim.ensemble("joma.nonlinear", params={"mu": np.full((1, 2), 5.0)}, span=(0.0, 10.0))

@@ -39,6 +39,7 @@ def missed(name: str, draws: int, fixed: bool, seed: int) -> tuple[int, int]:
     return off, count
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("fixed", [False, True], ids=["adaptive", "fixed steps"])
 def test_the_estimate_holds(fixed: bool) -> None:
     """Some runs of one system or two, all of them."""

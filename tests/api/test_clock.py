@@ -45,6 +45,7 @@ FORMS: dict[str, tuple[System, float]] = {
 FIRST = ("y exp(y^2/2)", "y^2 cos t", "y^2", "y^3 with the weaker growth y")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "method"), crossed([*FIRST, *(n for n in FORMS if n not in FIRST)], METHODS, most=4))
 def test_closed_forms(name: str, method: str) -> None:
     """t* to ten tolerances; the estimate is never below the error, and at most 400 times it: it holds twice the error of a run at
@@ -59,6 +60,7 @@ def test_closed_forms(name: str, method: str) -> None:
         assert f"t = {found:.12g}" in run.message and run.t_end == pytest.approx(found, rel=1e-14)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_joma(method: str) -> None:
     """joma.linear from random starts: t* = min_i sqrt(pi/2) (1 - sgn(Delta_i) erf(v_i/sqrt 2)) / |Delta_i|, to 1e-8, in any span of t."""
@@ -83,6 +85,7 @@ def test_joma_in_rows() -> None:
     assert abs(run.events["blow_up"][0]["t"] - exact) <= min(1e-8 * exact, run.attrs["blow_up_error"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "options",
     [{"backend": "numpy"}, pytest.param({"strict": True}, marks=pytest.mark.slow), {"dtype": "float32", "rtol": 1e-5}],
@@ -112,6 +115,7 @@ def test_trajectory_up_to_the_blow_up() -> None:
     assert worst is not None and worst < 1e-8
 
 
+@pytest.mark.slow
 def test_without_a_blow_up() -> None:
     """The values of the ordinary clock, at the ordinary times, with its events, its end and its dense output; no blow-up."""
     grid = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0])
@@ -140,6 +144,7 @@ def test_stops_short_of_the_blow_up() -> None:
     assert few.status == "max_steps" and f"t = {few.t_end:.9g}" in few.message and 0 < few.t_end < 1.25 and few.t[-1] == few.t_end
 
 
+@pytest.mark.slow
 def test_sums_of_its_own() -> None:
     """A right-hand side with a sum over its own index: v' = v sum_l v_l^2, growth sum_k v_k^2; |v|^2 = r has r' = 2 r^2, t* = 1/(2 r0)."""
     system = System(
@@ -173,6 +178,7 @@ def test_wrong_requests() -> None:
         odesim.integrate(named, clock="rescaled")
 
 
+@pytest.mark.slow
 def test_ensemble(tmp_path: Any) -> None:
     """Members as `integrate` does each, bit for bit in strict mode; in memory and on disk; NaN where a member does not blow up."""
     D = np.random.default_rng(0).normal(size=(4, 3))
@@ -208,6 +214,7 @@ def test_command_line(tmp_path: Any) -> None:
     assert "t = 1.25331413" in CliRunner().invoke(cli, args).stdout
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 @pytest.mark.parametrize(("growth", "clock"), [(y, "ordinary"), (y, "rescaled"), (None, "ordinary")])
 def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None, clock: str, method: str) -> None:
@@ -222,6 +229,7 @@ def test_the_rescaled_clock_is_advised_where_it_is(growth: Expr | None, clock: s
         assert ("--clock rescaled" in words) == (growth is not None and clock == "ordinary")
 
 
+@pytest.mark.slow
 def test_blow_up_t_is_the_time_of_a_blow_up_alone() -> None:
     """An event with such a name has another one in every ensemble, whose clock ever: y' = y^2 passes 2 at t = 1/2 and ends at 1."""
     event = Event("blow-up", y - 2)
@@ -247,6 +255,7 @@ def test_lengths_of_time_are_of_the_ordinary_clock(option: dict[str, Any]) -> No
     assert odesim.integrate("joma.linear", backend="numpy", **asked).ok
 
 
+@pytest.mark.slow
 def test_a_jump_to_rest_is_no_blow_up():
     """v' = (10 - v) exp(v^2/2) stays below 10, but gets there within less time than t resolves; v' = exp(v^2/2) is one at the same pace."""
     both: dict[str, Any] = {"sizes": {"M": 1}, "initial": {"v": [1.0]}, "clock": "rescaled"}

@@ -59,6 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", CASES)
 def test_the_bits_of_one_machine(case, client, small_chunks, tmp_path):
     """What the workers of a cluster write is what one process has in memory, bit for bit."""
@@ -83,6 +84,7 @@ def test_resume_with_and_without_a_cluster(here_first, client, small_chunks, tmp
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.slow
 def test_failed_members_are_tried_again_there(client, small_chunks, tmp_path):
     """resume with another method on a cluster: the bits of that on one machine."""
     here, there = tmp_path / "here.zarr", tmp_path / "there.zarr"
@@ -95,6 +97,7 @@ def test_failed_members_are_tried_again_there(client, small_chunks, tmp_path):
     same(odesim.open_run(there), odesim.open_run(here))
 
 
+@pytest.mark.slow
 def test_a_model_travels(client, tmp_path, monkeypatch):
     """A System goes as it is, a file with its content; where the file is not seen by workers, the sha256 tells the copy is the same."""
     file = tmp_path / "decay.py"

@@ -37,6 +37,7 @@ CUTS: dict[str, Callable[[xr.Dataset], xr.Dataset]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("cut", CUTS)
 def test_what_is_left_is_drawn(grid, cut):
     """Every panel has data, whatever a user took out of the Dataset."""
@@ -77,6 +78,7 @@ def test_an_integration_as_a_dataset_is_the_same_picture(tmp_path):
                 np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_an_integration_as_a_dataset_has_a_film(tmp_path):
     """The Dataset in the place of the Solution: the same file."""
     run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=4)

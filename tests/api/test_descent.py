@@ -27,6 +27,7 @@ def scalar(rhs: Any, start: float) -> System:
     return System(name="test.scalar", source=Source("none", "test"), axes={}, equations={x: rhs}, params=(), initial={x: start})
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("beta", [0.0, 0.6, 0.9])
 def test_linear_systems_are_powers_of_a_matrix(beta):
     """(y, v) of y' = A y goes by [[I + hA, bI], [hA, bI]] at each iteration; 1e-12 is rounding."""

@@ -31,6 +31,7 @@ KINDS = {
 }
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_coordinates_are_the_same_in_memory_and_stored(design, tmp_path):
     """Names, order, axes, types, values and attributes; and all results have the same bits."""
@@ -88,6 +89,7 @@ def test_what_is_no_grid_is_refused(design):
         odesim.ensemble("joma.nonlinear", **SAME, **DESIGNS[design]).odesim.unstack()
 
 
+@pytest.mark.slow
 def test_methods_return_axes(tmp_path):
     """plot() returns the Axes of one panel or an array of them, without colour bars; with ax it draws one panel there, not several."""
     run = odesim.ensemble("joma.nonlinear", observe="gap", **SAME, **DESIGNS["grid"])

@@ -52,6 +52,7 @@ def near(options: dict[str, Any]) -> float:
     return 1e-6 if options.get("dtype") == "float32" else 1e-8
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("options", table("tsit5", "vern7", "rodas4", "rk4"), ids=str)
 def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> None:
     """w[2] = 1 - 3t/2 is 0 at t = 2/3; the status, the component and its set; the guard is no event of the model."""
@@ -61,6 +62,7 @@ def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> Non
     assert list(run.events) == ["half"] and len(run.events["half"]) == 2 and list(run.attrs["params"]) == ["a"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("options", LANES, ids=str)
 def test_a_member_ends_where_a_run_does(options: dict[str, Any]) -> None:
     """Rates of members' own: w leaves, u leaves at t = sqrt(2), none does before the end of the span; what the status means is said."""
@@ -105,6 +107,7 @@ STAYS: dict[str, tuple[System, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853", "rodas4", "rodas5p"])
 @pytest.mark.parametrize("name", STAYS)
 def test_a_solution_that_stays_ends_no_run(name: str, method: str) -> None:
@@ -118,6 +121,7 @@ def test_a_solution_that_stays_ends_no_run(name: str, method: str) -> None:
         assert run.status == "ok", (rtol, run.message)
 
 
+@pytest.mark.slow
 def test_the_model_s_own_event_comes_first() -> None:
     """A terminal event at 0 ends the run as an event, before the guard's slack is passed; in an ensemble too."""
     parts: dict[str, Any] = {"equations": {f: -1}, "params": (), "initial": {f: 1}, "events": (Event("empty", f, terminal=True),)}

@@ -11,6 +11,7 @@ from odesim.base.errors import OdesimError, ParamError, SolveError
 LINEAR: dict[str, Any] = {"params": {"Delta": [0.5, 1.0]}, "span": (0.0, 1.25)}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
 def test_any_time_of_a_run_is_as_good_as_a_saved_one(method):
     """at(t) has the bits of a run that saves t, whatever else was saved: the steps do not depend on the times saved."""
@@ -48,6 +49,7 @@ def test_the_end_is_the_last_time_reached():
     assert run.final_observables["entropy"] == whole.observables["entropy"][-1]
 
 
+@pytest.mark.slow
 def test_backends_agree_in_float32():
     """Both compute in float32 what they are given in float32: as many steps, give or take a few."""
     runs = [odesim.integrate("joma.nonlinear", span=(0.0, 1.0), dtype="float32", backend=b) for b in ("numba", "numpy")]

@@ -57,6 +57,7 @@ def test_every_step_counts_whatever_is_saved(options: dict[str, Any], backend: s
         assert {said[sense] for said in few} == {every.invariants[sense]}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -75,6 +76,7 @@ def test_adaptive_steps_count_too(options: dict[str, Any]) -> None:
         assert ends.invariants[sense] == pytest.approx(by_definition(values, sense), rel=0.2)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_backends_say_the_same(dtype: str, near: float) -> None:
     """numba and numpy, in both widths, to roundings of values of 9."""
@@ -97,6 +99,7 @@ def test_one_number_in_python_json_table_and_store(tmp_path: Any) -> None:
     assert read_solution(tmp_path / "python.zarr").invariants == run.invariants
 
 
+@pytest.mark.slow
 def test_a_run_that_a_terminal_event_ends_is_watched_up_to_it() -> None:
     """u falls from 1 and would violate u >= 1/2 by more than it does where it ends, at u = 0.25."""
     from odesim.symbolic import Event
@@ -109,6 +112,7 @@ def test_a_run_that_a_terminal_event_ends_is_watched_up_to_it() -> None:
         assert odesim.integrate(system, span=(0, 3), **options).invariants["above"] == pytest.approx(0.25, abs=1e-12)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "options", [{"method": "tsit5"}, {"method": "rodas5p"}, {"method": "rodas4", "strict": True}, {"backend": "numpy"}], ids=str
 )
@@ -132,6 +136,7 @@ def test_a_violated_law_and_one_that_is_no_number_are_in_the_message(options: di
     assert 1 < float(lost.message.split("from t = ")[1].split()[0]) <= 3
 
 
+@pytest.mark.slow
 def test_an_observable_that_is_no_number_is_named(tmp_path: Path) -> None:
     """u' = -1 from 1: log(u) is no number from t = 1 on, which is said with the first saved time after it; what is finite is not named."""
     text = """

@@ -25,6 +25,7 @@ def grow(**more: Any) -> System:
     return Map(name="test.grow", source=SOURCE, axes={}, params=(Param(a, 2.0, Interval(-oo, oo), "factor"),), **given)
 
 
+@pytest.mark.first(2)
 @every_case
 @pytest.mark.parametrize(("backend", "strict"), [("numba", False), ("numba", True), ("numpy", False)])
 def test_a_map_is_its_loop(case, backend, strict):
@@ -38,6 +39,7 @@ def test_a_map_is_its_loop(case, backend, strict):
         np.testing.assert_allclose(found.y[name], rows, rtol=0 if case.exact else 1e-12, atol=0 if case.exact else 1e-12)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "shuffled"])  # whose numbers need a permutation
 def test_every_right_side_is_an_update(name):
     """The updates of each difficulty of lowering are those of the plain arrays; 1e-12 is rounding of sums of seven."""
@@ -50,6 +52,7 @@ def test_every_right_side_is_an_update(name):
         np.testing.assert_allclose(found.final[state], value, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", [case for case in CASES.values() if case.by], ids=lambda case: case.by)
 def test_sensitivities(case):
     """The derivative by a parameter is that of two runs: differences of 1e-6 are good to about 1e-8."""
@@ -68,6 +71,7 @@ def test_a_run_goes_on():
     assert whole.at(10)["x"].tobytes() == first.final["x"].tobytes()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("save", "times"),
     [
@@ -105,6 +109,7 @@ def test_a_logarithmic_grid_of_whole_numbers():
         assert found.t.tolist() == [begun, *(begun + n for n in sorted(later))]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("expr", "direction", "times"),
     [(q - 3, 0, [2.0]), (q - 4, 1, [2.0]), (q - 4, -1, []), (q - 0.5, 0, []), ((q - 3) * (q - 40), 0, [2.0, 6.0])],

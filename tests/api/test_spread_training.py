@@ -67,6 +67,7 @@ def all_the_same(a, b):
     assert one.iteration == two.iteration
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("case", CASES)
 def test_the_run_of_one_machine(case, blocks, client, tmp_path):
     """What workers trained seed by seed is what one process stores of all, bit for bit; nothing else is left."""
@@ -80,6 +81,7 @@ def test_the_run_of_one_machine(case, blocks, client, tmp_path):
     assert told[-1][:2] == (asked["steps"], asked["steps"]) and len(told[-1][2]) == len(SEEDS)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("cluster_first", [True, False])
 @pytest.mark.parametrize("steps", [40, 55])
 def test_a_stopped_training_goes_on(cluster_first, steps, blocks, client, tmp_path):
@@ -115,6 +117,7 @@ def stop_on_a_cluster(out, client):
         odesim.train(**ASKED, out=out, client=client, progress=stop)
 
 
+@pytest.mark.first(1)
 def test_a_seed_goes_on_from_its_checkpoint(blocks, tmp_path):
     """A seed that was stopped in the middle does not begin anew, and ends with the same bits."""
     request = TrainingRequest(TASK, {}, None, SEEDS, None, {}, TrainingOptions(steps=40))

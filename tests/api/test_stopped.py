@@ -44,6 +44,7 @@ def test_what_the_ledger_lacks_is_done_again(lost, small_chunks, tmp_path):
 FILES = ["v/c/1/0/0", "mu/c/1/0", "t_end/c/1", "rejected/c/1", "attempt/c/1", "v/c/4/0/0"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("file", "change"), crossed(FILES, ["gone", "empty"], most=6))
 def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
     """A chunk that is said to be done and lacks a file would read as NaN or 0: every reader says so, resume computes it again."""
@@ -64,6 +65,7 @@ def test_a_lost_file_is_noticed(file, change, small_chunks, tmp_path):
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.slow
 def test_members_without_a_value_are_not_lost(small_chunks, tmp_path):
     """Chunks of nothing but NaN and 0 are files too: of members that all fail, none is lost."""
     out = tmp_path / "run.zarr"
@@ -79,6 +81,7 @@ GIVEN: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("file", GIVEN)
 def test_what_was_given_cannot_be_had_again(file, small_chunks, tmp_path):
     """Without a file of a table, of points, of what all share or of the times there is one sentence, and no zeros in their place."""
@@ -102,6 +105,7 @@ def test_a_file_that_cannot_be_read_is_named(small_chunks, tmp_path):
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("stop_after", [0, 1, 4])
 def test_an_interrupted_run_goes_on(stop_after, small_chunks, tmp_path):
     """SIGINT keeps the chunks that are done; resume ends with the same bits."""
@@ -163,6 +167,7 @@ SYSTEM = System(
 """
 
 
+@pytest.mark.slow
 def test_a_start_that_follows_is_resumed(small_chunks, tmp_path):
     """x' = -a x from 2a is 2a exp(-a): a start that follows from a member's own rate does so in another process too."""
     file, out = tmp_path / "decay.py", tmp_path / "run.zarr"
@@ -175,6 +180,7 @@ def test_a_start_that_follows_is_resumed(small_chunks, tmp_path):
     np.testing.assert_allclose(found.x.values[:, 0], 2 * a * np.exp(-a), rtol=1e-8)  # ten times the tolerance
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_not_mixed_in(small_chunks, tmp_path):
     """A model file that was changed since: resume refuses."""
     file, out = tmp_path / "decay.py", tmp_path / "run.zarr"
@@ -187,6 +193,7 @@ def test_a_changed_model_is_not_mixed_in(small_chunks, tmp_path):
         odesim.ensemble(file, vary={"a": "uniform(0.1,3)"}, members=20, resume=True, out=out)
 
 
+@pytest.mark.slow
 def test_failed_members_are_tried_again(small_chunks, tmp_path):
     """Only members that failed get the other method; each then is what that method makes of it, and a rerun knows it."""
     out = tmp_path / "run.zarr"
@@ -203,6 +210,7 @@ def test_failed_members_are_tried_again(small_chunks, tmp_path):
     assert rerun(out).same
 
 
+@pytest.mark.slow
 def test_fail_fast_stops_after_the_chunk(small_chunks, tmp_path):
     """The first chunk with a failure is the last."""
     found = odesim.ensemble(MODEL, out=tmp_path / "run.zarr", fail_fast=True, **RUN, max_steps=3)
@@ -268,6 +276,7 @@ def done_members(out: Path) -> int:
     return 4096 * len([p for p in (out / "status" / "c").glob("*") if p.name.isdigit()])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_killed_again_and_again(kills, tmp_path):
     """SIGKILL, SIGTERM or SIGINT at any moment: chunks that were done stay, and the run ends with the same bits."""

@@ -35,6 +35,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", slow_but(CASES, set(CASES) - {"float32", "fixed"}))
 def test_on_disk_as_in_memory(case, small_chunks, tmp_path):
     """An ensemble on disk equals the one in memory, bit for bit; xarray opens it by itself; computed again it is the same."""
@@ -51,6 +52,7 @@ def test_on_disk_as_in_memory(case, small_chunks, tmp_path):
     assert counts == {str(s): int((held.status == k).sum()) for k, s in enumerate(STATUSES)}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2,)])
 def test_shards_go_into_one_store(order, small_chunks, tmp_path):
     """Shards in any order give the bits of one run; what no shard did is not done, and resume does it."""
@@ -164,6 +166,7 @@ WRONG: dict[str, Any] = {
 }
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("case", WRONG)
 def test_another_request_leaves_the_run_alone(case, small_chunks, tmp_path):
     """A folder of another request, or two wishes at once: one sentence, and nothing is changed."""

@@ -115,6 +115,7 @@ def names_of_dicts(tree: ast.Module) -> set[str]:
     return {target.id for target, value in targets if isinstance(target, ast.Name) and isinstance(value, ast.Dict | ast.DictComp)}
 
 
+@pytest.mark.slow
 def test_no_other_memo_is_written_by_hand():
     """No dict at the top of a module is written to by its functions: what is kept in a process is kept by a Memo or functools."""
     found = []

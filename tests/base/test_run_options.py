@@ -82,6 +82,7 @@ def test_a_row_is_an_argument_and_an_option(name):
     assert "{" not in str(getattr(taken, "help", ""))
 
 
+@pytest.mark.slow
 def test_a_result_has_every_option():
     """attrs of a Solution, where the method and the backend stand beside them; those of an ensemble have what netCDF can hold."""
     run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, stop_at=0.5, seed=2)

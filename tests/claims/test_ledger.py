@@ -47,6 +47,7 @@ def claims() -> dict[str, Claim]:
     return {claim.name: claim for claim in all_claims()}
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("name", slow_but(NAMES, QUICK))
 def test_a_claim_is_as_recorded(name):
     """Both verdicts are the recorded ones; what fails is off by more than five tolerances, which is no doubtful case."""

@@ -105,6 +105,7 @@ def test_no_folder_can_be_used(first, second, odesim, folder, monkeypatch):
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(21) == 42
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_cache(folder, monkeypatch):
     """A new process without any cache: the numbers of a run, exit code 0, and one warning."""
     command = [sys.executable, "-m", "odesim", "integrate", "joma.linear_softmax", "--size", "M=3", "--save", "3", "--json"]

@@ -51,6 +51,7 @@ def test_list_names_every_model(odesim):
     assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("model", list_models())
 def test_show_fits_and_says_all(model, odesim):
     """Names of states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
@@ -136,6 +137,7 @@ def test_a_stored_picture_is_the_same(odesim):
     assert Path("first.png").read_bytes() == Path("second.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_animated(odesim):
     """`plot RUN --animate` writes the film of Python's animate(), and says in a sentence what it cannot do, with nothing written."""
     assert odesim(*RUN).exit_code == 0
@@ -168,6 +170,7 @@ def test_completion_prints_a_script(shell, odesim):
     assert "_ODESIM_COMPLETE" in odesim("completion", shell).stdout
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -242,6 +245,7 @@ def test_progress_is_for_terminals(capsys):
             assert lines == [""]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(folder):
     """`odesim show MODEL | head -1` ends quietly."""
     process = subprocess.Popen(

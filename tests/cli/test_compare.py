@@ -57,6 +57,7 @@ def test_json(odesim):
     assert one["observables"][0]["spread"] is None and one["observables"][0]["each"] == {}
 
 
+@pytest.mark.slow
 def test_stored_runs(odesim, runs, folder):
     """Two folders in either order are one comparison; a run beside itself has no errors; --quiet is quiet."""
     first, second = (json.loads(odesim("compare", *pair, "--json").stdout) for pair in (("t.zarr", "i.zarr"), ("i.zarr", "t.zarr")))
@@ -86,6 +87,7 @@ def test_an_early_end_is_3(odesim):
     assert done.exit_code == 3 and "runs to infinity" in done.stderr and "v (6)" in done.stdout
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -45,6 +45,7 @@ SAME: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", SAME)
 def test_the_command_line_is_the_library(case, odesim, folder):
     """Words of the command line and arguments of odesim.ensemble give the same bits."""
@@ -74,6 +75,7 @@ v = 0.02
 """
 
 
+@pytest.mark.slow
 def test_a_file_says_the_rest(odesim, folder):
     """Options, sizes and shared values of a TOML file; what is varied on the command line is not taken from it."""
     (folder / "run.toml").write_text(TOML)
@@ -97,6 +99,7 @@ def test_a_picture_of_the_run(odesim, folder):
     assert done.exit_code == 2 and "odesim did not draw it" in done.stderr and not (folder / "other.zarr").exists()
 
 
+@pytest.mark.slow
 def test_a_film_of_the_run(odesim, folder):
     """`plot --animate` takes the axes and scales of a picture, and draws what Python draws."""
     odesim("ensemble", *shlex.split("reversal.row --grid r=1,2 --grid eta_Y=0.1,0.3,0.9 --save 3 --out run.zarr --quiet"))
@@ -138,6 +141,7 @@ def test_a_shard_that_is_done_was_not_interrupted(odesim):
     assert strict(odesim("status", "run.zarr", "--json").stdout)["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_failures_are_counted(odesim):
     """Members that failed: exit code 3, one sentence with their statuses, and what was computed is kept; they can be tried again."""
     done = odesim("ensemble", *shlex.split(RUN), "--max-steps", "12", "--out", "run.zarr", "--quiet")
@@ -188,6 +192,7 @@ def test_shards(odesim):
     assert done.exit_code == 2 and "--shard would go on with" in done.stderr
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("save", [(), ("--save", "5")], ids=["end", "times"])
 def test_a_run_is_drawn_and_exported(save, odesim):
     """plot draws bands or histograms; csv has a line a member and time, every number with all its digits; nc opens."""
@@ -274,6 +279,7 @@ def test_wrong_places(command, said, odesim, folder):
     assert done.exit_code == 2 and said in done.stderr and not [*folder.iterdir()]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -20,6 +20,7 @@ def test_a_stored_run_keeps_its_events(folder, odesim):
     assert damaged.exit_code == 2 and "character 6: no name 'w'" in damaged.stderr and damaged.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_ensemble_keeps_its_events(folder, odesim):
     """resume and rerun take them from the run; a shard with other events is another ensemble."""
     grid = ("ensemble", "joma.nonlinear", "--method", "euler", "--step", "0.01", "--grid", "v=0.05,0.1,0.2", "--out", "b.zarr", "--quiet")

@@ -124,6 +124,7 @@ def test_table_fits_80_columns(odesim):
     assert odesim(*RUN, "--quiet").output == ""
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
@@ -200,6 +201,7 @@ main()
 """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
 def test_a_signal_from_outside(number, folder):
     """The same for a process of its own, and for SIGTERM: it ends soon after the signal, in order."""

@@ -54,6 +54,7 @@ def texts(node):
             yield from texts(child)
 
 
+@pytest.mark.first(1)
 @EACH
 def test_pages_of_paper_hold_all_rows(name):
     """Every text begins and ends on the paper; formulas keep a type that can be read."""

@@ -70,6 +70,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 def test_an_ensemble_draws_what_it_is_asked_for(odesim, folder, run):
     """--var, --x and --y of --plot are those of `odesim plot`; what the run will not have is refused before it is computed."""
     for words in ("--var gap --x mu", "--var v --x v --y mu", "--x time"):

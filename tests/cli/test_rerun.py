@@ -82,6 +82,7 @@ def test_status_says_how_one_run_was_computed(run):
 SLOW = ("float32", "slopes", "stiff, strict")  # a kernel each that is no other test's
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("case", slow_but(INTEGRATIONS, [name for name in INTEGRATIONS if name not in SLOW]))
 def test_an_integration_again(case, run, folder, monkeypatch):
     """Every bit of an integration comes again from what is stored, also from another folder, and nothing is written."""
@@ -116,6 +117,7 @@ def test_a_changed_number_is_found(case, run):
     assert done.exit_code == 3 and said in done.stderr and "9 saved times computed again: " in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_another_end_is_found(run):
     """A status or a time of an event that is another one."""
     run("integrate my.py --set a=3 --save 7 --out run.zarr --quiet")
@@ -143,6 +145,7 @@ def with_toy(monkeypatch):
     monkeypatch.setitem(sys.modules, "odesim.lab.tasks.toy", toy)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_by_other_code(kind, run, with_toy):
     """Where the code or numpy was another one, that is said; small differences pass, large ones do not."""
@@ -186,6 +189,7 @@ TRAININGS = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", TRAININGS)
 def test_a_training_again(case, run, with_toy):
     """Every bit of a training comes again, and of one that was made longer; a changed row is named."""

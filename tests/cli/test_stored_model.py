@@ -37,6 +37,7 @@ def run(odesim, folder):
     return lambda words: odesim(*words.split())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("kind", "command"), CASES)
 def test_a_file_that_a_run_names_is_not_run(kind, command, run, folder):
     """Without --model, with another file, without a sha256: exit code 2, one sentence, no file is run. With the file: it goes on."""
@@ -73,6 +74,7 @@ def test_a_file_that_a_run_names_is_not_run(kind, command, run, folder):
     assert done.exit_code == 0 and (folder / "mark").exists(), done.stderr
 
 
+@pytest.mark.slow
 def test_the_same_from_python(run, folder):
     """The functions behind the commands, and open_run: without the file nothing is run."""
     for kind, command in MADE.items():
@@ -136,6 +138,7 @@ IDENTICAL = {
 }
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("state", ["finished", "begun"])
 @pytest.mark.parametrize("name", ["status_names", "method_names"])
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def runs(tmp_path_factory):
         patch.undo()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
 def test_a_good_run_is_read(kind, runs):
     """Every command ends with 0 on a good run, unless it is not for that kind; without --model no file is run."""
@@ -240,6 +241,7 @@ def test_files_that_are_not_there_are_no_memory(kind, runs):
     assert "it lacks files of" in read("status", "bad.zarr")[2]
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("attack", REFUSED)
 def test_what_odesim_does_not_write_is_not_read(attack, runs):
     """Every kind of run: exit code 2 and one sentence before anything is decoded, by status and, in turn, by one more command."""
@@ -266,6 +268,7 @@ def check_refused(attack: str, runs: dict[str, Path], commands: Iterable[str]) -
         assert {p: p.lstat().st_mtime_ns for p in Path("bad.zarr").rglob("*")} == before
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("command", ["resume --model", "rerun --model"])
 @pytest.mark.parametrize("name", ["states", "observables", "ledger"])
 def test_a_run_that_leaves_arrays_out_is_not_gone_on_with(name, command, runs):
@@ -281,6 +284,7 @@ ESCAPES = "\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"
 SHOWN = r"\x1b[2J\x1b]0;t\x07\r\u202e\u2028\nodesim: fake"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
 def test_escapes_of_a_run_are_shown_as_text(kind, runs):
     """Texts of a run in tables, titles, errors, JSON and csv: a terminal sees no control character, a reader sees what is there."""

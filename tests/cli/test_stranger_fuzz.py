@@ -176,6 +176,7 @@ def attack(runs: dict[str, Path], kind: str, chosen: Callable[[int], bool], comm
 KINDS = ("integration", "ensemble", "training")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_changes_of_a_run(kind, runs):
     """A few changes out of all, by a command each."""

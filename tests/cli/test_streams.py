@@ -16,6 +16,7 @@ def shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("closed", CLOSED)
 def test_closed_streams(closed, tmp_path):
     """Each command as with open streams: code, files, and on each stream that is open nothing that belongs to the other."""

@@ -83,6 +83,7 @@ SAME: dict[str, Any] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", SAME)
 def test_the_command_line_is_the_library(case, odesim, folder):
     """Words of the command line and arguments of odesim.train store the same configuration and the same bits."""
@@ -118,6 +119,7 @@ RATES = [
 RATES.remove(("committee", "v"))  # eta_v / N, see its own tests
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(("task", "group"), RATES)
 def test_a_learning_rate_is_its_setting(task, group):
     """--lr GROUP=RATE and --set eta_GROUP=RATE are one training: bits, stored settings, and theory of the rates that were used."""
@@ -202,6 +204,7 @@ def trained(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.first(22)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_request(name, odesim, folder, trained):
     """Exit code 2, nothing on stdout, one sentence with all its pieces, no file touched."""
@@ -230,6 +233,7 @@ def test_settings_are_listed(odesim):
     assert costly == "w^3; at the end" and "described by" not in page
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("task", TASKS)
 def test_settings_of_the_tasks(task, odesim):
     """Of every task: what its default training records is named, and the Systems that are compared with it, in 80 columns."""
@@ -262,6 +266,7 @@ main()
 """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
 def test_stopped_from_outside(number, folder, odesim):
     """Ctrl-C or SIGTERM: exit code 3, a sentence with --resume, the rows so far; --resume goes on, a second time it does nothing."""

@@ -261,6 +261,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(p): (p.lstat().st_mtime_ns, p.read_bytes() if p.is_file() else b"") for p in [folder, *folder.rglob("*")]}
 
 
+@pytest.mark.first(46)
 @pytest.mark.parametrize("name", TABLE)
 def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     """Exit code 2, nothing on stdout, one sentence with all its pieces on stderr, no file touched, no run begun."""
@@ -283,6 +284,7 @@ def test_wrong_request(name, workshop, odesim, closed, monkeypatch):
     assert snapshot(workshop) == before
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "name", ["rows of P", "present run", *(pytest.param(name, marks=pytest.mark.slow) for name in ("method", "euler without step"))]
 )

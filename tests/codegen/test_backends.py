@@ -35,6 +35,7 @@ def tolerance(dtype: str) -> float:
     return 1e-12 if dtype == "float64" else 1e-4
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("big", [7, 70, LARGE])
 @pytest.mark.parametrize("case", slow_but(CASES, FIRST), ids=str)
 def test_numba_is_the_array_truth(case, big):
@@ -92,6 +93,7 @@ def derivative(bound, combine, K, rows, s) -> np.ndarray:
     return out
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "system",
     [
@@ -123,6 +125,7 @@ def test_a_sweep_compiles_once():
     assert compile_system(SYSTEMS["softmax"]).functions == rhs.functions
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_text_is_the_same_every_time(name):
     assert compile_system(SYSTEMS[name]).text.source == compile_system(SYSTEMS[name]).text.source
@@ -180,6 +183,7 @@ def test_a_state_may_have_any_plain_name(names):
     assert np.array_equal(got, -np.repeat(np.arange(2.0, 2 + len(names)), 3000) * y)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but(["xp", "value", "r0", "t0", "x0", "w0"], ["xp", "r0"]))
 def test_an_index_may_have_any_plain_name(name):
     """No temporary is called like it, though the right-hand side does not read it."""

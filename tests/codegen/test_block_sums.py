@@ -43,6 +43,7 @@ def system(what: str) -> System:
     )  # fmt: skip
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("what", FORMS)
 def test_values_and_cost(what: str) -> None:
     """The right-hand side and its products with vectors are those of numpy, by loops over one index."""

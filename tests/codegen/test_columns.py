@@ -28,6 +28,7 @@ FORMS: dict[str, tuple[Any, Any]] = {  # {what: (right-hand side of x[i], the sa
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 @pytest.mark.parametrize("what", FORMS)
 def test_values(what: str, backend: str) -> None:

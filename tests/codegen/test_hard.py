@@ -154,6 +154,7 @@ def along() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return w, where.join({n: made[f"d_w_{n}"] for n in where.names}), where.join(quotient)
 
 
+@pytest.mark.first(12)
 @pytest.mark.parametrize("case", HARD)
 def test_the_derivative_is_the_limit_of_differences(case):
     """Central differences with step 1e-6: truncation 1e-12, rounding 1e-10 of the value."""
@@ -163,6 +164,7 @@ def test_the_derivative_is_the_limit_of_differences(case):
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8 * np.abs(truth()[name]).max())
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("case", HARD)
 def test_the_transposed_derivative_is_the_transpose(case):
     """<u, J w> = <J^T u, w> for a u that asks for one expression alone, exact but for rounding."""
@@ -180,6 +182,7 @@ def transposed() -> ArrayFunction:
     return ArrayFunction(lower_vjp(hard()))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_powers_of_large_indices(backend):
     """m^6 at m = 9999 and M^5 m: beyond int64, and exact to rounding."""

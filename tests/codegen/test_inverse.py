@@ -67,6 +67,7 @@ def test_right_side(backend: str, size: int) -> None:
     np.testing.assert_allclose(out, by_numpy(y, B), rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_rows_are_exchanged() -> None:
     """A permutation, whose first pivots are 0, is inverted exactly; members in lanes, where every choice is written out, have its bits."""
     turn = np.roll(np.eye(4), 1, axis=0)
@@ -83,6 +84,7 @@ def test_rows_are_exchanged() -> None:
         np.testing.assert_array_equal(members["x"][m, -1], odesim.integrate(s, **{**options, "params": {"B": matrix}}).y["x"][-1])
 
 
+@pytest.mark.slow
 def test_derivatives() -> None:
     """The Jacobian and both products are differences of LAPACK's right-hand side, 1e-8 off."""
     rng = np.random.default_rng(0)
@@ -96,6 +98,7 @@ def test_derivatives() -> None:
     np.testing.assert_allclose(out, u @ J, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_sensitivities_and_gradients() -> None:
     """By the matrix: differences of two runs. The flow of x^T (B + x x^T)^-1 x: differences of the loss."""
     options: dict[str, Any] = {"backend": "numpy", "span": (0, 0.1), "rtol": 1e-10, "atol": 1e-12}
@@ -118,6 +121,7 @@ def test_sensitivities_and_gradients() -> None:
     np.testing.assert_allclose(out, [-(loss(y + 1e-6 * e) - loss(y - 1e-6 * e)) / 2e-6 for e in np.eye(3)], atol=1e-8)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_a_singular_matrix_ends_the_run(backend: str) -> None:
     """A run does not leave its start, where no entry of the inverse is a number."""
@@ -149,6 +153,7 @@ ROWS = System(
 )  # fmt: skip
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("how", ["numpy", "numba", "lanes", "float32"])
 def test_an_inverse_without_digits_is_none(how: str) -> None:
     """Singular but for rounding: no number. Hard ones that elimination solves: to some 500 roundings of exact inverses."""
@@ -181,6 +186,7 @@ def growing(size: int) -> np.ndarray:
 GROWTH = {"numpy": 48, "numba": 48, "float32": 24}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("how", GROWTH)
 def test_an_inverse_spoiled_by_growth_is_none(how: str) -> None:
     """Of good condition, but elimination has lost a third of the digits or more; the transposed matrix does not grow."""
@@ -195,6 +201,7 @@ def test_an_inverse_spoiled_by_growth_is_none(how: str) -> None:
     np.testing.assert_allclose(run.final["x"], np.linalg.inv(good).sum(1), atol=1e-4 if single else 1e-13)
 
 
+@pytest.mark.slow
 def test_none_of_good_condition_is_refused() -> None:
     """Random matrices, rows and columns in other units, in both precisions: elimination loses nothing there."""
     rng, size = np.random.default_rng(4), 30

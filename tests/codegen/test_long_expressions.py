@@ -33,6 +33,7 @@ def depth(node: ast.AST) -> int:
     return 1 + max(map(depth, ast.iter_child_nodes(node)), default=0)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("value", [0.0004, 0.3, 0.8])
 @pytest.mark.parametrize("name", LONG)
 def test_values_and_depth(name, value):

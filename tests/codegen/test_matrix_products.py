@@ -72,6 +72,7 @@ def test_every_pattern(whole):
         np.testing.assert_allclose(written, want, rtol=1e-13, atol=1e-13, err_msg=f"{left} {right}")
 
 
+@pytest.mark.slow
 def test_compiled():
     """numba's own types: repeated indices and whole numbers in one right-hand side."""
     a, b, c = element("A", "kik"), element("B", "jk"), element("C", "ik")
@@ -151,6 +152,7 @@ def contractions(patterns: Sequence[str]) -> tuple[System, dict[str, Any]]:
 CASES = [(PATTERNS[:7], "float64", False), *((PATTERNS, dtype, strict) for dtype in ("float64", "float32") for strict in (False, True))]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("patterns", "dtype", "strict"), [CASES[0], *(pytest.param(*c, marks=pytest.mark.slow) for c in CASES[1:])])
 def test_every_contraction(patterns: Sequence[str], dtype: str, strict: bool) -> None:
     """numba and whole arrays have the sums of einsum, to the rounding of sums in any order."""
@@ -175,6 +177,7 @@ def test_products_are_calls_of_blas() -> None:
     assert text.count("blas_product(gemm_") >= 20 and re.search(r"blas_product\(gemm_, .*, [a-z]+\)\n", text)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_product_is_compiled_once(strict: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However its matrices lie: numba compiles a function anew for each pattern of literal numbers in its arguments."""

@@ -73,6 +73,7 @@ def test_right_side(kind: str, backend: str, n: int) -> None:
     np.testing.assert_allclose(out, by_padding(kind, y, 0.7), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("n", [1, 2, 5])
 @pytest.mark.parametrize("kind", BEYOND)
 def test_jacobian(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +199,7 @@ def test_formulas_show_neighbours_as_they_are_written() -> None:
     assert r"{\mathrm{lorenz}}_{i - 1} \, \left({\mathrm{lorenz}}_{i + 1} - {\mathrm{lorenz}}_{i - 2}\right)" in latex(system("zero"))
 
 
+@pytest.mark.slow
 def test_an_event_resets_by_neighbours() -> None:
     """Each cell that reaches 1 takes the mean of its neighbours, which stay."""
     growing = System(

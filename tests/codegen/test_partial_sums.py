@@ -67,6 +67,7 @@ def slopes(f: Callable[[Numbers], Any], y: Numbers) -> Numbers:
     return np.array([f(y + 1e-6 * e) - f(y - 1e-6 * e) for e in np.eye(len(y))]) / 2e-6
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("what", FORMS)
 def test_values_cost_and_derivatives(what: str) -> None:
     """Those of numpy; sums whose summand lacks the index take one pass. So does the product with a transposed Jacobian."""
@@ -88,6 +89,7 @@ def test_values_cost_and_derivatives(what: str) -> None:
         np.testing.assert_allclose(out, u @ J, atol=1e-7)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("what", [what for what, (_, _, loops) in FORMS.items() if loops == 1 or what == "causal"])
 def test_gradient_of_a_loss(what: str) -> None:
     """sum_i q[i] f[i] falls along its gradient, in one pass where the loss takes one."""
@@ -122,6 +124,7 @@ def test_members_have_the_bits_of_runs() -> None:
         np.testing.assert_array_equal(members["x"][n], odesim.integrate(s, initial={"x": start}, **options).y["x"])
 
 
+@pytest.mark.slow
 def test_large_exponents_after_the_index_do_not_count() -> None:
     """A causal softmax where a later logit is larger by 2000: it is exact, and so is its Jacobian."""
     s = system(over(Sum, softmax(1000 * x[k], (k, i + 1)) * q[k], (k, i + 1)))

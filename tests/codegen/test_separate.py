@@ -44,6 +44,7 @@ def source(depth: int, *, strict: bool = False) -> str:
     return module_text(made, lower(made), None, dtype="float64", strict=strict).source
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("strict", [False, True])
 def test_layers_share_functions(strict: bool) -> None:
     """The functions of 8 layers are those of 16 to the letter; each layer calls some."""
@@ -55,6 +56,7 @@ def test_layers_share_functions(strict: bool) -> None:
     assert SEPARATE not in source(4)
 
 
+@pytest.mark.slow
 def test_deep_layers() -> None:
     """numba is numpy, to the roundings of 30 products."""
     found, want = (odesim.integrate(deep(8), backend=backend, **RUN) for backend in ("numba", "numpy"))
@@ -62,6 +64,7 @@ def test_deep_layers() -> None:
         np.testing.assert_allclose(found.final[name], want.final[name], rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_numbers_do_not_change(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Split after every pass: numbers, sums and maxima that later passes read are handed on; the strict bits are the same."""

@@ -10,6 +10,7 @@ from tests.codegen.runtime.test_functions import STATED, error, exact, parts_of,
 NAMES = [name for name in STATED if parts_of(name)[0] in SPECIAL]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_in_numpy(name):
     """At most 20 ulp, and 12 more for each order, as docs/functions.md states; in float32 the value rounded to it."""

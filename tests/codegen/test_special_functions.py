@@ -101,6 +101,7 @@ def line_slopes(rates: list[Any], at: Any) -> Any:
     return np.array([float(eval(out[f"y{k}"], known)) for k in range(len(rates))])
 
 
+@pytest.mark.slow
 def test_values_and_slopes():
     """numpy and strict numba have the value; the symbolic slope, its slope, and that of written-out lines those of mpmath."""
     rates, at = [INSIDE[name][0] for name, _ in POINTS], [place for _, place in POINTS]
@@ -131,6 +132,7 @@ def test_what_is_computed_on_arrays_is_refused_elsewhere(name):
     assert odesim.integrate(system, backend="numpy").status == "ok"
 
 
+@pytest.mark.slow
 def test_slopes_at_0():
     """Where the formula of a slope would be 0/0."""
     rates, want = [INSIDE[name][0] for name in AT_ZERO], list(AT_ZERO.values())
@@ -144,6 +146,7 @@ def test_slopes_at_0():
 FEW = ("asinh", "sinc", "upper W", "erfc")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "names"),
     [("tsit5", FEW), *(pytest.param(method, COMPILED, marks=pytest.mark.slow) for method in ("tsit5", "rodas5p"))],
@@ -225,6 +228,7 @@ def test_the_largest_order_has_sensitivities():
         assert run.final[f"d{name}_da"] == pytest.approx(float(mp.diff(exact, 20)), rel=1e-12)  # y' is constant
 
 
+@pytest.mark.slow
 def test_orders_may_be_an_index():
     """y' = I_i(1): every order of an axis, in numpy."""
     (i,), (n,) = index("i"), sizes("n")

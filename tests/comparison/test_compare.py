@@ -30,6 +30,7 @@ def flow():
     return odesim.integrate("scan_snap.full", params={"eta_Y": 0.3, "eta_Z": 0.3}, span=(0, 50), save=101, backend="numpy")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["training", "flow"])
 def test_a_run_beside_itself(kind, request):
     """Correlation 1, scale 1, no errors and no delay, exactly but for the rounding of sums."""
@@ -41,6 +42,7 @@ def test_a_run_beside_itself(kind, request):
         assert (row["correlation"], row["scale"]) == pytest.approx((1, 1), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_training_beside_an_integration(training, flow, tmp_path):
     """In whichever order, in memory or stored: iterations go on the clock of the flow, at the times of the coarser run."""
     stored = tmp_path / "training.zarr", tmp_path / "flow.zarr"
@@ -57,6 +59,7 @@ def test_a_training_beside_an_integration(training, flow, tmp_path):
         assert error == pytest.approx(errors(beside)[name], rel=0.02), name  # the stored flow has a tolerance of its own
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("units", [(a, b) for a in UNITS for b in UNITS], ids=str)
 def test_two_runs_have_one_unit_of_time_or_a_note(units, flow):
     """Equal units are that of the axis; a unit beside none gives a note and no unit, in the table and in the picture; two are refused."""
@@ -91,6 +94,7 @@ def test_the_clock_of_a_training_beside_a_flow(unit, momentum, flow, training):
     assert ("the time of my.flow has no unit" in " ".join(found.notes)) == (unit == "")
 
 
+@pytest.mark.slow
 def test_units_of_time_are_not_mixed(training, flow):
     """Runs whose times have different units are refused, with both; so is a flow whose unit an iteration says nothing of."""
     other = odesim.integrate("scan_snap.theorem4", span=(0, 50), save=11)
@@ -101,6 +105,7 @@ def test_units_of_time_are_not_mixed(training, flow):
     assert odesim.compare(flow, odesim.integrate("scan_snap.symmetric", save=11)).said["unit"] == "SGD steps"
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("params", "said"),
     [
@@ -226,6 +231,7 @@ def test_refusals(first, given, said):
         odesim.compare(first, **given)
 
 
+@pytest.mark.slow
 def test_runs_that_have_nothing_in_common(training, flow, tmp_path):
     """Another System's run, another time, no run at all."""
     other = odesim.integrate("joma.linear", save=5)

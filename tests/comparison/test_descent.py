@@ -29,6 +29,7 @@ TEXT = " ".join(word for line in WORDS for word in line)
 LAYERS = {"K1": 6, "K2": 4, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 10}
 
 
+@pytest.mark.slow
 def test_population_descent_is_the_discrete_map():
     """In infinite contexts descent with momentum is the map on the System's own right-hand side: Y, Z and all else to rounding.
 
@@ -41,6 +42,7 @@ def test_population_descent_is_the_discrete_map():
     assert found.theory["c"][0, -1, 0, 19] == pytest.approx(0.1623, abs=5e-5)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("attention", ["exp", "linear", "softmax"])
 def test_joint_descent_is_the_discrete_map(attention):
     """Descent on V, Xi and Z of a JoMA block is the map on the System's own right-hand side, seed by seed, with momentum: to rounding."""
@@ -54,6 +56,7 @@ def test_joint_descent_is_the_discrete_map(attention):
 OTHERS = {"RELU": {"phi": "relu"}, "SQUARE": {"phi": "square"}, "MSE": {"signal": "mse"}, "FIXED": {"signal": "fixed"}}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("attention", "variant"), crossed(("exp", "linear", "softmax"), tuple(OTHERS)))
 def test_variants_are_compared_with_their_settings(attention, variant):
     """As above for a variant, which no other settings fit."""
@@ -68,6 +71,7 @@ def test_variants_are_compared_with_their_settings(attention, variant):
         odesim.compare(name, settings=given, map="discrete", **asked)
 
 
+@pytest.mark.slow
 def test_decorrelated_descent_is_the_discrete_map():
     """As above for scan_snap.full_decorrelated, whose training solves for the decorrelated gradient: to rounding."""
     given = {**POPULATION, "decoder": "decorrelated"}
@@ -81,6 +85,7 @@ def infinite_contexts(*request: Any) -> Experiment:
     return replace(TASK.experiment_of(*request), stream=population_batch)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("rng", ["numpy", "official"])
 def test_random_starts_are_those_of_the_discrete_map(rng):
     """Every seed's map begins at its own Y and Z and stays with its descent in infinite contexts, every column of Y too: to rounding."""
@@ -95,6 +100,7 @@ def test_random_starts_are_those_of_the_discrete_map(rng):
     assert np.all(np.abs(starts).max(axis=(1, 2)) > 0.9 * 31**-0.5) and not np.allclose(*starts)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("system", "task", "settings", "rates", "time"),
     [
@@ -126,6 +132,7 @@ def test_descent_tends_to_the_flow(system, task, settings, rates, time):
         assert found[1][name] < 0.05
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("task", "settings"), [("scan_snap", {}), ("corpus", {"text": TEXT, "vocabulary": 11, "num_next": 2, "length": 5})]
 )
@@ -158,6 +165,7 @@ def test_the_effective_clock_has_the_lag():
     assert abs(shift["effective"]) < 4 and 60 < shift["limit"] < 90
 
 
+@pytest.mark.slow
 def test_the_reduced_flow_describes_the_decorrelated_decoder_alone():
     """Syn-Small at t = K ln M: decorrelated, z is the paper's within a few per cent; vanilla, theory is 9.8 times too fast.
 
@@ -181,6 +189,7 @@ def test_the_reduced_flow_describes_the_decorrelated_decoder_alone():
     assert zc[0][-1] / zc[1][-1] == pytest.approx(9.8, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_symmetric_system_is_the_full_one():
     """Both flows are the same theory of one training: their distances to it are equal, to the tolerance of integration."""
     given: dict[str, Any] = {"task": "scan_snap", "settings": {"momentum": 0.0}, "steps": 30, "observables": ["loss"]}

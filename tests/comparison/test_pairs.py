@@ -74,6 +74,7 @@ def test_a_collapsed_decoder_stays():
     assert np.array_equal(link("scan_snap.full", "scan_snap", "Y").make({"Y": Y}, FACTS), Y)
 
 
+@pytest.mark.first(14)
 @pytest.mark.parametrize(("system", "task"), PAIRS)
 def test_pairs_name_what_there_is(system, task):
     """Every quantity of a pair is the System's, every source is recorded by the task's training, every task is one."""
@@ -126,6 +127,7 @@ def others(setting: Setting) -> tuple[Any, ...]:
     return (low, setting.default / 2, setting.default + 1) if isinstance(setting.default, float) else (low, setting.default + 1)
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize(("system", "task"), PAIRS)
 def test_what_fits_is_what_the_task_says(system, task):
     """One setting of a pair's example changed at a time: the task names the System where nothing is said not to fit, and only there."""

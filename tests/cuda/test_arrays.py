@@ -62,6 +62,7 @@ def test_shim_arrays_in(backend: str, shim: Shim) -> None:
     np.testing.assert_array_equal(found.dense(cupy.asarray(np.array([0.2])))["v"], found.dense(np.array([0.2]))["v"])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("backend", ["numba", "cuda"])
 @pytest.mark.parametrize("kind", ENSEMBLES)
 def test_shim_arrays_into_ensembles(kind: str, backend: str, shim: Shim) -> None:
@@ -89,6 +90,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", RUNS)
 def test_shim_states_stay_on_the_device(kind: str, shim: Shim) -> None:
     """y, y_end and dense() are cupy's arrays with the bits of numpy's; all saved rows are never copied out."""
@@ -144,6 +146,7 @@ MEMBERS: dict[str, tuple[str | System, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", slow_but(MEMBERS, set(MEMBERS) - {"derivatives", "fixed", "float32", "several states"}))
 def test_shim_members_stay_on_the_device(kind: str, shim: Shim) -> None:
     """The states of the Dataset are cupy's arrays with the bits of numba's, statuses and events numpy's; on the first of three too."""
@@ -193,6 +196,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("kind", "why"), crossed(list(FROM_PYTHON), list(FAILURES)))
 def test_shim_any_call_that_fails_is_a_sentence(kind: str, why: str, shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call that reaches the device fails, one after another: a DeviceError, or for lack of memory in halves the result."""

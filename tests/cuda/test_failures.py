@@ -93,6 +93,7 @@ def test_shim_members_without_memory_keep_what_is_done(shim: Shim, folder: Path,
     assert (EnsembleStore(folder / "many.zarr").status(0, 5000) == 0).all()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", FAILED)
 def test_shim_a_launch_fails(kind: str, shim: Shim, folder: Path) -> None:
     """What ran, what the driver said and what to do; the run's place stays free, or holds what was done."""
@@ -196,6 +197,7 @@ def interrupts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("arrays", ["numpy", "cupy"])
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("place", ["between", "within", "after"])
@@ -252,6 +254,7 @@ def test_shim_one_large_run_is_interrupted(place: str, times: int, arrays: str, 
     np.testing.assert_array_equal(found.y["v"][-1], found.y_end["v"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("times", "arrays"), [(1, "numpy"), (1, "cupy"), (2, "numpy")])
 def test_shim_members_are_interrupted(times: int, arrays: str, shim: Shim, interrupts: None) -> None:
     """The flag that the device reads ends a launch that is under way within a moment; its members are interrupted, nothing is damaged."""

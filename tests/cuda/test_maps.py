@@ -20,6 +20,7 @@ EVENTS = {"momentum": "low: w[0] - 0.3", "tent": "low: x - 0.7; terminal"}
 ONE = {"momentum": "eta", "hopfield": "beta", "schedule": "eta"}  # a parameter that differs between members
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", CASES)
 def test_one_map_has_numba_s_bits(name: str, cuda: Shim) -> None:
     """All states after every update, in strict mode, with events where there are some."""
@@ -28,6 +29,7 @@ def test_one_map_has_numba_s_bits(name: str, cuda: Shim) -> None:
     same(odesim.integrate(CASES[name].system, **options), odesim.integrate(CASES[name].system, backend="cuda", **options))
 
 
+@pytest.mark.first(1)
 def test_an_update_that_is_not_finite(cuda: Shim) -> None:
     """The run ends there at the same state."""
     cuda()
@@ -35,6 +37,7 @@ def test_an_update_that_is_not_finite(cuda: Shim) -> None:
     same(odesim.integrate(CASES["momentum"].system, **options), odesim.integrate(CASES["momentum"].system, backend="cuda", **options))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("save", [None, 5])
 @pytest.mark.parametrize("name", slow_but(ONE, ["momentum"]))
 def test_members_have_numba_s_bits(name: str, save: int | None, shim: Shim) -> None:
@@ -46,6 +49,7 @@ def test_members_have_numba_s_bits(name: str, save: int | None, shim: Shim) -> N
         np.testing.assert_array_equal(here[variable], there[variable])
 
 
+@pytest.mark.slow
 def test_nvrtc_compiles_maps(shim: Shim) -> None:
     """One large system, and a thread's text with events and saved times."""
     check_wide(CASES["momentum"].system, "float64", True, "sm_90")

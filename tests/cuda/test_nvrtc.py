@@ -44,6 +44,7 @@ OTHERS = [name for name in list_models() if name not in ("reversal.row", "scan_s
 OWN = [(name, *how) for name, how in in_turn(OTHERS[::2], HOWS[1:])]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
     """Four models, every architecture with two of them: few enough registers that all blocks run at once."""
@@ -64,6 +65,7 @@ def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90", alone())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in COMPILED])
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
@@ -112,6 +114,7 @@ LITTLE = 40  # bytes, five numbers: of two models on one architecture each; a st
 SPILLS += [pytest.param(name, *ASKED[-1], strict, marks=pytest.mark.slow) for name, strict in in_turn(MORE, (False, True))]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "saves", "events", "strict"), SPILLS)
 def test_nvrtc_threads_do_not_spill(model: str, saves: bool, events: int, strict: bool, shim: Callable[..., Any]) -> None:
     """Up to 8 states by tsit5 on all architectures, whatever is asked: at most a handful of a thread's numbers leave its registers."""
@@ -131,6 +134,7 @@ FIRST = [*(("joma.nonlinear", method) for method in ("euler", "tsit5", "rodas5p"
 THREAD_CASES = [(*case, "sm_90") for case in THREADS] + [(*case, arch) for case in FIRST for arch in ARCHITECTURES if arch != "sm_90"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "method", "arch"), slow_but(THREAD_CASES, [("joma.nonlinear", "euler", "sm_90")], several=True))
 def test_nvrtc_compiles_threads(model: str, method: str, arch: str, shim: Callable[..., Any]) -> None:
     """Every third model at a size that a thread holds, every method for one of them; every architecture with a few."""

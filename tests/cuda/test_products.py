@@ -32,6 +32,7 @@ def test_wide_products(dtype: str, sizes: tuple[int, ...], cuda: Shim) -> None:
     compare(sizes, dtype)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("multiprocessors", [2, 4])
 def test_shim_products_where_tiles_are_few(multiprocessors: int, shim: Shim) -> None:
     """One tile for three blocks of threads, and for seven: there a thread takes an element."""
@@ -75,6 +76,7 @@ def test_products_of_whole_numbers_and_repeated_indices(dtype: str, cuda: Shim) 
     same(odesim.integrate(made, **options), odesim.integrate(made, backend="cuda", **options))
 
 
+@pytest.mark.first(1)
 def test_many_products(cuda: Shim) -> None:
     """A product for each of many, products that are added up, a turned vector: the bits of numba."""
     A, C, V, w = (IndexedBase(name, shape=shape) for name, shape in (("A", (Q, N, K)), ("C", (Q, K, M)), ("V", (N, K)), ("w", (K,))))

@@ -196,6 +196,7 @@ PRESENT: dict[str, dict[str, Any]] = {
 LONG = {"64 states", "derivatives", "one state", "float32 with events", "a step beyond the span"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in PRESENT])
 def test_shim_odd_requests_of_members(kind: str, shim: Shim) -> None:
     """The members of numba, bit for bit."""
@@ -207,6 +208,7 @@ def test_shim_odd_requests_of_members(kind: str, shim: Shim) -> None:
     same(a, odesim.ensemble("joma.nonlinear", backend="cuda", **given))
 
 
+@pytest.mark.slow
 def test_shim_a_run_is_on_the_current_device(shim: Shim) -> None:
     """integrate computes where cupy does, each device by a kernel of its own, and times asked for later too; members are on all."""
     cupy = shim(devices=2)
@@ -242,6 +244,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_shim_refuses_members(kind: str, shim: Shim, folder: Path) -> None:
     """What a thread cannot do is said before anything is written."""
@@ -261,6 +264,7 @@ def content(path: Path) -> str:
 STORED = "ensemble joma.nonlinear --strict --vary mu=uniform(0.5,2) --members 5000 --size M=2 --span 0:1 --save 3 --method tsit5 --quiet"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("first", "second"), [("cuda", "numba"), ("numba", "cuda")])
 def test_shim_a_run_keeps_its_backend(first: str, second: str, shim: Shim, folder: Path) -> None:
     """A shard by the other backend is refused and says why; resume takes the one that is stored, and ends with the same bits."""
@@ -282,6 +286,7 @@ def test_shim_a_run_keeps_its_backend(first: str, second: str, shim: Shim, folde
         np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
 
 
+@pytest.mark.slow
 def test_shim_members_that_failed_are_tried_on_the_gpu(shim: Shim, folder: Path) -> None:
     """--retry-failed with another method runs there too, and has the bits of a run of numba that went the same way."""
     cupy = shim()
@@ -296,6 +301,7 @@ def test_shim_members_that_failed_are_tried_on_the_gpu(shim: Shim, folder: Path)
     assert "5000 members computed again: every bit is the same" in run("rerun a.zarr --threads 4").stdout
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("missing", ["cupy", "device"])
 def test_shim_stored_runs_where_there_is_no_gpu(missing: str, shim: Shim, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What must compute is refused in one sentence, what only reads works; nothing that is stored changes."""
@@ -347,6 +353,7 @@ SINGLE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", slow_but(SINGLE, set(SINGLE) - {"rescaled", "derivatives in single precision"}))
 def test_shim_odd_requests_of_one_run(kind: str, shim: Shim) -> None:
     """The run of numba, bit for bit, its messages too."""

@@ -83,6 +83,7 @@ def same(a: Trajectory, b: Trajectory) -> None:
             np.testing.assert_array_equal(held[name], other[name], err_msg=name)
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", MORE)
 def test_cuda_has_numpy_s_bits(case: str, dtype: str, arrays: Any) -> None:
@@ -159,6 +160,7 @@ def test_cuda_arrays_have_no_more_than_cupy_s() -> None:
     assert {name for where, names in named.items() for name in names if not hasattr(where, name)} == set()
 
 
+@pytest.mark.slow
 def test_cuda_trains_what_a_theory_is_compared_with(arrays: Any) -> None:
     """odesim.compare has the same table from either."""
     options: dict[str, Any] = {"task": "scan_snap", "settings": SMALL["scan_snap"], "steps": 4, "map": "discrete"}

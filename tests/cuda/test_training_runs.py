@@ -19,6 +19,7 @@ from odesim.lab.training.loop import Trajectory
 from tests.cuda.test_training import BACKEND, same, trained
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", ["scan_snap", "adam", "hierarchy_dag"])
 def test_cuda_run_goes_on_with_its_bits(case: str, arrays: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Stopped, gone on with, made longer and computed again: the rows and the end of a training that never stopped."""

@@ -75,6 +75,7 @@ def text_of(python: object, arguments: int) -> str:
     return cuda_source("a function", translation.text(), f"{head} {{ {body} }}")
 
 
+@pytest.mark.first(12)
 @pytest.mark.parametrize("name", [*ONE, *TWO])
 def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType]) -> None:
     """One text, two compilers, the same operations: the same bits, for NaN too that it is one."""
@@ -144,6 +145,7 @@ def test_shim_statements() -> None:
 SINGLES = ("sqrt(x) * y", "abs(x) * y", "x / sqrt(y)", "x * n", "n / x + y", "(x if n > 2 else 0.1) * y", "1.0 / x * y", "-x * y - x")
 
 
+@pytest.mark.slow
 def test_shim_rounds_where_numba_does() -> None:
     """float32 beside whole numbers and float64: which operations are done in which width."""
     x, y = np.random.default_rng(2).uniform(0.5, 2, (2, 1000)).astype(np.float32)

@@ -30,6 +30,7 @@ def run(command: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page, tmp_path, monkeypatch):
     """Every block of a page, in one folder and one namespace; commands end with 0, those of a console with 2 or 3 and the sentence."""

@@ -22,6 +22,7 @@ ENGINES: list[Any] = [
 ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("options", ENGINES, ids=str)
 def test_dips_of_members(options: dict[str, Any]) -> None:
     """Where closed forms put them, in strict mode with the bits of single runs."""
@@ -67,6 +68,7 @@ def pulse(condition: Any) -> System:
     )
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853", "rodas5p"])
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_band_is_met(name: str, method: str) -> None:

@@ -58,6 +58,7 @@ def alone(i, **options):
 SLOW = (("tsit5", None), ("vern7", GRID), ("dop853", GRID), ("dop853", None))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "save", "dtype"),
     [
@@ -87,6 +88,7 @@ def test_no_absolute_tolerance():
     np.testing.assert_array_equal(both.v[0], one.y["v"])
 
 
+@pytest.mark.slow
 def test_members_do_not_see_each_other():
     """An ensemble equals ensembles of one and any order of its members, bit for bit, on any number of threads."""
     found = members()
@@ -158,6 +160,7 @@ def test_shared_numbers():
     np.testing.assert_array_equal(shared.v, copies.v)
 
 
+@pytest.mark.slow
 def test_one_state_and_a_schedule():
     """x' = cos t - a x from 0 in closed form; the tolerance is 20 times that of the run."""
     system, a = forced(), np.linspace(0.1, 3.0, 11)[:, None]
@@ -167,6 +170,7 @@ def test_one_state_and_a_schedule():
     np.testing.assert_allclose(found.x[..., 0], exact, atol=2e-8)
 
 
+@pytest.mark.slow
 def test_float32():
     """States of float32 hold the tolerance as those of float64 do: within 20 times of it over some tens of steps."""
     found = members(dtype="float32", rtol=1e-5, atol=1e-5)
@@ -178,6 +182,7 @@ def test_float32():
     np.testing.assert_array_equal(one.v[0], found.v[9])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_lanes_cannot_do(dtype):
     """More than 64 states are integrated one by one, with the bits of `integrate`."""
@@ -196,6 +201,7 @@ def pairs() -> System:
     return System(name="test.pairs", source=Source("none", "test"), axes={i: M, j: M}, params=(), equations={x[i]: pull}, initial={x[i]: 0})
 
 
+@pytest.mark.first(8)
 @pytest.mark.parametrize(
     ("model", "states", "options", "count", "engine"),
     [
@@ -227,6 +233,7 @@ def test_the_engine(model, states, options, count, engine):
     assert isinstance(make_engine(make_ensemble_request(system, made, asked), made), engine)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("options", [{"method": "tsit5"}, {}, {"strict": True}, {"method": "rodas5p"}], ids=str)
 def test_a_whole_number_that_follows_is_each_members_own(options):
     """x' = a - n x where n is a rounded down, and 1: the run of each a alone, in lanes that hold whole numbers as text as well."""
@@ -261,6 +268,7 @@ def test_wrong_requests(options, error, words):
         odesim.ensemble(MODEL, span=(0.0, 1.0), **options)
 
 
+@pytest.mark.slow
 def test_starts_that_follow_from_a_members_own_numbers():
     """A start, and a default, computed from a varied parameter is each member's own; a NaN stays with its member."""
     (m,), (M,) = index("m"), sizes("M")
@@ -289,6 +297,7 @@ def test_rows_are_named_once():
         odesim.ensemble("scan_snap.full", params={"psi": np.array([[0, 1], [0, 99]])})
 
 
+@pytest.mark.slow
 def test_a_value_outside_the_domain_names_its_member():
     """A finite value outside a parameter's domain is a wrong request."""
     with pytest.raises(ParamError, match="of member 3 lies outside"):

@@ -96,6 +96,7 @@ def check_alone(run: Any, system: System, name: str, values: Any, members: Any, 
                 np.testing.assert_array_equal(run[f"{state}_end"][i], one.y_end[state])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "dtype", "step"),
     [
@@ -114,6 +115,7 @@ def test_strict_events_are_those_of_single_runs(method, dtype, step):
     check_alone(run, turning(), "w", W, range(0, N, 2), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"method": "rodas5p", "step": 0.01}], ids=str)
 def test_events_of_members_integrated_alone(options):
     """What lanes cannot do keeps the same arrays."""
@@ -122,6 +124,7 @@ def test_events_of_members_integrated_alone(options):
     check_alone(run, turning(), "w", W, range(4), **asked)
 
 
+@pytest.mark.slow
 def test_zeros_of_a_rotation():
     """sin(w t) passes zero at k pi/w; cos(w t) falls through -0.9 once before, and that ends the member."""
     run = found(turning(), {"w": W}, **RUN)
@@ -138,6 +141,7 @@ def test_zeros_of_a_rotation():
         assert run.zero_index[i, : len(times)].values.tolist() == [j for _, j in times[:8]]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("save", [pytest.param(None, marks=pytest.mark.slow, id="end"), pytest.param(np.array([0.25, 1.0]), id="times")])
 def test_zeros_of_time_are_exact(save):
     """Roots of functions of t alone, to the spacing of floats: two in a step, at t0 (not counted), at t1, where a time is saved; a root
@@ -154,6 +158,7 @@ def test_zeros_of_time_are_exact(save):
     check_alone(run, clocked(), "c", C, range(0, N, 5), strict=True, save=[1.0] if save is None else save)
 
 
+@pytest.mark.slow
 def test_members_do_not_see_each_other():
     """An ensemble equals ensembles of one, any order of its members, blocks of them on threads, bit for bit, also outside strict mode."""
     run = found(clocked(), {"c": C})
@@ -184,6 +189,7 @@ def falling() -> System:
     return replace(clocked(), name="test.falling", equations={z: -c * z}, events=events)
 
 
+@pytest.mark.slow
 def test_none_is_kept():
     """With max_events=0 only what ends a run is looked for."""
     none = found(falling(), {"c": C}, max_events=0)
@@ -192,6 +198,7 @@ def test_none_is_kept():
     assert "nine_tenths_t" not in none and "half_t" not in none and "occurrence" not in none.sizes
 
 
+@pytest.mark.slow
 def test_an_event_changes_nothing_before_it():
     """In strict mode members have the bits of a System without events up to where one ends them."""
     run, plain = found(turning(), {"w": W}, **RUN), found(replace(turning(), events=()), {"w": W}, **RUN)
@@ -203,6 +210,7 @@ def test_an_event_changes_nothing_before_it():
     assert "x_end" not in plain
 
 
+@pytest.mark.slow
 def test_a_member_that_is_not_finite_has_no_events():
     """A start of NaN is that member's own affair; the others keep their events."""
     start = np.ones((N, 2))
@@ -242,6 +250,7 @@ SYSTEM = System(
 """
 
 
+@pytest.mark.slow
 def test_events_and_observables_on_disk(tmp_path, monkeypatch):
     """A shard, then resume: the bits in memory; a rerun compares events too, and finds one that was changed."""
     from odesim.store.ensemble import EnsembleStore

@@ -40,6 +40,7 @@ def test_strict_members_are_single_runs(method, dtype):
         np.testing.assert_array_equal(found.v[i], alone(i, **options).y["v"])
 
 
+@pytest.mark.slow
 def test_members_do_not_see_each_other():
     """An ensemble equals ensembles of one and any order of its members, bit for bit, on any number of threads; strict mode differs by
     rounding in some 50 steps."""
@@ -77,6 +78,7 @@ def test_a_bad_member_harms_no_other(save):
     assert not found.status[others].any()
 
 
+@pytest.mark.slow
 def test_too_many_steps():
     """All members stop after max_steps; what they saved before stays."""
     found, whole = members(method="rk4", max_steps=13), members(method="rk4")
@@ -116,6 +118,7 @@ def test_order(method, order, dense):
         assert measured == pytest.approx(expected, abs=0.35)  # a part of the next power is still seen
 
 
+@pytest.mark.slow
 def test_event_on_one_of_several_states():
     """Where nothing is saved and an event reads one of two states, a member ends where it ends with saved times, bit for bit."""
     x, y, a = symbols("x y a", real=True)

@@ -50,6 +50,7 @@ def without_overflow(engine: Engine, names: tuple[str, ...]) -> list[int]:
     return [i for i, name in enumerate(names) if fine or name != OVERFLOW]
 
 
+@pytest.mark.first(1)
 @ALL
 def test_ends(engine, names):
     """Each flow has its status and its end beside all the others, exact states before the end and none after it."""
@@ -66,6 +67,7 @@ def test_ends(engine, names):
         assert y[before] == pytest.approx(flow.exact(GRID[before], flow.x0, flow.a), rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.first(3)
 @ALL
 def test_no_end_takes_long(engine, names):
     """A run that cannot reach its end says so after some hundred attempts, for smaller and smaller steps; one that starts at NaN at
@@ -75,6 +77,7 @@ def test_no_end_takes_long(engine, names):
     assert np.all(attempts[bounded] < (2500 if engine.stiff else 700)) and attempts[names.index("NaN at once")] == 0
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("engine", "end_only"),
     slow_but(
@@ -92,6 +95,7 @@ def test_strict_members_are_single_runs(engine, end_only):
     np.testing.assert_array_equal(together.rejected, single.rejected)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("engine", "names"), [*map(case, TOGETHER), FEW_STIFF])
 def test_any_order(engine, names):
     """Members in another order, in other lanes: the same bits and counts."""
@@ -109,6 +113,7 @@ def slope(over: Any, values: Any) -> float:
     return float(np.polyfit(np.log(over), np.log(values), 1)[0])
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("engine", "names"), [*map(case, (*SINGLE, *TOGETHER)), FEW_STIFF])
 def test_work_and_precision(engine, names):
     """Over six decades errors go as the tolerance, steps as its power 1 / error_order and as that of the error, -1 / order.

@@ -78,6 +78,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("weight", "engine"), PAIRS)
 def test_what_is_left_out_does_not_matter(weight, engine):
     """The same bits whatever it is."""
@@ -94,6 +95,7 @@ def brute(weight: str) -> tuple[float, float]:
     return (share * at).sum() / share.sum(), np.log((chosen**2 * np.exp(logit)).sum())
 
 
+@pytest.mark.first(8)
 @pytest.mark.parametrize("out", [*OUT, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_the_value_is_that_of_the_rest(weight, out):

@@ -60,6 +60,7 @@ QUICK = (
 )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but([name for name in MODELS if name not in MAPS], QUICK))
 def test_every_model_in_lanes(name: str) -> None:
     """Three members, all of whose real parameters are their own: the rates of each are those of the model, as are those of a time."""
@@ -99,6 +100,7 @@ def members(count: int) -> dict[str, Any]:
     return {"vary": {**given, "x": rng.normal(size=(count, 5))}}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
 @pytest.mark.parametrize("save", [9, None])
 def test_members_are_single_runs(always: list[type], method: str, save: int | None) -> None:
@@ -123,6 +125,7 @@ ENDS: dict[str, tuple[System, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", ENDS)
 def test_members_end_as_single_runs(always: list[type], case: str) -> None:
     """Every second member ends early: with the status, at the time and in the state of its single run; the others reach the end."""
@@ -153,6 +156,7 @@ def test_the_bits_do_not_depend_on_threads(always: list[type]) -> None:
     np.testing.assert_array_equal(one.x, two.x)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("span", [(0.0, 1e-300), (0.0, 1e160), (-1e300, 0.0)], ids=str)
 def test_members_of_any_span_are_single_runs(always: list[type], span: tuple[float, float]) -> None:
     """Decay within the span, whose steps have a square that no number holds: the steps and states of a single run."""
@@ -165,6 +169,7 @@ def test_members_of_any_span_are_single_runs(always: list[type], span: tuple[flo
     np.testing.assert_allclose(found.x[1], run.y["x"], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_rejected_steps_out_of_the_domain_do_not_depend_on_others(always: list[type]) -> None:
     """Steps that are rejected and end where the logarithm is not a number: their lengths are those of a single run, and alone the same
     bits, whatever saved times the steps of other lanes have within them."""
@@ -182,6 +187,7 @@ def test_rejected_steps_out_of_the_domain_do_not_depend_on_others(always: list[t
     assert same >= 12  # some stage may fall on the other side of 0 by rounding; with other lengths of steps no member has the same
 
 
+@pytest.mark.slow
 def test_what_follows_is_each_members_own(always: list[type]) -> None:
     """The table P of a model of topics follows from the probability p_m: each member has that of its own; in any order the same bits."""
     masked, order = np.linspace(0.1, 0.3, 21), np.random.default_rng(0).permutation(21)
@@ -193,6 +199,7 @@ def test_what_follows_is_each_members_own(always: list[type]) -> None:
         np.testing.assert_allclose(found.W_V[k], run.y["W_V"], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_stiff_members_are_handed_over(always: list[type]) -> None:
     """Under auto: of two layers, those whose hidden one is 1e7 times faster have few steps of rodas5p; all are right to their tolerance."""
     fast = np.repeat([1e-7, 0.1], 9)

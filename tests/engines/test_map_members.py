@@ -30,6 +30,7 @@ def alone(name: str, i: int, **options: Any) -> Any:
     return odesim.integrate(CASES[name].system, **own, **options)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("save", [None, 7])
 @pytest.mark.parametrize("name", slow_but(CASES, ["momentum", "tent"]))
 def test_strict_members_are_single_runs(name, save):
@@ -45,6 +46,7 @@ def test_strict_members_are_single_runs(name, save):
         np.testing.assert_allclose(other[state], found[state], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("terminal", [False, True])
 def test_members_end_at_their_own_updates(terminal):
     """Events of members are those of their runs; one that ends a member leaves it at its state there."""
@@ -65,6 +67,7 @@ def test_members_end_at_their_own_updates(terminal):
     assert any(ended) == terminal and not all(ended)
 
 
+@pytest.mark.slow
 def test_a_bad_member_harms_no_other():
     """A member whose update is not finite ends at the state before; the others keep their bits, on any number of threads."""
     eta = OWN["momentum"]["params"]["eta"].copy()
@@ -82,6 +85,7 @@ def test_a_bad_member_harms_no_other():
     assert found.identical(odesim.ensemble(CASES["momentum"].system, params={"eta": eta}, threads=3, **run))
 
 
+@pytest.mark.slow
 def test_a_member_that_leaves_its_set():
     """Members whose symbol assumes a set end where their runs do."""
     p, a = Symbol("p", positive=True), Symbol("a", real=True)

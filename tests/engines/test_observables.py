@@ -55,6 +55,7 @@ def run(**options: Any) -> Any:
     )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -79,6 +80,7 @@ def test_values_are_those_of_single_runs(options):
             np.testing.assert_allclose(found[name][i], values, rtol=1e-13, atol=1e-14 if "dtype" not in options else 1e-6)
 
 
+@pytest.mark.slow
 def test_closed_forms():
     """The sum of exp(-a t), and 2 t."""
     found = run()
@@ -129,6 +131,7 @@ def test_wrong_names(observe, words):
         run(observe=observe)
 
 
+@pytest.mark.slow
 def test_a_function_that_raises_is_named():
     """A Python observable that fails says which one, and when."""
 

@@ -37,6 +37,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("run", RUNS)
 def test_balls_bounce_at_their_times(run: str) -> None:
     """Times 2 v/g c^n of each ball, its height and speed in between; parabolas are exact for every method: 1e-12 is rounding."""
@@ -52,6 +53,7 @@ def test_balls_bounce_at_their_times(run: str) -> None:
     assert found.invariants["energy"] is not None and found.invariants["energy"] < 1e-12
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("height", "direction", "c"), [(0, -1, 0.8), (0, 0, 0.5), (0, -1, 0.01), (1000, -1, 0.5), (1000, 0, 0.9), (-3, 0, 0.2)]
 )
@@ -164,6 +166,7 @@ def test_conditions_that_hold_at_the_start() -> None:
 KICKS = {"sine": (sin(pi * t / q), 0), "remainder": (Mod(t, q) - q / 2, -1), "cosine": (cos(pi * t / q - pi / 2), 0)}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kick", KICKS)
 @pytest.mark.parametrize("end", [9.7, 10.0])
 def test_kicks_on_time(kick: str, end: float) -> None:

@@ -70,6 +70,7 @@ FIRING = System(
 """Units that fire: they share x, which switches all of them, and each third firing lowers all."""
 
 
+@pytest.mark.slow
 def test_a_network() -> None:
     """State events, resets that mix states, events set off, a switch that a reset passes: differences of two runs, to 1e-6."""
     run = odesim.integrate(FIRING, sensitivities=["a", "b", "w", "x"], **EXACT)

@@ -17,6 +17,7 @@ MU = np.random.default_rng(1).uniform(0.5, 2.5, (11, 2))
 RUN: dict[str, Any] = {"span": (0.0, 2.0), "save": 3, "method": "tsit5", "strict": True, "sensitivities": "mu"}
 
 
+@pytest.mark.slow
 def test_members_are_single_runs():
     """In lanes a member has the bits of `integrate`, sensitivities too; their axes are the state's and the parameter's."""
     found = odesim.ensemble(MODEL, params={"mu": MU}, **RUN)
@@ -28,6 +29,7 @@ def test_members_are_single_runs():
         np.testing.assert_array_equal(one.sensitivities["mu"]["v"], found.dv_dmu[i])
 
 
+@pytest.mark.slow
 def test_on_disk_as_in_memory(tmp_path):
     """A stored run has the same arrays; another process, which knows the model by name, computes them again to the bit."""
     out = tmp_path / "run.zarr"
@@ -49,6 +51,7 @@ def followed() -> System:
     )  # fmt: skip
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("start", ["follows", "shared", "own"])
 def test_a_start_moves_where_nobody_gave_it(start):
     """x = a^2 b exp(-b t): d/da_k = 2 a_k b exp(-b t), d/db = a^2 (1 - b t) exp(-b t) where the start follows the member's own numbers.

@@ -59,6 +59,7 @@ def check_sums(known: Known, y: dict[str, Any]) -> None:
     assert np.all(off <= 64 * np.finfo(float).eps * (np.abs(W) @ np.abs(path)))
 
 
+@pytest.mark.first(1)
 @CASES
 def test_single_runs(name, method, rtol, atol):
     """Single runs, whose linear algebra is LAPACK's."""
@@ -79,6 +80,7 @@ def test_a_run_in_segments(strict):
     check_sums(known, run.y)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "method", "strict"),
     [

@@ -45,6 +45,7 @@ MOVED: dict[str, tuple[Any, dict[Any, float], float, float, tuple[float, float, 
 }
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("case", MOVED)
 def test_boundaries_that_jump(case: str) -> None:
     """Where the boundary itself jumps onto the other side of the solution nothing pushes back, and slopes are those of the cause."""

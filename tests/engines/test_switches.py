@@ -84,6 +84,7 @@ ON_TIME: dict[str, tuple[Any, dict[Any, float], Pulses]] = {
 }
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 @pytest.mark.parametrize("case", ON_TIME)
 def test_conditions_on_time(case: str, method: str) -> None:
@@ -240,6 +241,7 @@ def test_sliding() -> None:
     assert float(away.final["y"]) == pytest.approx(END)
 
 
+@pytest.mark.first(26)
 @pytest.mark.parametrize("model", [name for name in list_models() if name != "galore.projected"])
 def test_models_switch_nowhere(model: str) -> None:
     """No shipped model has a jump, but one at known times: a NaN where it is not defined is none; kernels and lanes are as they were."""
@@ -278,6 +280,7 @@ def test_events_across_switches() -> None:
     assert set(run.events) == {"zero", "twice", "stop"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_pieces(seed: int) -> None:
     """Random systems with jumps in time, against scipy from one jump to the next."""
@@ -315,6 +318,7 @@ def test_stop_at() -> None:
     assert run.attrs["stop_at"] == [0.5, 2.0, 7.0]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("strict", [False, True])
 def test_members_are_single_runs(strict: bool) -> None:
     """Every member of an ensemble with switches on time and state has the bits of its single run."""
@@ -348,6 +352,7 @@ def test_no_step_is_longer(method: str) -> None:
         odesim.integrate(made, method=method, max_step=0.1, step=0.1, backend="numpy")
 
 
+@pytest.mark.slow
 def test_rescaled_clock_with_sensitivities() -> None:
     """y' = y^2, twice that from a on, blows up at (1 + a) / 2; with the clock as a state the threshold is one on a state."""
     made = system(Piecewise((1, t < a), (2, True)) * y**2, {a: 0.3}, start=1.0, growth=y)
@@ -376,6 +381,7 @@ ALONE: dict[str, tuple[System, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("what", ALONE)
 def test_what_runs_member_by_member(what: str) -> None:
     """What lanes cannot do is done one by one, with the numbers of single runs."""
@@ -388,6 +394,7 @@ def test_what_runs_member_by_member(what: str) -> None:
             assert np.array_equal(found[name].values[i, 0], rows[-1])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["auto", "tsit5", "rodas5p"])
 def test_a_solution_that_slides_where_it_starts(method: str) -> None:
     """x' = Mod(x, 1) - x pushes x to 1 from both sides: status sliding before the first step, with a method, in a run and as a member."""

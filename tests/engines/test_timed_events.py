@@ -99,6 +99,7 @@ def test_all_zeros_are_found(run: str) -> None:
     assert found.status == "ok" and found.final["x"] == pytest.approx(END, rel=1e-12)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("e", [t - 1, exp(t) + t - sp.E - 1, Mod(t, 2) - 1, sin(pi * t), sin(pi * exp(t)) * (t - 1)])
 def test_the_end_of_the_span(e: Any) -> None:
     """A zero at the end counts, the next one after it does not, however near; nor one at the start."""
@@ -160,6 +161,7 @@ def test_isolated_ones_of_components_and_members() -> None:
         assert run.down_count[k] == len(one.events["down"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("e", [sin(1 / t), sin(t) ** 2 + cos(t + Float("1e-17")) ** 2 - 1])
 def test_too_many_are_refused(e: Any) -> None:
     """Zeros that pile up, and a function that is 0 but for rounding."""

@@ -43,6 +43,7 @@ def test_members_that_lose_an_observable_are_counted() -> None:
     assert odesim.ensemble(falling(), **{**asked, "params": {"a": RATES[:2]}}).attrs.get("not_numbers") is None
 
 
+@pytest.mark.slow
 def test_times_after_the_end_do_not_count() -> None:
     """A member that a terminal event ends before its observable is lost has none that is not a number."""
     (x,) = falling().equations

@@ -12,6 +12,7 @@ from odesim.symbolic import System
 from tests.support.systems import SOURCE, param
 
 
+@pytest.mark.slow
 def test_a_parameter_may_be_called_like_a_start(tmp_path):
     """v_start is the parameter of that name, and the start of v stands there too."""
     v, p = symbols("v v_start")
@@ -29,6 +30,7 @@ def test_a_parameter_may_be_called_like_a_start(tmp_path):
             np.testing.assert_array_equal(found["v_start_"], own["initial"]["v"])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", RESERVED_NAMES)
 def test_a_parameter_may_be_called_like_a_part_of_a_run(name, tmp_path):
     """Each member's own value stands beside that part, under a name of its own."""

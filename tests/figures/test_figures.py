@@ -15,31 +15,28 @@ from matplotlib.text import Text
 from odesim.base.errors import StoreError
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
 from odesim.plot.style import FAINT, INK
+from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
 
 NAMES = list_figures()
 
-
 QUICK = ["joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4"]
 
 
-def often(k: int, name: str) -> Any:
-    """A figure as a case: some are quick, of the others every third is slow and two are rare."""
-    return pytest.param(name, marks=() if name in QUICK else pytest.mark.rare if k % 3 else pytest.mark.slow)
-
-
-@pytest.fixture(scope="module", params=[often(k, name) for k, name in enumerate(NAMES)])
+@pytest.fixture(scope="module", params=slow_but(NAMES, QUICK))
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
     """Each figure, fast, run once."""
     return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))
 
 
+@pytest.mark.first(1)
 def test_features(done: FigureRun) -> None:
     """What the paper's figure shows, ours shows."""
     assert [feature for feature in done.features if not feature.passed] == []
     assert done.passed and len({feature.name for feature in done.features}) == len(done.features) > 5
 
 
+@pytest.mark.first(1)
 def test_files(done: FigureRun) -> None:
     """The manifest holds every feature and the sha256 of pictures and data; the data are those that were judged and drawn."""
     folder = done.files[0].parent
@@ -55,6 +52,7 @@ def test_files(done: FigureRun) -> None:
         assert tuple(load_figure(done.name).expected(table)) == done.features
 
 
+@pytest.mark.first(1)
 def test_legible(done: FigureRun) -> None:
     """No word on another, none over the edge."""
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
@@ -62,6 +60,7 @@ def test_legible(done: FigureRun) -> None:
     assert clashes(figure, drawn_texts(figure)) == []
 
 
+@pytest.mark.first(1)
 def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
     """Of several panels each has its letter, every colour bar says what it is of, and row 0 of an image is on top."""
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
@@ -77,6 +76,7 @@ def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
 SEEDS = re.compile(r"(\d+) seeds")
 
 
+@pytest.mark.first(1)
 def test_seeds_are_counted(done: FigureRun) -> None:
     """Whatever is drawn or stored beside the data says as many seeds as there are, with --fast too."""
     table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
@@ -87,6 +87,7 @@ def test_seeds_are_counted(done: FigureRun) -> None:
     assert set(found) == ({table.sizes["seed"]} if "seed" in table.sizes else set())
 
 
+@pytest.mark.first(1)
 def test_published_is_what_was_published(done: FigureRun) -> None:
     """A target is called published where a file of published numbers lies beside the figure, and so is what is drawn."""
     module = load_figure(done.name)
@@ -160,6 +161,7 @@ def rows_of(table: xr.Dataset) -> set[tuple[float, ...]]:
     return {tuple(row) for a in arrays for axis in range(a.ndim) for row in np.moveaxis(a, axis, -1).reshape(-1, a.shape[axis])}
 
 
+@pytest.mark.first(2)
 def test_curves_are_the_data(done: FigureRun) -> None:
     """Each curve in colour, from its first point on, is a row of the data; draw() changes none. Grey and black ones are for comparison."""
     if done.name in MADE_UP:
@@ -173,6 +175,7 @@ def test_curves_are_the_data(done: FigureRun) -> None:
     assert curves and [y for y in curves if not any(y == row[len(row) - len(y) :] for row in rows)] == []
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", MADE_UP)
 def test_draw_only_draws(name: str) -> None:
     """draw() takes any numbers of the right form, draws each curve as it is and changes none."""

@@ -1,7 +1,5 @@
 """Strict runs have the bits that are written down in bits.txt, on every machine."""
 
-from zlib import crc32
-
 import pytest
 
 from tests.frozen.cases import cases, known
@@ -11,8 +9,8 @@ DEFAULT = {"joma.nonlinear-tsit5-one", "joma.nonlinear-tsit5-lanes", "joma.nonli
 
 
 def mark(case):
-    """By default those whose kernels are there anyway; of the others one in eight is slow, and the rest rare."""
-    return () if str(case) in DEFAULT else pytest.mark.slow if crc32(str(case).encode()) % 8 == 0 else pytest.mark.rare
+    """By default those whose kernels are there anyway."""
+    return () if str(case) in DEFAULT else pytest.mark.slow
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=str(c), marks=mark(c)) for c in cases() if str(c) in KNOWN])

@@ -50,6 +50,7 @@ SYSTEM = System(
 EVEN = [[0.5, 0.5], [0.25, 0.75], [1, 0]]
 
 
+@pytest.mark.first(12)
 @pytest.mark.parametrize("name", list_models())
 def test_every_shipped_model_binds_by_default(name):
     """Nothing given: arrays of the declared shapes, all finite, and the System's own span."""

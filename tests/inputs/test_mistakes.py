@@ -147,6 +147,7 @@ def write(folder, changes: dict[str, str]):
     return path
 
 
+@pytest.mark.first(22)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake_in_a_file(name, tmp_path):
     """One line: the file, the line where the mistake stands, and what to write instead; never a bare exception of Python."""
@@ -212,6 +213,7 @@ def test_long_words_are_cut():
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["euler", "tsit5", "rodas5p"])
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=pytest.mark.slow)])
 def test_component_that_is_not_finite(method, backend, tmp_path):

@@ -171,6 +171,7 @@ def test_hostile_text_is_never_run(text, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), st.text("0123456789.eE+-[](),@: infaslpcgourm="), st.sampled_from(HOSTILE)))
 def test_any_text_is_numbers_or_a_sentence(text):

@@ -24,6 +24,7 @@ def run(students: tuple[int, ...], teachers: tuple[int, ...]) -> Any:
     )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("students", "teachers"), [([2, 0, 1], [0, 1]), ([0, 1, 2], [1, 0]), ([1, 0, 2], [1, 0])])
 def test_permuting_students_or_teachers_permutes_the_run(students: list[int], teachers: list[int]) -> None:
     """1e-8: 100 times rtol, as sums in another order may change steps."""
@@ -39,6 +40,7 @@ def test_permuting_students_or_teachers_permutes_the_run(students: list[int], te
     assert np.abs(plain.final["R"] - W @ TEACHERS.T).max() > 0.1 and np.abs(plain.final["R"] - other.final["R"]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_plateau_ends() -> None:
     """Once, where its law says, where e_g leaves the plateau; ten times less difference at first: later by the time of a tenth."""
     ends = []

@@ -55,6 +55,7 @@ def simplest(system: System) -> str:
     return min((p for p in system.params if not p.integer and p.name in names_that_matter(system)), key=lambda p: len(p.shape)).name
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_numba_is_the_array_truth(name, form):
     """The compiled right-hand side at a state where nothing vanishes: only rounding differs, and a second call, or one on
@@ -69,6 +70,7 @@ def test_numba_is_the_array_truth(name, form):
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes()
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", slow_but(list_models(), set(list_models()) - {"scan_snap.symmetric"}))
 def test_jvp_and_vjp(name):
     """J w against central differences (step 1e-6: 1e-10 from rounding), and <u, J w> = <J^T u, w> to rounding."""
@@ -87,6 +89,7 @@ def test_jvp_and_vjp(name):
     assert u @ product == pytest.approx(transposed @ w, rel=1e-10, abs=1e-11 * np.abs(u) @ np.abs(product))
 
 
+@pytest.mark.first(10)
 @EACH
 def test_latex_is_balanced(name):
     text = latex_document(load_model(name))

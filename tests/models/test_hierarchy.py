@@ -85,6 +85,7 @@ def test_deep_and_shallow(L, ends, times):
     np.testing.assert_allclose([reached[0], reached[L - 2]], times, atol=0.1)
 
 
+@pytest.mark.slow
 def test_correlation_of_a_layer_by_sampling():
     """r1 of hierarchy.gated: what weights v exp(v^2/2) and the query itself make of 27 leaves, beside its parent; 4 standard errors."""
     rng, n, rho = np.random.default_rng(3), 400_000, 0.8

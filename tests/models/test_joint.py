@@ -24,6 +24,7 @@ VARIANTS = {name.upper(): (name, "ce") for name in ("softplus", "square", "relu"
 }
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("attention", "variant"), crossed(("linear", "exp", "softmax"), tuple(VARIANTS)))
 def test_right_sides(attention, variant):
     """Rounding only: 1e-13 of the largest component."""
@@ -43,6 +44,7 @@ SAME = [(attention, phi, signal) for attention in ("linear", "exp", "softmax") f
 QUICK = [("linear", "relu", "mse"), ("exp", "relu", "ce"), ("softmax", "relu", "fixed")]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("attention", "phi", "signal"), slow_but(SAME, QUICK, several=True))
 def test_the_flow_is_the_descent_of_the_reference_block(attention, phi, signal):
     """Right-hand sides are minus the gradients of the hand-written training, for two queries, T = .7; rounding."""
@@ -76,6 +78,7 @@ def test_theorem_1_needs_no_activation():
     assert worst is not None and worst < 1e-7
 
 
+@pytest.mark.slow
 def test_relu_starts_off_its_kink():
     """By default a node of relu is active for all samples; the law of Theorem 1 along the whole run, 100 times rtol."""
     run = odesim.integrate("joma.joint_exp:RELU", span=(0, 5), save=2, rtol=1e-9, atol=1e-12, backend="numpy")

@@ -34,6 +34,7 @@ def test_linear_blows_up_at_its_time():
     assert event["t"] == pytest.approx(BLOW_UP / 2, rel=1e-6) and event["index"] == (1,)
 
 
+@pytest.mark.slow
 def test_winner_of_softmax_grows_linearly():
     """Softmax attention: no blow-up, slope -> |Delta_max|, while the others end at sqrt 2 erfinv(Delta/Delta_max)."""
     run = odesim.integrate("joma.linear_softmax", params={"Delta": [0.5, -2.0, 1.0]}, span=(0, 100), save=3, **FINE)
@@ -46,6 +47,7 @@ STABLE_RANKS = {0.5: (7.193, 6.874), 0.1: (6.363, 3.519), 1e-2: (5.036, 1.132), 
 LATER = {1e-6: (2.698, 1.0), 1e-9: (2.152, 1.0), 1e-15: (1.696, 1.0)}
 
 
+@pytest.mark.slow
 def test_stable_ranks():
     """M = 40, K = 20, Gaussian Delta of default_rng(0), at t = (1 - x) t*: the gradient is of rank one long before V."""
     times = BLOW_UP * (1 - np.array([1.0, *STABLE_RANKS]))
@@ -117,6 +119,7 @@ def test_clock_against_quadrature():
 BOUNCE = {1.0: (3.8e-5, 10.0), 1.5: (3.3e-3, 8.0), 2.0: (2.75e-2, 5.0), 2.5: (6.6e-2, 3.0), 3.0: (6.6e-2, 2.0)}
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("largest", BOUNCE)
 def test_bounce_of_the_entropy(largest):
     """mu = (m, m/2) from v = .01: the entropy falls below its end by a depth that almost vanishes with m."""
@@ -181,6 +184,7 @@ def test_figure_4_exactly():
     assert np.abs(stepped.observables["entropy"] - S).max() == pytest.approx(2.1e-3, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_figure_4_in_single_precision():
     """The same Euler steps in float32: the entropy is off by 1.2e-5 at most, in an independent program; rounding, so to a factor of 3."""
     how: dict[str, Any] = {"params": {"T": 3}, "span": (0, 99.98), "save": 5000, "method": "euler", "step": 0.02, "backend": "numpy"}

@@ -105,6 +105,7 @@ def test_texts(name):
         assert len(set(names)) == len(names)
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("name", MODELS)
 def test_pickles(name):
     system = load_model(name)
@@ -112,6 +113,7 @@ def test_pickles(name):
     assert copy.equations == system.equations and copy.observables.keys() == system.observables.keys()
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", MODELS)
 def test_default_run(name):
     """It ends where it should, everything is finite, something moves, and every law of the file holds along it."""
@@ -123,6 +125,7 @@ def test_default_run(name):
     assert {k: v for k, v in run.invariants.items() if not v < 1e-7} == {}  # 100 times rtol, on quantities of order 1 to 100
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but(MODELS, COMPILED))
 def test_the_compiled_run_is_that_of_arrays(name):
     """The run users get, and its laws. 1e-6: two runs of error 1e-9 each, whose steps differ by rounding, on flows that pull apart."""
@@ -134,6 +137,7 @@ def test_the_compiled_run_is_that_of_arrays(name):
             np.testing.assert_allclose(found[key], rows, rtol=1e-6, atol=1e-8, err_msg=key)
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("name", MODELS)
 def test_laws_hold_from_any_start_they_are_for(name):
     """From random starts every invariant holds or is not applicable. 1e-6: 1000 times rtol, from states of order 1 that may grow."""
@@ -161,6 +165,7 @@ NOT_FROM: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "initial", "law"), NOT_FROM, ids=lambda x: x if isinstance(x, str) else ",".join(x))
 def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
     """Its condition says so, and is needed: without it the run breaks the law, by ten times what test_default_run allows."""
@@ -183,6 +188,7 @@ DOCUMENTS |= {"induction.full": {"N": 3, "V": 6, "S": 120}}
 sequences of a length."""
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("n", [1, 4])
 def test_defaults_follow_the_sizes(name, n):
@@ -240,6 +246,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
 """Parameters, for a closed form that does not hold for all."""
 
 
+@pytest.mark.first(14)
 @pytest.mark.parametrize(("name", "initial"), [*((name, None) for name in WITH_CLOSED_FORM), *STARTS.items()], ids=str)
 def test_closed_forms(name, initial):
     """A run follows them. 1e-6: 1000 times rtol, for the flows that pull neighbours apart (linear near t*, softmax)."""
@@ -256,6 +263,7 @@ def test_closed_forms(name, initial):
                 assert np.abs(off).max() < 1e-6
 
 
+@pytest.mark.first(14)
 @pytest.mark.parametrize("name", WITH_CLOSED_FORM)
 def test_closed_forms_can_fail(name):
     """At a state that the run does not pass, a thousandth off, an implicit form is not 0: the test above tests something."""
@@ -267,6 +275,7 @@ def test_closed_forms_can_fail(name):
             assert np.abs(form.function(float(run.t[k]), moved, seen_at(run, 0), run.attrs["params"])).max() > 3e-5
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", JOMA)
 def test_permuting_components_permutes_the_result(name):
     """Tokens have no order. 1e-7: two runs, whose steps differ by rounding only, each with error 1e-9 or so."""
@@ -278,6 +287,7 @@ def test_permuting_components_permutes_the_result(name):
     np.testing.assert_allclose(run.observables["entropy"], plain.observables["entropy"], rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("scan_snap")])
 def test_only_the_ratio_of_the_rates_matters(name):
     """(eta_Y, eta_Z, t) -> (3 eta_Y, 3 eta_Z, t / 3) changes nothing: exact, so 1e-7 is integration."""

@@ -24,6 +24,7 @@ def case(variant: str) -> tuple[Any, Any, dict[str, Any]]:
     return system, numbers, {name: 0.3 + 0.5 * rng.standard_normal(np.shape(v)) for name, v in numbers.initial.items()}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variants(variant):
     """Rounding only: 1e-13 of the largest component."""
@@ -35,6 +36,7 @@ def test_variants(variant):
         np.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-13 * np.abs(right).max())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_right_sides_by_differences(variant):
     """The hand-written right-hand sides beside the loss, by central differences in the weights as they act, M = V exp(V^2/2).
@@ -59,6 +61,7 @@ def test_right_sides_by_differences(variant):
         np.testing.assert_allclose(-slope, right, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.slow
 def test_logits_follow_the_weights():
     """With logits as states from half the squared weights: the same weights, and every law. 1e-8: 100 times rtol, over 5 units of time."""
     how: dict[str, Any] = {"span": (0, 5), "rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}

@@ -74,6 +74,7 @@ def base(key: Any) -> str:
     return str(getattr(key, "base", key))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", [name for name in FLOWS if name not in NO_CLOCK])
 def test_time_is_fixed(name):
     """One hundredth faster, a law fails; as it is, all hold."""
@@ -92,6 +93,7 @@ def test_the_theorem_fixes_the_ratio_of_weights_and_logits(name, state):
     assert "Theorem 1" in broken(scaled(system, FASTER, state), FAILS)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("name", "state"), [row for row in STATES if row not in NO_LAW_FIXES and row[0].startswith("scan_snap")])
 def test_the_rate_of_each_state_is_fixed(name, state):
     """One equation of several a hundredth faster: a law fails."""

@@ -133,6 +133,7 @@ def test_every_model_has_a_right_side_by_hand():
     assert sorted(RIGHT_SIDES) == list_models()
 
 
+@pytest.mark.first(24)
 @pytest.mark.parametrize("name", RIGHT_SIDES)
 def test_right_side(name):
     """Rounding only: 1e-13 of the largest component."""

@@ -41,6 +41,7 @@ def test_default_table_is_the_official_one():
     assert run.observables["entropy_distinct"][0] == pytest.approx([2.15128] * 2, abs=5e-6)  # z = 0 value behind Fig. 6
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("K", "shared", "M"), [(2, False, 34.0), (3, True, 500.0)])
 def test_symmetric_is_full(K, shared, M):
     """The reduction is exact: 1e-8 is integration. A shared query shows k_m, one each shows the other branch."""
@@ -76,6 +77,7 @@ def test_small_time_expansion():
         assert run.y["zc"][-1, 0] == pytest.approx(want, rel=2e-3)  # the next term is t times that
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("t", "want"),
     [
@@ -92,6 +94,7 @@ def test_reduced_values(t, want):
         assert got[name] == pytest.approx(digits, abs=5e-5 if name in ("u", "common") else 5e-6), name
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("Gamma", "want"), [(5, (0.06766747, -0.25453490, 0.40388369)), (20, (0.16132727, -0.58746549, 0.83568193)),
                                              (60, (0.25122536, -0.88656511, 1.17656747))])  # fmt: skip
 def test_gamma_collapse(Gamma, want):
@@ -122,6 +125,7 @@ def test_reduced_is_reduced_symmetric(K, shared, M):
         assert_close(run.observables[name], small.observables[name])
 
 
+@pytest.mark.slow
 def test_the_decorrelated_flow_tends_to_the_reduced_one():
     """Syn-Small, t = 300: the reduced flow is ahead by 3.0 % and .29 % for eta_Z/eta_Y = .03 and .003, as in an independent program."""
     for eta_Z, ahead in ((0.03, 0.0298981), (0.003, 0.0029486)):
@@ -162,6 +166,7 @@ PUSH = [
 ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("weight", "mc", "M", "want"), PUSH)
 def test_plain_gradients_are_slower(weight, mc, M, want):
     """The reduced flow moves common tokens too fast, 39-fold at M = 1000, t = K ln M: never to be mended by making them agree."""

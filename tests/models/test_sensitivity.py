@@ -92,6 +92,7 @@ CASES = [
 """Each model with one name in two, then with the others: by number, for a name is known once a model is loaded."""
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize(("model", "part"), CASES)
 def test_sensitivities_are_the_difference_of_two_runs(model, part):
     """From a state where nothing vanishes, each entry by a random part of itself: 0 stays, for 0 ln 0 has no derivative."""

@@ -16,6 +16,7 @@ from tests.support.matrix import crossed, slow_but
 METHODS = pytest.mark.parametrize("method", ["rodas4", "rodas5p"])
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", slow_but(list_models(), set(list_models()) - {"scan_snap.symmetric"}))
 def test_jacobian_and_time_slope(name):
     """Every form of J, and df/dt, against central differences, step 1e-6: 1e-10 from rounding."""
@@ -34,6 +35,7 @@ def test_jacobian_and_time_slope(name):
 MODELS = ["hierarchy.grouped", "joma.linear", "joma.nonlinear", "joma.nonlinear_softmax", "scan_snap.theorem4"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "method"), crossed(MODELS, ["rodas5p", "rodas4"]))
 def test_events_and_states_of_an_explicit_run(model, method):
     """The states along the run and the events are those of vern7 at 1e-10; next to a blow-up errors grow by 1e3, and an event moves by
@@ -49,6 +51,7 @@ def test_events_and_states_of_an_explicit_run(model, method):
         assert [e["t"] for e in ours.events[name]] == pytest.approx([e["t"] for e in found], rel=1e-4)
 
 
+@pytest.mark.first(1)
 @METHODS
 def test_saturating_nodes_with_large_mu(method):
     """joma.nonlinear with mu up to 5, rates from 1 to exp(12.5) = 2.7e5, against its closed form; an explicit method needs 1e6 steps."""
@@ -76,6 +79,7 @@ def test_many_states():
     assert np.max(np.abs(residual)) < 1e-3
 
 
+@pytest.mark.slow
 def test_numpy_and_float32():
     """The numpy backend and float32 integrate too."""
     want = odesim.integrate("joma.nonlinear", method="rodas5p").y["v"][-1]
@@ -84,6 +88,7 @@ def test_numpy_and_float32():
         assert run.y["v"].dtype == options.get("dtype", "float64") and run.y["v"][-1] == pytest.approx(want, rel=1e-4)
 
 
+@pytest.mark.first(1)
 @METHODS
 def test_dense_and_at(method):
     """dense() makes the same steps again; at() gives a saved row's bits."""

@@ -54,6 +54,7 @@ def shown(axes: Any, name: str) -> Any:
     return line.get_ydata() if name == "wide" else np.transpose(line.get_data_3d() if name == "sphere" else line.get_data())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_a_frame_shows_its_time(name):
     """Values to the bit, the time in words; the scale of values and the place of the panel are those of every other frame."""
@@ -138,6 +139,7 @@ def test_points_behind_the_sphere_are_pale():
     assert 0 < len(near) < len(every)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("fps", [30, 60])
 def test_a_gif_has_its_time(tmp_path, fps):
     """Frames last 1/fps but for the hundredths of a second that gifs have, and no less than the 20 ms below which browsers take 100."""
@@ -154,6 +156,7 @@ def test_many_times_are_thinned():
     assert np.ptp(np.diff(film.t)) < 0.0011  # one saved time
 
 
+@pytest.mark.slow
 def test_a_gif_has_every_frame(tmp_path):
     """Six times and the end held; progress counts to the end; the file may be replaced, another one only if asked."""
     counted: list[tuple[int, int]] = []

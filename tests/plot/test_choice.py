@@ -188,6 +188,7 @@ LEFT_OUT = {  # gap of 7 x 5 members, or medians over those with one mu, or over
 }
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_values_without_a_logarithm_are_left_out_and_counted(case):
     """Of a logarithmic scale for values, and of one for time; no line goes to the foot of the panel."""
@@ -236,6 +237,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("right", "failed"), [*((right, 9) for right in RIGHT), ("map", 0), ("map", 35), ("curve", 35)])
 def test_legible(right, failed):
     """No word on another or over the edge, none below 6 points, and at most two lines of title."""

@@ -53,6 +53,7 @@ def notes_of(figure: Figure) -> list[str]:
     return figure.texts[-1].get_text().replace("; ", "\n").split("\n")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("with_signs", [True, False])
 def test_a_map_says_which_components_it_leaves_out(with_signs):
     """2 of 4 of a state beside one observable, whatever other notes there are; of equal components that they are equal, and no number."""

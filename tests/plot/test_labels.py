@@ -31,6 +31,7 @@ def test_a_symbol_is_that_of_the_models_latex(model):
             assert bare(symbol(name, ("l", "k"))).startswith(bare(shown))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("last", [1.0, 9.7, 10.0, 10000.0, 0.00025])
 @pytest.mark.parametrize("width", [14.0, 20.0, 40.0])
 def test_labels_of_ticks_do_not_touch(width, last):
@@ -47,6 +48,7 @@ def test_labels_of_ticks_do_not_touch(width, last):
     assert width < 40 or before == [label.get_text() for label in axes.get_xticklabels()]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("last", "begins"), [(None, 1.0), (6.0, 0.6), (10.0, 1.0)])
 def test_leaders_begin_where_the_curves_end(last, begins):
     """At the right edge (their gap to it is half a millimetre), or at an earlier end."""

@@ -51,6 +51,7 @@ def test_clock(times: Any, log: bool, label: str) -> None:
 TOLERANCES = {"time_unit": "s", "rtol": 1e-6, "atol": 1e-9, "step": None}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("case", "log", "floor", "bottom"),
     [
@@ -128,6 +129,7 @@ def test_an_axis_is_logarithmic_where_values_decay(values, scale):
     assert axes.get_yscale() == scale
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("middle", [0.33714, 0.20007, 1234.5])
 def test_small_changes_have_whole_numbers(middle: float) -> None:
     """A curve that moves by 5e-5 of its size has ticks to be read as they stand, without an offset to be added."""

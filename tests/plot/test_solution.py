@@ -19,6 +19,7 @@ from tests.support.pictures import CASES, T, grow, solution
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", slow_but(CASES, [*CASES][::2]))
 def test_legible(name: str) -> None:
     """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their grid."""
@@ -47,6 +48,7 @@ def symbols(case: Any, name: str) -> list[str]:
     return [symbol(name, case.dims.get(name, ()))]
 
 
+@pytest.mark.slow
 def test_kinds() -> None:
     """The number of components decides between lines, a map and bands; many scalars beyond the panels are named."""
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
@@ -92,6 +94,7 @@ def test_bands_hold_all_components() -> None:
     assert (heights.min(), heights.max()) == (values.min(), values.max())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("period", range(2, 9))
 def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More components than quantiles are taken of, whose values repeat: the lines are quantiles of all, not of one in `period`.
@@ -162,6 +165,7 @@ def test_spread() -> None:
     np.testing.assert_allclose(spread_positions(np.zeros(5), 0.9), np.linspace(0, 1, 5), rtol=1e-15)  # too many: evenly
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", ["map", "map of a matrix", "matrices and vectors"])
 def test_images(name: str) -> None:
     """Component or row 0 is on top, and every colour bar says what it is of."""

@@ -49,6 +49,7 @@ def training_of(name: str) -> xr.Dataset:
     return RUNS[name]()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_legible(name):
     """No word lies on another or leaves the page, none is below 6 points; the title says task, seeds, and what is drawn of them."""
@@ -66,6 +67,7 @@ def test_legible(name):
     assert all(axes.get_xlabel() for axes in bars)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_numbers_at_the_time_axis_are_apart(name):
     """Between two of them there is at least the width of a digit."""
@@ -80,6 +82,7 @@ def test_numbers_at_the_time_axis_are_apart(name):
         assert all(right.x0 - left.x1 >= digit for left, right in pairwise(shown))
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("end", "scale"), [(1e-3, "log"), (0.299, "log"), (0.31, "linear"), (2.5, "linear")])
 def test_loss_axis(end, scale):
     """Logarithmic from one decade on, 3 to 0.299; below it the ticks would stand at odd numbers such as 2.9 x 10^0."""

@@ -32,6 +32,7 @@ def modules_after(arguments: list[str], folder: Path) -> set[str]:
     return set(report["modules"])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["integrate", "--help"], ["train", "--help"], ["compare", "--help"]], ids=" ".join
 )
@@ -41,6 +42,7 @@ def test_help_is_light(arguments, tmp_path):
     assert not heavy & modules_after(arguments, tmp_path)
 
 
+@pytest.mark.slow
 def test_integrate_imports_no_store_and_no_plot(tmp_path):
     """A plain run loads neither what stores, draws or validates nor another integrator; what is compiled needs no compiler."""
     command = ["integrate", "joma.nonlinear", "--size", "M=3", "--json"]
@@ -64,6 +66,7 @@ def test_symbols_need_no_scipy():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_solve_runs_without_sympy(tmp_path):
     """Importing every module of odesim.stepper loads no sympy."""
     code = (
@@ -99,6 +102,7 @@ assert cache_dir() == Path.home() / ".cache" / "odesim"
 """
 
 
+@pytest.mark.slow
 def test_numbers_need_no_store_and_no_command_line(tmp_path):
     """What computes runs where only numpy, scipy, sympy and numba are."""
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])}
@@ -106,6 +110,7 @@ def test_numbers_need_no_store_and_no_command_line(tmp_path):
     assert (done.returncode, done.stdout) == (0, "[0, 0] ok\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_tests_of_a_gpu_need_no_store_and_no_command_line(tmp_path):
     """Where such packages are not, the tests that need them are left out, and the others are there."""
     options = ["-p", "no:cacheprovider", "-o", "addopts=", "-q", "--collect-only", "-m", "gpu", "tests/cuda"]

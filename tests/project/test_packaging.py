@@ -117,6 +117,7 @@ def modules_in_tree() -> set[str]:
     return names
 
 
+@pytest.mark.first(1)
 def test_every_module_is_found(house):
     """pkgutil lists every file of the tree, and nothing else."""
     code = """
@@ -131,6 +132,7 @@ print("odesim", *names(odesim, "odesim."))
     assert set(house.run("-c", code).split()) == modules_in_tree()
 
 
+@pytest.mark.first(1)
 def test_a_model_is_imported_by_name(house):
     """A model is a module of odesim.models that holds SYSTEM; the file is the one that was installed."""
     code = "import odesim, odesim.models.joma.nonlinear as m; print(m.SYSTEM.name, m.__file__, odesim.__file__)"
@@ -139,6 +141,7 @@ def test_a_model_is_imported_by_name(house):
     assert not any(Path(file).is_relative_to(ROOT) for file in files)
 
 
+@pytest.mark.first(1)
 def test_data_comes_along(house):
     """The models' references, the mark of a typed package and the figures' published numbers are files beside the modules."""
     code = (
@@ -150,12 +153,14 @@ def test_data_comes_along(house):
     assert house.run("-c", code).split() == ["True", "True", "True", str(len(list((ROOT / "figures/published").glob("*.csv"))))]
 
 
+@pytest.mark.first(1)
 def test_the_command_runs(house):
     """`python -m odesim` answers with the version of pyproject.toml, and lists the models."""
     assert PROJECT["project"]["version"] in house.run("-m", "odesim", "--version")
     assert "joma.nonlinear" in house.run("-m", "odesim", "list")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("house", [by_wheel], indirect=True, ids=["wheel"])
 def test_the_script_is_installed(house):
     """A wheel brings the command `odesim`."""
@@ -201,6 +206,7 @@ def needed(folder: Path) -> set[str]:
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
 
 
+@pytest.mark.slow
 def test_every_import_is_a_dependency():
     """A fresh environment has all that the code imports, and with the extra `test` all that the tests import."""
     project = PROJECT["project"]

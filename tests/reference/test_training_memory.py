@@ -50,6 +50,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
 )
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     "case", slow_but(range(len(CASES)), range(0, len(CASES), 2)), ids=lambda k: f"{CASES[k][0]} {CASES[k][1]} {CASES[k][2]}"
 )
@@ -83,6 +84,7 @@ BEYOND = {
 }
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", TASKS)
 def test_what_cannot_fit_is_refused(name, monkeypatch):
     """Sizes of 10^18 and 100000 seeds are one sentence, and no array is made before it."""

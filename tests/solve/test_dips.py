@@ -102,6 +102,7 @@ def found(cases: list[Case], method: str, step: float = 1.0, **options: Any) -> 
     return [run.events[f"{k}"].t.tolist() for k in range(len(cases))]
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("method", [*METHODS, *ROSENBROCK])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_dip_is_found(name: str, method: str) -> None:
@@ -149,6 +150,7 @@ def test_a_zero_where_a_step_ends_counts() -> None:
     assert found([(lambda s: abs(s - 2), []), (lambda s: s - 3, [])], "euler") == [[2.0], [3.0]]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "dop853", "rodas5p"])
 def test_dips_of_many_components(method: str) -> None:
     """More than are searched themselves: the polynomials through the samples have the dips of functions linear in the state."""

@@ -122,6 +122,7 @@ def renamed(names: Any, metadata: dict[str, Any]) -> dict[str, Any]:
     return {**metadata, "dimension_names": names}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
 def test_axes_of_other_names(kind, runs):
     """The axes of each array in turn have other names: rerun takes it for what it is, or says that the run is damaged."""

@@ -56,6 +56,7 @@ def array_of(file: Path, path: Path) -> str:
     return str(file.relative_to(path)).partition("/c/")[0].removesuffix("/c")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_each_lost_file_is_found(kind, whole, tmp_path):
     """Without any one of its files, results or inputs, a run is refused in a sentence with the array's name; with all it is read."""

@@ -58,6 +58,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("case", CASES)
 def test_in_a_bucket_as_in_memory(case, bucket, client, small_chunks):
     """Written by the workers of a cluster: every bit is the one in memory; computed again it is the same."""
@@ -67,6 +68,7 @@ def test_in_a_bucket_as_in_memory(case, bucket, client, small_chunks):
     assert rerun_ensemble(as_place(out)).same
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["t_end", "status", "v"])
 def test_what_is_lost_is_computed_again(name, bucket, client, small_chunks):
     """A shard, then resume on a cluster; then an object is lost: it is noticed, and computed again."""
@@ -85,6 +87,7 @@ def test_what_is_lost_is_computed_again(name, bucket, client, small_chunks):
     same(odesim.open_run(out), memory())
 
 
+@pytest.mark.slow
 def test_what_is_there(bucket, small_chunks):
     """A run that is there is refused, joined only by the same request, and replaced where that is asked for."""
     out = f"{bucket}/run.zarr"

@@ -200,6 +200,7 @@ def test_refusals_are_sentences(act, sentence, tmp_path):
     assert files(tmp_path) == {"file"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("room", [0, 3, 40])
 def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
     """After `room` chunks of one row the disk is full: the rows that are whole are a run, which says what it lacks."""
@@ -231,6 +232,7 @@ def test_a_full_disk_keeps_whole_rows(room, tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.time, run.t[:room])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("chunk", [1 << 13, 1 << 20])  # one row a chunk, or everything in one
 @pytest.mark.parametrize(("free", "at_least", "at_most"), [(300_000, 14, 19), (1_000_000, 55, 66), (0, 0, 0)])
 def test_a_nearly_full_disk_keeps_what_fits(free, at_least, at_most, chunk, tmp_path, monkeypatch):
@@ -298,6 +300,7 @@ def test_chunks_are_small_and_cut_time_first(shape):
     assert all(a == 1 for a, later in zip(chunk, cut[1:], strict=False) if later)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("other", ["nothing", "an empty folder", "a run", "a file"])
 def test_what_another_process_writes_meanwhile(other, overwrite, tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ def stored(kind: str, folder: Path) -> Path:
     return run
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", ["integration", "ensemble"])
 def test_parquet_is_csv_with_types(kind, tmp_path, small_chunks):
     """Every column and cell; pandas reads the digits of csv to a unit of the last place or two."""

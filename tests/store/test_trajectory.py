@@ -41,6 +41,7 @@ def whole(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("block", [None, 1, 7])
 def test_what_is_stored_is_what_was_computed(block, tmp_path, monkeypatch):
     """Rows on disk, whatever the block, and what is read back are those of a training in memory."""
@@ -65,6 +66,7 @@ def test_what_is_stored_is_what_was_computed(block, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["run.zarr"]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("at", [0, 1, 14, 40])
 @pytest.mark.parametrize("block", [None, 5])
 def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def test_facts_of_one_number_are_those_of_sympy():
             assert holds(FiniteSet(x), fact, False) is not bool(getattr(x, f"is_{fact}")), (x, fact)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("domain", [OPEN, CLOSED, REAL, S.Integers, S.Naturals, S.Naturals0, EVENS, Interval(-2, -1)], ids=str)
 def test_what_holds_of_a_domain_holds_of_its_numbers(domain):
     """No fact is granted to a domain that a number inside it has not."""
@@ -169,6 +170,7 @@ def test_two_symbols_of_one_state():
         system(g, x=x, equations={x: -g * up * down}, initial={x: 1.0})
 
 
+@pytest.mark.first(28)
 @pytest.mark.parametrize("name", odesim.list_models())
 def test_shipped_models_are_built_and_assume_nothing_of_states(name):
     assert set(assumed_intervals(odesim.load_model(name)).values()) == {None}

@@ -37,6 +37,7 @@ def product(system: System, x: Numbers, y: np.ndarray, w: np.ndarray) -> np.ndar
     return where.join({n: got[f"d_w_{n}"] for n in where.names})
 
 
+@pytest.mark.first(5)
 @EACH
 def test_jvp_is_the_limit_of_differences(system):
     """Central differences with step 1e-6: truncation 1e-12, rounding 1e-10."""
@@ -47,6 +48,7 @@ def test_jvp_is_the_limit_of_differences(system):
     np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-8 * np.abs(want).max())
 
 
+@pytest.mark.first(5)
 @EACH
 def test_vjp_is_the_transpose(system):
     """<u, J w> = <J^T u, w>, exact but for rounding."""
@@ -60,6 +62,7 @@ def test_vjp_is_the_transpose(system):
     assert u @ forward == pytest.approx(transposed @ w, rel=1e-12, abs=1e-12 * np.abs(forward).sum())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "dtype"), crossed(["softmax", "gathered"], ["float64", "float32"]))
 def test_a_bound_system_has_both_products(name, dtype):
     """rhs.jvp is J w on whole arrays, and <u, J w> = <J^T u, w> through rhs.jvp and rhs.vjp; only rounding differs."""

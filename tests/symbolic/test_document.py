@@ -31,6 +31,7 @@ ODD = System(
 ALL = ChainMap({**SYSTEMS, ODD.name: ODD}, Shipped())  # type: ignore[arg-type]
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("name", ALL)
 def test_everything_is_named(name):
     """Parameters' meanings, observables, constraints, laws, events, closed forms and the source stand in it; braces balance."""

@@ -66,6 +66,7 @@ def central(f: Callable[[np.ndarray], Any], y: np.ndarray) -> np.ndarray:
     return np.array([f(y + 1e-6 * e) - f(y - 1e-6 * e) for e in np.eye(len(y))]) / 2e-6
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("what", STEPS)
 def test_everything_grows_in_line_with_the_depth(what: str) -> None:
     """Formulas, statements and LaTeX of 2, 4 and 8 layers: each two more layers cost the same, but for longer numbers in names."""
@@ -78,6 +79,7 @@ def test_everything_grows_in_line_with_the_depth(what: str) -> None:
     assert len(set(operations)) == 1 and len(set(statements)) == 1 and len(set(texts)) == 1
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("what", STEPS)
 def test_gradient_flow(what: str, depth: int) -> None:
@@ -97,6 +99,7 @@ def test_gradient_flow(what: str, depth: int) -> None:
     np.testing.assert_allclose(out, u @ J, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_runs_and_sensitivities() -> None:
     """Compiled: numpy's run, and the loss falls; derivatives by a parameter are differences of runs."""
     given, y = numbers(2)

@@ -31,6 +31,7 @@ def narrow(named_parts: bool) -> System:
     )  # fmt: skip
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_named_numbers_change_no_value(backend: str) -> None:
     """With names and without, one run, its sensitivities, and one by a stiff method; 1e-14 is what rounding leaves of a decayed number."""

@@ -39,6 +39,7 @@ CASES = [  # by default the last parameter and the last state of each
 ]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("system", "name"), CASES)
 def test_sensitivities_are_the_difference_of_two_runs(system, name):
     """Every parameter and every initial value of every System, in a random direction."""
@@ -143,6 +144,7 @@ def plain() -> list[np.ndarray]:
     return slopes(named({}))
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("old", [m, n, i], ids=str)
 @pytest.mark.parametrize("new", NAMES)
 def test_names_of_indices_change_nothing(old, new):

@@ -40,6 +40,7 @@ from tests.support.systems import SYSTEMS
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
 
+@pytest.mark.first(11)
 @EACH
 def test_no_shift_is_shown(system):
     assert (r"\max" in latex(system)) == (system.name == "largest" or "Max(" in equations_text(system)) and "Shift" not in equations_text(
@@ -108,6 +109,7 @@ DEEP = ("induction.full", "joma.joint_softmax", "scan_snap.full", "scan_snap.ful
 """Softmax in softmax: every sum is computed anew for each term of the one around it."""
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
 def test_what_is_shown_has_the_value_of_the_formula(name):
     """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding."""
@@ -159,6 +161,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_no_temporaries_are_shown_of_a_model(name):
     """Names in equations are those of the paper; temporaries stand in the program, which has them all."""

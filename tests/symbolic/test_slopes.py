@@ -22,6 +22,7 @@ x, w = IndexedBase("x", shape=(M,)), IndexedBase("w", shape=(M,))
 p, g = Symbol("p", real=True), Symbol("g", real=True)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
 @pytest.mark.parametrize("which", [Max, Min])
 def test_slopes_of_equal_arguments_add_up_to_one(which, count):
@@ -42,6 +43,7 @@ def ramp(method: str) -> System:
     )  # fmt: skip
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["dop853", "rodas5p"])
 def test_a_run_on_a_corner_has_the_slope_of_one_side(method):
     """dx/dg = t e^(g t), to 100 tolerances; the stiff method takes no more steps than for x' = g x."""
@@ -63,6 +65,7 @@ ROOTS = [2, 10**9, sp.Rational(7, 2), 3, 7, 10**3, 10**6, sp.Rational(1, 10**6)]
 QUICK = [*((q, "numpy") for q in ROOTS), *((q, "numba") for q in ROOTS[:3])]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("q", "backend"), slow_but([(q, name) for q in ROOTS for name in ("numpy", "numba")], QUICK, several=True))
 def test_powers_of_one_exponential_keep_its_precision(q, backend):
     """exp(x/q) beside exp(x) and exp(2x): a shared power is a small one. Within 10 roundings of mpmath."""
@@ -95,6 +98,7 @@ def xlog(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([0.0 if x == 0 else x * np.log(y) for x, y in zip(a, b, strict=True)])
 
 
+@pytest.mark.slow
 def test_a_run_that_starts_where_a_power_is_0():
     """x' = 1 - x^p from 0, p = 2: x = tanh(t), in single runs, lanes and their stiff steps; dx/dp by differences."""
     system = System(

@@ -74,6 +74,7 @@ def test_weights_of_members():
     assert sums == pytest.approx(0.5 * starts[:, 0] + own["m2"] * starts[:, 1], rel=1e-15)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("way", ["single", "strict", pytest.param("lanes", marks=pytest.mark.slow)])
 def test_declared_constants_are_kept(way):
     """Momentum 0 of velocities that fall to e^-24: to rounding of what they are, at the end and on the way there."""

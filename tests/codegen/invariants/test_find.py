@@ -114,6 +114,7 @@ def direction(weights: dict[int, float], n: int) -> tuple[float, ...]:
     return tuple(np.round(w, 12))
 
 
+@pytest.mark.first(10)
 @pytest.mark.parametrize("name", FOUND)
 def test_known_invariants_are_found(name):
     """All of them, with those of their combinations that have the fewest states, and nothing else."""
@@ -124,6 +125,7 @@ def test_known_invariants_are_found(name):
     assert [len(w.places) for w in found(made)] == sorted((len(w.places) for w in found(made)), reverse=True)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [*COMMON, *SET])
 def test_found_invariants_hold(name):
     """w.f is 0 to rounding at random points, and there are no more independent w than the rank of f there leaves."""

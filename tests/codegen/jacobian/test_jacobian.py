@@ -69,6 +69,7 @@ def every_form(linear: BoundLinear, t: float, y: Any) -> dict[str, Any]:
     return {"chosen": linear.jacobian(t, y)} | {n: linear._chain(p)(slopes, linear.params) for n, p in plans.items()}
 
 
+@pytest.mark.first(6)
 @EACH
 def test_jacobian_is_the_difference(name):
     """Every form of J against central differences, step 1e-6: 1e-10 from rounding."""
@@ -80,6 +81,7 @@ def test_jacobian_is_the_difference(name):
         np.testing.assert_allclose(J.dense(), differences, rtol=1e-6, atol=1e-8 * np.abs(differences).max(), err_msg=form)
 
 
+@pytest.mark.first(9)
 @EACH
 def test_product(name):
     """J @ x of every form is the product with its dense matrix, to rounding."""
@@ -114,6 +116,7 @@ FORMS = {
 }
 
 
+@pytest.mark.first(4)
 @EACH
 def test_structure(name):
     """An axis indexes blocks of what stands at one place; a column for each sum over it that the right-hand side sees, and for each state
@@ -124,6 +127,7 @@ def test_structure(name):
     assert {along: (c.width, c.rank) for along, c in chains.items()} == FORMS[name]
 
 
+@pytest.mark.first(14)
 @EACH
 @pytest.mark.parametrize("shift", [30.0, 0.7])
 def test_solve(name, shift):

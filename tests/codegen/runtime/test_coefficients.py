@@ -107,6 +107,7 @@ def number(name):
     return next(getattr(module, name) for module in MODULES if hasattr(module, name))
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("names", TABLE)
 def test_coefficients(names):
     """The numbers written in the module are the ones computed here, to the last bit."""

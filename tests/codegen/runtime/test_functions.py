@@ -152,6 +152,7 @@ def error(value: float, exact: Any) -> float:
     return float(abs(mp.mpf(value) - exact) / mp.mpf(ulp(float(exact)))) if np.isfinite(value) else inf
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", COMPILED)
 def test_the_page_states_the_error(name):
     """No error is above the stated bound, and the bound is not twice too large: the page is neither too bold nor too shy."""
@@ -168,6 +169,7 @@ SHY = ("tanh", "erf")
 """Functions whose bound is that of tests/codegen/runtime/test_vmath.py, which looks at other points."""
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", COMPILED)
 def test_one_value_has_the_bits_of_a_loop(name):
     """Alone, in a vector, and in a caller that may contract: the same bits."""
@@ -196,6 +198,7 @@ EDGES = {
 }
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(name):
     """Infinities, signed zeros, poles and what lies outside; NaN stays NaN."""

@@ -52,6 +52,7 @@ def laid_out(a: np.ndarray, order: str) -> tuple[np.ndarray, tuple[int, int]]:
     return wide.ravel(), (wide.shape[1], 2)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_every_arrangement(dtype: str) -> None:
     rng = np.random.default_rng(0)
@@ -74,6 +75,7 @@ def test_every_arrangement(dtype: str) -> None:
                     assert np.count_nonzero(found) <= rows * columns, where
 
 
+@pytest.mark.slow
 def test_strict_sums_run_up() -> None:
     """Each element is summed from k = 0 up, whatever the arrangement and beyond the depth that is copied at a time: the same bits."""
     rng = np.random.default_rng(1)

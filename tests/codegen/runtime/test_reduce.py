@@ -35,6 +35,7 @@ def written_out(x):
     return p[0]
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_one_order(n):
     """numba and numpy give the bits of the written-out sum."""

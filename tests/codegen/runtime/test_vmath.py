@@ -98,6 +98,7 @@ def ulps(value, exact):
     return float(abs(value - exact) / mp.mpf(ulp(near)))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", BOUNDS)
 def test_error(name):
     """The error stays within the promised ulps on the whole range, subnormals included."""
@@ -110,6 +111,7 @@ def test_error(name):
     assert errors[worst] <= BOUNDS[name], (x[worst], y[worst], values[worst])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", BOUNDS)
 def test_modes_agree(name):
     """A caller that may contract gets the bits of a strict one."""

@@ -134,6 +134,7 @@ def check(system: System, sizes: Any, params: Any, y: Any, t: float = 0.3) -> No
     np.testing.assert_allclose(slope, 0 * y if want is None else want, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_written_out_is_the_jacobian(name):
     """J and df/dt of systems with every function, gathered places, sums in sums."""
@@ -143,6 +144,7 @@ def test_written_out_is_the_jacobian(name):
     check(SYSTEMS[name], given.sizes, {**given.params, **whole}, layout.join(given.states))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", slow_but(SMALL, set(SMALL) - {"scan_snap.symmetric"}))
 def test_shipped_models(name):
     """J of every model that comes with odesim, at its start and beside it."""

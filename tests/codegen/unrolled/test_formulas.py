@@ -45,6 +45,7 @@ def with_all_sensitivities(system: System) -> System:
     return sensitivities(system, *(p.name for p in system.params if not p.integer and p.name in known), *system.states)
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize(
     ("name", "big", "slopes"),
     [(name, 7, False) for name in SYSTEMS]
@@ -62,6 +63,7 @@ def test_written_out_is_the_right_side(name, big, slopes):
     np.testing.assert_allclose(function(f, False)(x.env.get("t", 0.3), y, p), want, rtol=1e-12, atol=1e-12 * np.abs(want).max())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "big"),
     [("elementwise", 7), pytest.param("mean_field", 7, marks=pytest.mark.slow), ("mean_field", 70)],
@@ -82,6 +84,7 @@ def test_a_system_too_large():
         written(SYSTEMS["softmax"], 100_000)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "big"), [("softmax", 7), *(pytest.param(*row, marks=pytest.mark.slow) for row in (("elementwise", 7), ("mean_field", 70)))]
 )

@@ -50,6 +50,7 @@ def test_gradients_are_differences(activation: str) -> None:
         assert np.abs(gradient).max() > 0.01
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_generalisation_error_is_a_mean(activation: str) -> None:
     """Of what student and teacher say of 4 10^5 drawn inputs: within 4 standard errors, which are 1 % and less."""

@@ -65,6 +65,7 @@ def test_observables_are_the_systems() -> None:
     assert watched(run, "entropy_distinct", params)[0] == pytest.approx(last["entropy_distinct"].mean(), rel=1e-6)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "values", [{}, {"num_next_per_last": 2}, {"num_last": 1, "num_next_per_last": 3, "num_common_per_last": 4}], ids=str
 )
@@ -83,6 +84,7 @@ def test_the_generator_is_symmetric(values: dict[str, Any]) -> None:
         assert watched(whole, "loss_population", flow(whole, 30.0))[0] == pytest.approx(loss, rel=1e-6)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("ratio, off", [(0.03, -0.029), (0.003, -0.0029)])
 def test_decorrelated_is_the_papers_flow(ratio: float, off: float) -> None:
     """z of the winner at t = 300 is that of scan_snap.reduced_symmetric but for O(eta_Z / eta_Y): -2.9 %, -0.29 %, two digits."""

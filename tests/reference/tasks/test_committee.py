@@ -141,12 +141,14 @@ def test_deviations_fall_as_the_root_of_the_dimension(law):
     assert slope == pytest.approx(-0.5, abs=0.17)
 
 
+@pytest.mark.slow
 def test_theory_describes_a_few_seeds():
     """As above, quickly: N = 400, 12 seeds to t = 3, both layers with noise."""
     off = deviations(400, 12, 3.0, **NOISY)
     assert abs(off.mean()) < 3 * off.std(ddof=1) / np.sqrt(12) and off.std(ddof=1) < 0.02
 
 
+@pytest.mark.slow
 def test_recorded_numbers_of_another_integrator():
     """e_g = .0416002995 at t = 5 (classics.committee_errors), N = 1600, 6 seeds: within 3 standard errors, of 1 % each."""
     run = odesim.train("committee", settings={"N": 1600, **START}, seeds=range(6), steps=8000, save=2)
@@ -180,6 +182,7 @@ def test_plateaus_end_later_by_the_logarithm_of_the_dimension():
     assert weights @ training == pytest.approx(6.55, abs=3 * float(np.hypot.reduce(weights * errors))) and weights @ training > 2
 
 
+@pytest.mark.slow
 def test_a_plateau_ends_when_the_equations_say():
     """As above, quickly: N = 30, 24 seeds."""
     training, theory = ends_of_plateaus(30, 24)

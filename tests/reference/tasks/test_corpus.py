@@ -234,6 +234,7 @@ def test_attention_gets_sparse():
     assert (run.final["loss_validation"] < start / 2).all()
 
 
+@pytest.mark.slow
 def test_transformer_learns():
     """On Python's help 400 steps bring the loss of unseen text below that of the tokens' frequencies."""
     experiment, _ = made(

@@ -54,6 +54,7 @@ NC_OF_TEN = [
 ]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("data, name, iteration, mean, spread", NC_OF_TEN)
 def test_correlations(data, name, iteration, mean, spread):
     """Mean NC over ten seeds: within 4 standard errors of the difference of two such means, and their last digit."""

@@ -36,6 +36,7 @@ def test_what_is_held_out_stays():
     np.testing.assert_allclose(run.observables["p_least"], run.observables["p_target"], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_with_replacement_rows_scatter():
     """At t1 = N ln M / eta_Y the mean of p is that of the flow, .3635, within 4 standard errors, which 6 seeds have; rows are not alike."""
     given = {"pairs": 40, "vocabulary": 802, "order": "replacement", "eta_Y": 0.5}
@@ -63,6 +64,7 @@ def test_half_the_rate_half_the_error():
         assert error / errors[1][name] == pytest.approx(2, rel=0.15), name
 
 
+@pytest.mark.slow
 def test_the_full_decoder_is_its_rows():
     """reversal.full beside the training has the losses of reversal.row, and Y of the rows that are held out is 0."""
     given = {**FEW, "vocabulary": 12, "eta_Y": 0.1}

@@ -56,6 +56,7 @@ def test_what_is_drawn_once(values, fixed):
     assert (len(seen) <= 30) is fixed
 
 
+@pytest.mark.slow
 def test_infinite_documents_descend_as_topics_full():
     """The discrete map of topics.full, from the seed's start: rounding over 40 steps."""
     found = odesim.compare(
@@ -64,6 +65,7 @@ def test_infinite_documents_descend_as_topics_full():
     assert all(row["sup"] < 1e-13 for row in found.table())
 
 
+@pytest.mark.slow
 def test_symmetric_starts_follow_topics_reduced():
     """16 numbers: within a fiftieth of the largest over 400 steps of rate 1, that of Euler's method."""
     settings = {"contexts": "infinite", "init": "symmetric", "init_V": 0.3, "init_KQ": 0.3}

@@ -20,6 +20,7 @@ def same(ours, theirs, what=""):
 ALONE_AND_TOGETHER = [(case, extras) for case in CASES for extras in EXTRAS if case == "default" or extras in ("plain", "all three")]
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(("case", "extras"), ALONE_AND_TOGETHER)
 def test_gradient(case, extras):
     """Every parameter's gradient has the slopes of the loss, under every option and batch entry."""
@@ -32,6 +33,7 @@ def test_gradient(case, extras):
     check_gradients(lambda p: model.loss_of(p, batch), params, g)
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 def test_seeds_together_are_seeds_alone(case, dtype):

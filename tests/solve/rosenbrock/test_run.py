@@ -105,6 +105,7 @@ def radau(name: str, times: tuple[float, ...], rtol: float, atol: float) -> Any:
 PROBLEMS: dict[str, Any] = {"robertson": robertson, "van der pol": lambda t1: van_der_pol(1e3, t1)}
 
 
+@pytest.mark.first(1)
 @NAMES
 def test_robertson(method):
     """Against scipy's Radau at 1e-12 over eleven decades of time scales; y1 + y2 + y3 = 1 to rounding: the Jacobian's columns sum to 0."""
@@ -116,6 +117,7 @@ def test_robertson(method):
     assert run.stats["steps"] < STIFF[method].robertson
 
 
+@pytest.mark.first(1)
 @NAMES
 def test_van_der_pol(method):
     """mu = 1000 over more than a period, against scipy's Radau: after the jumps, of slope 1e3, the error is some 1e3 tolerances."""
@@ -148,6 +150,7 @@ ENDS: dict[str, tuple[Any, Any, Any, float, float, Status]] = {
 }
 
 
+@pytest.mark.first(3)
 @NAMES
 @pytest.mark.parametrize("name", ENDS)
 def test_ends(name, method):

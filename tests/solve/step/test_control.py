@@ -72,6 +72,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_rules_decide_as_python_does(name: str) -> None:
     """The bits of each rule compiled, as the loops have it, are those of Python's floats, as the Rosenbrock run has it.
@@ -86,6 +87,7 @@ def test_compiled_rules_decide_as_python_does(name: str) -> None:
 ERRORS = st.one_of(st.floats(1e-14, 1e6), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ERRORS, st.floats(0.0, 1e3), st.booleans(), st.sampled_from([(0.2, 10.0), (0.2, 6.0)]), st.floats(1e-3, 10.0))
 def test_a_step_is_held(error: float, factor: float, again: bool, factors: tuple[float, float], longest: float) -> None:
