@@ -62,6 +62,7 @@ def ensemble(
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
+    first_step: float | None = None,
     events: str | Iterable[str] = (),
     observe: str | Iterable[str] = (),
     max_events: int = MAX_EVENTS,
@@ -107,8 +108,8 @@ def ensemble(
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    steps, stop_at, max_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t, blow_up_error
-    (member,).
+    steps, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
+    blow_up_error (member,).
     sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.

@@ -88,6 +88,7 @@ def integrate(
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
+    first_step: float | None = None,
     events: str | Iterable[str] = (),
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
@@ -104,8 +105,9 @@ def integrate(
     number of updates of a Map; its span and saved times are whole numbers.
 
     Method: "auto" takes the cheapest one by short trials; `method` of the Solution names it, attrs["auto"] the reason. step: a fixed
-    step. rtol, atol: tolerances of the error of a step. max_steps: the run stops there. max_step: the longest step. stop_at: times at
-    which a step ends; conditions on time and states in the right-hand side are found without it.
+    step. rtol, atol: tolerances of the error of a step. max_steps: the run stops there. max_step: the longest step. first_step:
+    the one tried at the start, and where the run begins anew. stop_at: times at which a step ends; conditions on time and states in the
+    right-hand side are found without it.
 
     backend: "numba", "numpy" (slow, for checks) or "cuda" (explicit methods, on an NVIDIA GPU). strict: the same bits on every machine,
     and those of a strict ensemble; rodas4 and rodas5p then take at most 64 states, float64 and adaptive steps. arrays="cupy" leaves y on

@@ -117,6 +117,8 @@ def options_for(system: System, options: RunOptions, t0: float, t1: float) -> Ru
     if not system.discrete:
         if options.method == MAP.name:
             raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
+        if options.first_step is not None and t1 - t0 < options.first_step < np.inf:
+            raise SolveError(f"first_step = {options.first_step:g} is longer than the span {t0:g}:{t1:g}")
         return options
     for name in NAMES:
         if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):

@@ -99,6 +99,15 @@ class RunOptions:
         of_maps=False,
         excludes={"clock": "max_step is a time of the ordinary clock: the rescaled one has steps of its own kind"},
     )
+    first_step: float | None = option(
+        None,
+        "H",
+        "Try H as the first step; default: chosen from the state and its derivatives.",
+        reads="number",
+        low=0,
+        of_maps=False,
+        excludes={"clock": "first_step is a time of the ordinary clock: the rescaled one has steps of its own kind"},
+    )
     stop_at: tuple[float, ...] = option(
         (),
         "T1,T2,...",
@@ -145,7 +154,7 @@ class RunOptions:
 
     def of_solver(self) -> dict[str, Any]:
         """{option: value} for odesim.run.integrate, without the method."""
-        return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "strict")}
+        return {name: getattr(self, name) for name in ("step", "rtol", "atol", "max_steps", "max_step", "first_step", "strict")}
 
     def attributes(self) -> dict[str, Any]:
         """{option: value} as plain data, to store; options_of reads it."""
@@ -266,7 +275,7 @@ def _rows(table: type) -> dict[str, Option]:
 NAMES = tuple(row.name for row in fields(RunOptions))
 OPTIONS: dict[str, Option] = {**_rows(Values), **_rows(RunOptions), **_rows(Work)}
 IN_FILES = ("span", "steps", "save", *NAMES)  # keys of a TOML file above its tables
-LATER = ("backend", "stop_at", "max_step", "clock")  # that the first versions did not store: they had the defaults
+LATER = ("backend", "stop_at", "max_step", "first_step", "clock")  # that the first versions did not store: they had the defaults
 
 
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:

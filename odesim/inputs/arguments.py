@@ -144,7 +144,7 @@ def _check_of(annotation: str) -> Callable[[str, Any], Any] | None:
 
 
 def _error_class(name: str) -> type[OdesimError]:
-    return SolveError if name in ("method", "step", "rtol", "atol", "max_steps", "max_step", "clock") else ParamError
+    return SolveError if name in ("method", "step", "rtol", "atol", "max_steps", "max_step", "first_step", "clock") else ParamError
 
 
 def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

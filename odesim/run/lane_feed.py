@@ -309,6 +309,8 @@ def fill_lines(plan: KernelPlan, rows: Rows) -> list[str]:
             lines.append(f"S[{row * plan.width} + l] = doubles(at[{AT[slot]}])[i]")
     if plan.limited:
         lines.append(f"S[{rows.longest * plan.width} + l] = doubles(at[{AT['REALS']}])[4]")
+    if not plan.chooses:
+        lines.append(f"S[{rows.h * plan.width} + l] = doubles(at[{AT['REALS']}])[5]")
     lines += [f"S[{row * plan.width} + l] = nan" for row in rows.last]
     if rows.sums:
         lines.append(f"sums = doubles(at[{AT['SUMS']}])")

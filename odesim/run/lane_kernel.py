@@ -36,7 +36,7 @@ from odesim.targets.numba_module import key_for, own_imports
 
 def reader_of(plan: KernelPlan, events: bool) -> Reader:
     """The text for a plan. events: whether its stages serve a search."""
-    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events)
+    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events, chooses=plan.chooses)
 
 
 def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
@@ -48,6 +48,7 @@ def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
     numbers |= {"most": rows.most} if plan.looks else {}
     numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}
     numbers |= {"longest": rows.longest} if plan.limited else {}
+    numbers |= {"h0": rows.h} if not plan.chooses else {}  # a member is given it there
     places |= {name: range(row, row + 1) for name, row in numbers.items()}
     f = plan.formulas
     known = {"n": str(f.states), **({} if plan.limited else {"longest": "inf"})}

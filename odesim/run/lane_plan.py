@@ -95,7 +95,8 @@ class KernelPlan:
     """The plan of a lane kernel. method: a Method or a Rosenbrock. saves: members are saved at the times of a grid, not at the end only.
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
-    steps have a largest size. declared: linear invariants that the System declares.
+    steps have a largest size. chooses: the first step follows from the state; else it is one number of the call. declared: linear
+    invariants that the System declares.
     """
 
     name: str
@@ -108,6 +109,7 @@ class KernelPlan:
     fixed: bool = False
     parts: bool = False
     limited: bool = False
+    chooses: bool = True
     declared: tuple[LinearInvariant, ...] = ()
 
     @property

@@ -52,10 +52,14 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
     """Lines that choose the first step from y0, ..., f and J, as odesim.stepper.control has it."""
     linear, w = plan.linear, plan.width
     y = [f"y{d}" for d in range(len(f))]
+    finite = f"finite = {zero([*y, *f])} == 0.0"
+    end = [f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}", *begin_lines(plan, rows)]
+    if not plan.chooses:
+        return [finite, *end]
     bent, bend = linear.tangent(dict(zip(y, f, strict=True)), "1.0")
     return [
         *bent,
-        f"finite = {zero([*y, *f])} == 0.0",
+        finite,
         *(f"r{d} = 1.0 / (atol + rtol * abs({x}))" for d, x in enumerate(y)),
         f"size = sqrt({mean_square(y)})",
         f"slope = sqrt({mean_square(f)})",
@@ -64,8 +68,7 @@ def first_step_lines(plan: KernelPlan, rows: Rows, f: list[str]) -> list[str]:
         "steep = steepest(slope, bend)",
         f"guess = power(0.01 / steep, {1 / plan.method.error_order!r})",
         f"{at(rows.h, w)} = first_step(guess, steep, most, t0, span, {longest(plan, rows)})",
-        f"{at(rows.code, w)} = {float(Code.RUNNING)} if finite else {float(Code.NON_FINITE)}",
-        *begin_lines(plan, rows),
+        *end,
     ]
 
 

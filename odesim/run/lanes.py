@@ -22,7 +22,7 @@ from odesim.run.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, fac
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
-from odesim.stepper.problem import fixed_steps, usable
+from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions, search_table
 from odesim.stepper.search_sizes import memory_size
@@ -236,14 +236,13 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
 
 
 def reals(request: EnsembleRequest) -> list[float]:
-    """The numbers of a call: the span, the tolerances; a fixed step, the last one, and how many there are."""
-    found = [request.t0, request.t1, *usable(request.options.rtol, request.options.atol, request.dtype)]
-    if request.options.max_step is not None and request.options.step is None:
-        found.append(longest_step(request.options.max_step))
-    if request.options.step is not None:
-        total, rest = fixed_steps(request.t0, request.t1, request.options.step)
-        found += [request.options.step, rest, float(total)]
-    return found
+    """The numbers of a call: the span, the tolerances; the longest step and the first one, or a fixed step, the last, and how many."""
+    options = request.options
+    always = [request.t0, request.t1, *usable(options.rtol, options.atol, request.dtype)]
+    if options.step is None:
+        return [*always, longest_step(options.max_step), opening_step(options.first_step, options.max_step)]
+    total, rest = fixed_steps(request.t0, request.t1, options.step)
+    return [*always, options.step, rest, float(total)]
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
@@ -296,6 +295,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         bool(request.outputs.events),
         request.switches,
         request.options.max_step is not None,
+        request.options.first_step is not None,
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
@@ -319,7 +319,8 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     small = formulas.states <= FEW and request.options.method not in ROSENBROCK
     width = 1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
-    plan = replace(plan, parts=request.switches, limited=request.options.max_step is not None and not fixed)
+    limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
+    plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=verified_invariants(declared, formulas))

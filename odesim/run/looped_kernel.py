@@ -22,7 +22,7 @@ the time of single runs with 257 rows, and 1.5 of it with 1025.
 """
 CAPACITY = MOST_ROWS + 5
 """Rows of W between two rows of the state: not a power of two, or all of them would fall on the same lines of the cache."""
-ARGUMENTS = ("t0", "t1", "rtol", "atol", "longest", "allowed", "pilot")
+ARGUMENTS = ("t0", "t1", "rtol", "atol", "longest", "h0", "allowed", "pilot")
 HEAD = (f"n, clock = at[{AT['STATES']}] & {2 * MOST_ROWS - 1}, at[{AT['CLOCK']}]",)
 
 RIGHT = """
@@ -50,17 +50,17 @@ first_save_lane(S, at, l, i, out, save, saves, {given})
 
 
 @lru_cache(maxsize=32)
-def looped(method: str, saves: bool, strict: bool) -> Looped:
-    """The printed step of a method."""
-    reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False)
+def looped(method: str, saves: bool, strict: bool, chooses: bool) -> Looped:
+    """The printed step of a method. chooses: the first step follows from the state; else it is one number of the call."""
+    reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False, chooses=chooses)
     reader.known |= look_numbers(METHODS[method], "float64")
     return Looped(reader, LANES, CAPACITY, ARGUMENTS, HEAD, strict)
 
 
 @lru_cache(maxsize=32)
-def kernel_text(method: str, saves: bool, strict: bool) -> str:
+def kernel_text(method: str, saves: bool, strict: bool, chooses: bool) -> str:
     """The text of the module, one for all systems: `run(table)` integrates members FIRST to END - 1 of a chunk."""
-    step, w = looped(method, saves, strict), LANES
+    step, w = looped(method, saves, strict, chooses), LANES
     given = ", ".join(ARGUMENTS)
     number = {key: step.places[row] * w for key, row in NUMBERS.items() if row in step.places}
 
@@ -81,11 +81,8 @@ def kernel_text(method: str, saves: bool, strict: bool) -> str:
     words |= {"keep": "\n".join(keep), "take": "\n".join(take), "begun": "\n".join(step.begun())}
     end = each("out[i * saves * n + d]", state("y"))
     words |= {"finish": "pass" if saves else end, "stopped": each("state[i * n + d]", state("y")), "going": "ended == idle"}
-    words |= {
-        "head": "\n".join(
-            [*HEAD, f"longest, allowed, pilot = doubles(at[{AT['REALS']}])[4], float(at[{AT['MOST']}]), float(at[{AT['PILOT']}])"]
-        )
-    }
+    limits = f"longest, h0, allowed, pilot = reals[4], reals[5], float(at[{AT['MOST']}]), float(at[{AT['PILOT']}])"
+    words |= {"head": "\n".join([*HEAD, f"reals = doubles(at[{AT['REALS']}])", limits])}
     words |= {
         "begin_arguments": f"S, at, {given}",
         "step_arguments": f"S, at, {given}",

@@ -16,12 +16,10 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.lane_plan import AT, SLOTS
-from odesim.run.lanes import put_statuses, starts
+from odesim.run.lanes import put_statuses, reals, starts
 from odesim.run.looped_kernel import LANES as WIDTH
 from odesim.run.looped_kernel import MOST_ROWS, kernel_text, looped
-from odesim.stepper.control import longest_step
 from odesim.stepper.methods import METHODS
-from odesim.stepper.problem import usable
 from odesim.targets.cache import module_name
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
@@ -48,7 +46,7 @@ class LoopLaneEngine:
     @property
     def text(self) -> str:
         """The text of the kernel."""
-        return kernel_text(self.request.options.method, self.request.saves, self.request.strict)
+        return kernel_text(*printed_for(self.request))
 
     @property
     def kernel(self) -> Callable[[int], None]:
@@ -90,6 +88,11 @@ class LoopLaneEngine:
         return chunk
 
 
+def printed_for(request: EnsembleRequest) -> tuple[str, bool, bool, bool]:
+    """What the text of a kernel depends on: the method, whether members are saved, strict, whether first steps are chosen."""
+    return request.options.method, request.saves, request.strict, request.options.first_step is None
+
+
 class Call:
     """One call of the engine: the arrays that all of its blocks share."""
 
@@ -97,13 +100,11 @@ class Call:
         self.engine, self.count, self.codes, self.kernel = engine, count, np.zeros(count, np.int64), engine.kernel
         request = engine.request
         self.n = request.layout.size
-        self.step = looped(request.options.method, request.saves, request.strict)
+        self.step = looped(*printed_for(request))
         self.table = table = np.zeros(len(SLOTS) + 2, np.int64)
-        rtol, atol = usable(request.options.rtol, request.options.atol, request.dtype)
-        reals = np.array([request.t0, request.t1, rtol, atol, longest_step(request.options.max_step)])
         arrays = {
-            "REALS": reals, "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes, "STEPS": chunk.steps,
-            "REJECTED": chunk.rejected, "T_END": chunk.t_end, "STOP": stop, "LAST": np.empty((count, self.n)),
+            "REALS": np.array(reals(request)), "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes,
+            "STEPS": chunk.steps, "REJECTED": chunk.rejected, "T_END": chunk.t_end, "STOP": stop, "LAST": np.empty((count, self.n)),
             "NOTHING": np.zeros(max(METHODS[request.options.method].stages, 2), np.int64),
         }  # fmt: skip
         self.arrays = arrays

@@ -8,14 +8,15 @@ with a row in it is meant for each component; `sum_of` adds over them in the one
 state at which it evaluates in z. What is *not* said is the target's: how many members run side by side, whether components are written
 out, whether a row is memory or a register, whether `take` selects, branches or swaps addresses.
 
-Constants that switch. ADAPTIVE: else steps are fixed, which is another control and not another step. LAST: the stage at the new point; 0
+Constants that switch. ADAPTIVE: else steps are fixed, which is another control and not another step. CHOOSES: the first step follows from
+the state and its derivatives; else it is h0. LAST: the stage at the new point; 0
 of a Map, whose stage 0 is the new state. SAVES, EVENTS, LAWS: whether there are any. TOGETHER: members are stepped side by side, and what
 some do not need is computed for all; a single run skips it, and its right-hand sides are counted.
 """
 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
-COMMON = ("t0", "t1", "rtol", "atol", "longest", "most", "fixed", "rest", "total")
+COMMON = ("t0", "t1", "rtol", "atol", "longest", "h0", "most", "fixed", "rest", "total")
 DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
 LOGICAL = ("last",)
 
@@ -40,7 +41,9 @@ def begin():
         wild = strays(k[0], y)
     else:
         wild = strays(y, y)
-    if ADAPTIVE and (TOGETHER or wild == 0.0):  # Hairer, Norsett, Wanner I, II.4
+    if not CHOOSES:
+        h = h0
+    if ADAPTIVE and CHOOSES and (TOGETHER or wild == 0.0):  # Hairer, Norsett, Wanner I, II.4
         size = norm(y, y, y)
         slope = norm(k[0], y, y)
         trial, longest_first = trial_step(size, slope, t1 - t0)

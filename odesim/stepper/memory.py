@@ -12,7 +12,7 @@ from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
-from odesim.stepper.problem import _MOST, Problem, fixed_steps, search_facts, usable
+from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
 from odesim.stepper.search_compiled import search_table as table_of_search
 from odesim.stepper.search_sizes import memory_size, most_zeros
 from odesim.stepper.tableau import Method
@@ -207,10 +207,11 @@ class RunState:
         """The numbers of the method, and the switches of the text, which stay as they are."""
         m, options, problem = self.method, self.options, self.problem
         self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
-        self["longest"] = longest_step(options.max_step)
+        self["longest"], self["h0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
         (self["ALPHA"], self["BETA"]), (self["SHRINK"], self["GROW"]) = m.gains, m.factors
         self["START_POWER"] = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
         self["ADAPTIVE"], self["SECOND"], self["UNSEEN"] = options.step is None, bool(m.E[1].any()), m.E[0, m.last] == 0.0
+        self["CHOOSES"] = options.first_step is None
         self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0
 
     def _begin(self, max_steps: int) -> None:

@@ -44,7 +44,7 @@ RULES = ("odesim.stepper.control",)
 """The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
 SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH, "odesim.stepper.crossings")
 """What the printed driver calls, on the processor as on a GPU, in the order in which their text is joined."""
-SWITCHES = ("ADAPTIVE", "SECOND", "UNSEEN", "SAVES", "EVENTS", "LAWS")
+SWITCHES = ("ADAPTIVE", "CHOOSES", "SECOND", "UNSEEN", "SAVES", "EVENTS", "LAWS")
 METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER")
 COUNTED = ("phase", "left", "turn", "calls")
 """Numbers of the driver's own: whether it has begun, steps before it returns, which of the first two rows of WORK is the state,

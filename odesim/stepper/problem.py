@@ -14,6 +14,7 @@ from odesim.base.options import RunOptions
 from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.stepper.codes import Status
+from odesim.stepper.control import longest_step
 from odesim.stepper.laws import Laws, Worst
 from odesim.stepper.occurrences import Events
 from odesim.stepper.search_sizes import kinds
@@ -285,10 +286,17 @@ class Raw:
 def check_options(options: RunOptions) -> RunOptions:
     """The checked options. Raises SolveError for values that are impossible."""
     step, rtol, atol, max_steps, max_step = options.step, options.rtol, options.atol, options.max_steps, options.max_step
+    first = options.first_step
     if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
         raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
     if max_step is not None and step is not None:
         raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
+    if first is not None and not (np.isfinite(first) and first > 0):
+        raise SolveError(f"first_step must be a finite number above 0, not {first}")
+    if first is not None and step is not None:
+        raise SolveError("first_step is the first of adaptive steps, and step makes them all of one size: give one of them")
+    if first is not None and max_step is not None and first > max_step:
+        raise SolveError(f"first_step = {first:g} is longer than max_step = {max_step:g}")
     if step is not None and not (np.isfinite(step) and step > 0):
         raise SolveError(f"the step must be a finite number above 0, not {step}")
     if not (np.isfinite(rtol) and rtol > 0):
@@ -317,6 +325,11 @@ _MOST = 2**62
 def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
     """The tolerances used for error norms: not below rounding, and positive where a component stays 0."""
     return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
+
+
+def opening_step(first: float | None, most: float | None) -> float:
+    """The first step where it is given, which no limit of steps lets be longer; 0 where it follows from the rule of control.first_step."""
+    return 0.0 if first is None else min(first, longest_step(most))
 
 
 def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:

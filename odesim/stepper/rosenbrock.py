@@ -14,7 +14,7 @@ from odesim.stepper import control
 from odesim.stepper.codes import Code, Standing
 from odesim.stepper.control import LEAST, LEAST_OLD, SAFETY, SHORTEST, STIFF_GROW, STIFF_SHRINK, longest_step, moment, step_end, too_small
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.problem import Derivatives, Problem, fixed_steps, usable
+from odesim.stepper.problem import Derivatives, Problem, fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.rosenbrock_search import Search
 
@@ -76,7 +76,9 @@ class Run:
         if not (np.isfinite(self._y).all() and np.isfinite(f).all()):
             return False
         self.stages.start_at(self.t, self._y, f)
-        if self._step is None:
+        if self.options.first_step is not None:
+            self.standing.h = opening_step(self.options.first_step, self.options.max_step)
+        elif self._step is None:
             parts = (self._y, f, self.stages.curvature())
             size, slope, bend = (norm(v, self._y, self._y, self.rtol, self.atol) for v in parts)
             self.standing.h = self._control.first(size, slope, bend, p.t0, p.t1 - p.t0)

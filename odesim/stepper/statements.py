@@ -498,14 +498,16 @@ def explicit_text() -> Text:
     return Text(source_of("odesim.stepper.explicit"))
 
 
-def explicit_reader(method: Method, *, adaptive: bool, saves: bool, together: bool, events: bool = False, laws: bool = False) -> Reader:
+def explicit_reader(
+    method: Method, *, adaptive: bool, saves: bool, together: bool, events: bool = False, laws: bool = False, chooses: bool = True
+) -> Reader:
     """The text of an explicit step for a method, with its tables known and its loops over stages unrolled."""
     m, inner = method, method.last + 1
     known = {
         "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
         "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
         "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
-        "LAWS": laws, "TOGETHER": together,
+        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses,
     }  # fmt: skip
     return Reader(explicit_text(), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
 

@@ -140,6 +140,7 @@ OPTIONS: dict[str, Check] = {
     "backend": text,
     "stop_at": list_of(number),
     "max_step": nullable(number),
+    "first_step": nullable(number),
 }
 # attributes that must be there, and those that may be
 REQUIRED: dict[str, dict[str, Check]] = {

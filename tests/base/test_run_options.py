@@ -17,6 +17,7 @@ OTHER: dict[str, Any] = {
     "atol": 0.0,
     "max_steps": 77,
     "max_step": 0.5,
+    "first_step": 0.25,
     "stop_at": (0.25, 0.75),
     "backend": "numpy",
     "dtype": "float32",

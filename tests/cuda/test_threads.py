@@ -131,6 +131,7 @@ def test_threads_in_parts(method: str, save: int | None, cuda: Shim) -> None:
     """Members whose conditions change at times of their own: a launch for each part, with numba's bits."""
     cuda()
     run: dict[str, Any] = {"params": own(N), "method": method, "save": save, "strict": True, "stop_at": 1.5, "max_step": 0.7}
+    run |= {"first_step": 0.05}
     same(*both(PULSES, **run))
 
 

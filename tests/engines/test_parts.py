@@ -23,7 +23,7 @@ CASES = slow_but([("tsit5", 2, 5), ("dop853", 2, None), ("rodas5p", 2, 5), ("rod
 def test_parts_have_the_bits_of_runs(method: str, states: int, save: int | None) -> None:
     """Strict members have the states, steps, events and ends of strict single runs, whatever times they stop at."""
     given = own(19, states)
-    run: dict[str, Any] = {"method": method, "sizes": {"M": states}, "save": save, "stop_at": [1.5], "max_step": 0.7}
+    run: dict[str, Any] = {"method": method, "sizes": {"M": states}, "save": save, "stop_at": [1.5], "max_step": 0.7, "first_step": 0.05}
     found = odesim.ensemble(PULSES, params=given, strict=True, threads=2, **run)
     fine = [i for i in range(19) if i != 2]
     names = found.attrs["status_names"]

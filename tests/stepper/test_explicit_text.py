@@ -28,7 +28,7 @@ MAP_SYSTEM = Map("test.quadratic", SOURCE, {m: M}, {v[m]: mu[m] - v[m] * v[m]}, 
 
 CASES: dict[str, dict[str, Any]] = {
     "tsit5": {}, "vern7": {}, "dop853": {}, "tsit5, loose": {"rtol": 1e-2, "atol": 1e-2}, "rk4": {"step": 0.03}, "euler": {"step": 0.007},
-    "tsit5, few steps": {"max_steps": 7},
+    "tsit5, few steps": {"max_steps": 7}, "vern7, first step": {"first_step": 0.5},
 }  # fmt: skip
 
 

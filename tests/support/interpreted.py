@@ -74,14 +74,16 @@ class Interpreted:
 
     def __init__(
         self, method: Method, right: Callable[[float, Array], Array], y0: Array, span: tuple[float, float], save: Array,
-        *, rtol: float = 1e-6, atol: float = 1e-9, step: float | None = None, most: int = 10**6, rules: dict[str, Any] | None = None,
+        *, rtol: float = 1e-6, atol: float = 1e-9, step: float | None = None, first_step: float | None = None, most: int = 10**6,
+        rules: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.reader: Reader = explicit_reader(method, adaptive=step is None, saves=True, together=False)
+        self.reader: Reader = explicit_reader(method, adaptive=step is None, saves=True, together=False, chooses=first_step is None)
         self.right, self.save, self.states, self.calls = right, save, list[Array](), 0
         t0, t1 = map(np.float64, span)
         (total, rest) = fixed_steps(t0, t1, step) if step else (0, 0.0)
         numbers = dict(zip(("rtol", "atol"), usable(rtol, atol, "float64"), strict=True))
-        numbers |= {"t0": t0, "t1": t1, "longest": math.inf, "most": most, "fixed": step or 0.0, "rest": rest, "total": total}
+        numbers |= {"t0": t0, "t1": t1, "longest": math.inf, "h0": first_step or 0.0, "most": most}
+        numbers |= {"fixed": step or 0.0, "rest": rest, "total": total}
         self.names: dict[str, Any] = {name: np.float64(x) for name, x in numbers.items()}
         self.names |= {"k": [np.zeros_like(y0) for _ in range(method.stages)], "y": y0.copy(), "z": y0.copy(), "x": y0.copy(), "p": None}
         self.names |= {"n": len(y0), "h": 0.0, "inf": np.inf, "nan": np.nan, "sqrt": np.sqrt, "abs": abs, "square": lambda x: x * x}

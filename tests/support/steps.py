@@ -17,12 +17,12 @@ Array = np.ndarray[Any, Any]
 Right = Callable[[float, Array], Array]
 
 
-def norm(e: Array, old: Array, new: Array, rtol: float, atol: float) -> float:
+def norm(e: Array, old: Array, new: Array, rtol: float, atol: Any) -> float:
     """The root mean square of e (n,) in units of the tolerance."""
     return math.sqrt(np.mean((e / (atol + rtol * np.maximum(abs(old), abs(new)))) ** 2))
 
 
-def first_step(y: Array, f: Array, bend: Callable[[float], float], span: float, power: int, rtol: float, atol: float) -> float:
+def first_step(y: Array, f: Array, bend: Callable[[float], float], span: float, power: int, rtol: float, atol: Any) -> float:
     """The first step from the state y (n,) with derivative f (n,). bend: the norm of the second derivative, estimated by a step."""
     size, slope = norm(y, y, y, rtol, atol), norm(f, y, y, rtol, atol)
     trial = 0.01 * size / slope if min(size, slope) > 1e-5 else 1e-6 * span
@@ -30,12 +30,19 @@ def first_step(y: Array, f: Array, bend: Callable[[float], float], span: float, 
     return min(guess, 100 * trial if min(size, slope) > 1e-5 else span, span)
 
 
-def explicit_steps(name: str, f: Right, y: Array, t: float, t1: float, rtol: float, atol: float) -> Iterator[tuple[float, Array, bool]]:
-    """(time, state, accepted) after each step that is tried, by an explicit method."""
+def explicit_steps(
+    name: str, f: Right, y: Array, t: float, t1: float, rtol: float, atol: Any, first: float = 0.0
+) -> Iterator[tuple[float, Array, bool]]:
+    """(time, state, accepted) after each step that is tried, by an explicit method.
+
+    atol: a number, or one a component (n,). first: the first step; 0: one is chosen.
+    """
     m = METHODS[name]
     (alpha, beta), (shrink, grow) = m.gains, m.factors
     slope = f(t, y)
-    h = first_step(y, slope, lambda h: norm(f(t + h, y + h * slope) - slope, y, y, rtol, atol) / h, t1 - t, m.error_order, rtol, atol)
+    h = first or first_step(
+        y, slope, lambda h: norm(f(t + h, y + h * slope) - slope, y, y, rtol, atol) / h, t1 - t, m.error_order, rtol, atol
+    )
     old, rejected = 1e-4, False
     while t < t1:
         h = t1 - t if t + 1.01 * h >= t1 else h
@@ -55,12 +62,16 @@ def explicit_steps(name: str, f: Right, y: Array, t: float, t1: float, rtol: flo
 
 
 def stiff_steps(
-    name: str, f: Right, jacobian: Right, time_slope: Right, y: Array, t: float, t1: float, rtol: float, atol: float
+    name: str, f: Right, jacobian: Right, time_slope: Right, y: Array, t: float, t1: float, rtol: float, atol: Any, first: float = 0.0
 ) -> Iterator[tuple[float, Array, bool]]:
-    """(time, state, accepted) after each step that is tried, by a Rosenbrock method. jacobian: df/dy (n, n); time_slope: df/dt (n,)."""
+    """(time, state, accepted) after each step that is tried, by a Rosenbrock method. jacobian: df/dy (n, n); time_slope: df/dt (n,).
+
+    atol, first: as for explicit_steps.
+    """
     m, n = ROSENBROCK[name], len(y)
     p = m.error_order
-    h = first_step(y, f(t, y), lambda h: norm(jacobian(t, y) @ f(t, y) + time_slope(t, y), y, y, rtol, atol), t1 - t, p, rtol, atol)
+    bend: Any = lambda h: norm(jacobian(t, y) @ f(t, y) + time_slope(t, y), y, y, rtol, atol)  # noqa: E731
+    h = first or first_step(y, f(t, y), bend, t1 - t, p, rtol, atol)
     h_old, old, rejected = 0.0, 1.0, False
     while t < t1:
         h = t1 - t if t + 1.01 * h >= t1 else h
