@@ -82,7 +82,7 @@ def leading(rank: int) -> Directions:
 def algorithm_1(T: np.ndarray, directions: Directions, every: int, steps: int = STEPS) -> np.ndarray:
     """W after so many steps of Algorithm 1 with Adam, from 0. directions: P (16, r) of a gradient, looked up every so many steps."""
     from odesim.lab.training.optimizers import make_optimizer
-    from odesim.lab.training.protocols import Optimizer
+    from odesim.lab.training.task import Optimizer
 
     W, eye = np.zeros_like(T), [np.eye(size)[None] for size in T.shape]
     P = directions(T)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from odesim.base.arrays import Array
     from odesim.lab.compare.comparison import Comparison
     from odesim.lab.training.loop import Trajectory
-    from odesim.lab.training.protocols import Task
+    from odesim.lab.training.task import Task
 
 
 # `odesim train`: a small transformer trained on a task, many seeds at once.

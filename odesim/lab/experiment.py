@@ -15,7 +15,7 @@ from odesim.base.options import __version__
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions
 from odesim.lab.training.optimizers import check_optimizer, settings_in_use
-from odesim.lab.training.protocols import Experiment, Optimizer, Task, check_settings
+from odesim.lab.training.task import Experiment, Optimizer, Task, check_settings
 
 MOST_SEEDS = 100_000
 

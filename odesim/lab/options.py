@@ -12,7 +12,7 @@ from odesim.cli.options import Described, argument_of
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
-    from odesim.lab.training.protocols import Model, Setting
+    from odesim.lab.training.task import Model, Setting
 
 FLAGS = {"true": True, "false": False}
 

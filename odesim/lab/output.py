@@ -18,8 +18,8 @@ from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
 from odesim.lab.training.optimizers import settings_in_use
-from odesim.lab.training.protocols import Experiment, Observable, Setting, Task, check_settings
 from odesim.lab.training.record import MAX_RECORDED_ENTRIES
+from odesim.lab.training.task import Experiment, Observable, Setting, Task, check_settings
 from odesim.store.write import to_plain
 
 if TYPE_CHECKING:

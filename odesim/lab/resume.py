@@ -19,8 +19,8 @@ from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, TrainingStorage, Trajectory, check_count, check_save
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.optimizers import stored_settings
-from odesim.lab.training.protocols import Experiment, Optimizer
 from odesim.lab.training.record import read_checkpoint
+from odesim.lab.training.task import Experiment, Optimizer
 from odesim.store.paths import Destination, damage_errors
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from odesim.lab.experiment import TrainingRequest
 from odesim.lab.resume import attributes_of, check_same, check_unchanged, train_into
 from odesim.lab.store import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
 from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, Trajectory, check_count, check_save, outcome_sentence
-from odesim.lab.training.protocols import Experiment
 from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
+from odesim.lab.training.task import Experiment
 from odesim.store.guard import read_document
 from odesim.store.paths import Destination, RunLock, check_new_run, publish
 

@@ -13,7 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import StoreError, counted
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
-from odesim.lab.training.protocols import Experiment
+from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
 from odesim.store.schema import ALL_CHUNKS, FINAL, TRAINING, check_readable_run, inspect_run

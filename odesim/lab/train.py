@@ -19,7 +19,7 @@ from odesim.lab.resume import LONG, train_into
 from odesim.lab.spread import check_no_parts, has_parts, remove_parts
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
-from odesim.lab.training.protocols import Task
+from odesim.lab.training.task import Task
 from odesim.store.paths import Destination
 
 if TYPE_CHECKING:

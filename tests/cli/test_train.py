@@ -20,7 +20,7 @@ from odesim.base.errors import ParamError
 from odesim.lab.commands import TrainingProgress
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.training.protocols import check_settings
+from odesim.lab.training.task import check_settings
 from tests.support import toy
 
 ROOT = Path(__file__).parents[2]

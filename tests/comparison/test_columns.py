@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from odesim.lab.networks.one_layer_links import collapse_columns
-from odesim.lab.training.protocols import TrainingFacts
+from odesim.lab.networks.one_layer import collapse_columns
+from odesim.lab.training.task import TrainingFacts
 
 
 @pytest.mark.parametrize("init", ["zero", "torch"])

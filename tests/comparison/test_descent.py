@@ -8,8 +8,8 @@ import pytest
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.lab.tasks.scan_snap import TASK, population_batch
-from odesim.lab.training.protocols import Experiment
+from odesim.lab.tasks.scan_snap import TASK
+from odesim.lab.training.task import Experiment
 from tests.support.comparisons import errors
 from tests.support.matrix import crossed
 
@@ -82,7 +82,7 @@ def test_decorrelated_descent_is_the_discrete_map():
 
 def infinite_contexts(*request: Any) -> Experiment:
     """The experiment of the task, with the gradient of the population in the place of its batches, from any start."""
-    return replace(TASK.experiment_of(*request), stream=population_batch)
+    return replace(TASK.experiment_of(*request), stream=lambda _: {})
 
 
 @pytest.mark.first(1)

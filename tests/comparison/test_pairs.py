@@ -13,7 +13,7 @@ from odesim.lab.compare.pairs import FLOWS, check_described, check_flow, find_pa
 from odesim.lab.compare.sides import training_label
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.optimizers import check_optimizer
-from odesim.lab.training.protocols import Setting, TrainingFacts, check_settings
+from odesim.lab.training.task import Setting, TrainingFacts, check_settings
 
 rng = np.random.default_rng(5)
 # three classes, two queries; tokens 0 and 1 common, two of each class's own, not in order

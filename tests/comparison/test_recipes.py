@@ -11,7 +11,7 @@ from odesim.lab.compare.comparison import Number
 from odesim.lab.compare.pairs import find_pair, pairs_of, why_not_described
 from odesim.lab.compare.recipes import RECIPES, SIDES, at, farthest, metric
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.training.protocols import check_settings
+from odesim.lab.training.task import check_settings
 from tests.support.matrix import slow_but
 
 QUICK = ["reversal_shuffled"]

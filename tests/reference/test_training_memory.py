@@ -8,7 +8,7 @@ import pytest
 import odesim
 from odesim.base.errors import ParamError
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.training.protocols import check_settings
+from odesim.lab.training.task import check_settings
 from tests.support.matrix import slow_but
 
 # task, settings, seeds, model: each with one thing that is large

@@ -10,7 +10,7 @@ from odesim.base.arrays import Array
 from odesim.lab.tasks.scan_snap import TASK
 from odesim.lab.training.loop import initial_params
 from odesim.lab.training.optimizers import make_optimizer
-from odesim.lab.training.protocols import Experiment, Params
+from odesim.lab.training.task import Experiment, Params
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 

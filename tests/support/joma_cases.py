@@ -6,7 +6,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.lab.networks.joma import JomaBlock
-from odesim.lab.training.protocols import Batch, Params
+from odesim.lab.training.task import Batch, Params
 
 ATTENTIONS, PHIS, SIGNALS = ("linear", "exp", "softmax"), ("identity", "relu", "softplus", "square"), ("fixed", "ce", "mse")
 N, MC, MQ, K, C, D = 6, 5, 2, 3, 4, 9

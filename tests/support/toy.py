@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.errors import ParamError
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Optimizer, Params, Setting
 from odesim.lab.training.randomness import BATCHES, generators
+from odesim.lab.training.task import Batch, Experiment, Observable, Optimizer, Params, Setting
 
 
 @dataclass(frozen=True)

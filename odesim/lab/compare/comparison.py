@@ -18,7 +18,7 @@ from odesim.base.parsing import readable
 from odesim.inputs.arguments import to_mapping, to_number
 from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.lab.compare.sides import Side, align_axis, common_times
-from odesim.lab.training.protocols import Pair, TrainingFacts
+from odesim.lab.training.task import Pair, TrainingFacts
 
 if TYPE_CHECKING:
     import xarray

@@ -9,7 +9,7 @@ from typing import Any
 
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.training.protocols import Pair, TrainingFacts
+from odesim.lab.training.task import Pair, TrainingFacts
 
 FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
 

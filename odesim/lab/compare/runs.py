@@ -27,8 +27,8 @@ from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
-from odesim.lab.training.protocols import Experiment, Pair, Task, TrainingFacts
 from odesim.lab.training.record import LOSS
+from odesim.lab.training.task import Experiment, Pair, Task, TrainingFacts
 from odesim.run.problem import compiled_for, compiled_parts, right_side
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent

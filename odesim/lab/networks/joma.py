@@ -1,4 +1,4 @@
-"""Observables of the JoMA block: V, z, stable rank, entropy, and the correlation of z with the logits of the theorem."""
+"""The JoMA block with hand-written gradients, its attentions, activations and signals, its law of the logits, and its observables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
-from odesim.lab.training.protocols import Batch, Observable, Params, TrainingFacts
+from odesim.lab.training.task import Batch, Observable, Params
 
 # The attentions of the JoMA block, forward and backward: linear, exp, softmax (tian2023joma, section 3).
 #
@@ -24,26 +24,6 @@ class Attention:
     back: Callable[[Array, Array, Array], Array]
 
 
-def linear(x: Array, s: Array) -> Array:
-    """Linear attention b = x s."""
-    return x * s
-
-
-def linear_back(p: Array, x: Array, b: Array) -> Array:
-    """Gradient of linear attention: dJ/ds = x p."""
-    return x * p
-
-
-def exponential(x: Array, s: Array) -> Array:
-    """Exponential attention b = x exp(s)."""
-    return x * array_namespace(s).exp(s)
-
-
-def exponential_back(p: Array, x: Array, b: Array) -> Array:
-    """Gradient of exponential attention: dJ/ds = b p."""
-    return b * p
-
-
 def softmax(x: Array, s: Array) -> Array:
     """Softmax attention b = x exp(s) / sum x exp(s)."""
     xp = array_namespace(s)
@@ -52,24 +32,16 @@ def softmax(x: Array, s: Array) -> Array:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def softmax_back(p: Array, x: Array, b: Array) -> Array:
-    """Gradient of softmax attention: dJ/ds = b (p - b.p)."""
-    return b * (p - (b * p).sum(axis=-1, keepdims=True))
-
-
 ATTENTIONS = {
-    "linear": Attention(linear, linear_back),
-    "exp": Attention(exponential, exponential_back),
-    "softmax": Attention(softmax, softmax_back),
+    "linear": Attention(lambda x, s: x * s, lambda p, x, b: x * p),
+    "exp": Attention(lambda x, s: x * array_namespace(s).exp(s), lambda p, x, b: b * p),
+    "softmax": Attention(softmax, lambda p, x, b: b * (p - (b * p).sum(axis=-1, keepdims=True))),
 }
-
-
-# Activations phi of the JoMA block, and losses above it with their gradients.
 
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation: value(u) = phi(u) and slope(u) = phi'(u), for arrays of any shape."""
+    """An activation of nodes: value(u) = phi(u) and slope(u) = phi'(u), for arrays of any shape."""
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
@@ -82,18 +54,17 @@ ACTIVATIONS = {
     "square": Activation(lambda u: u * u, lambda u: 2 * u),
 }
 
+# The losses above the nodes h (R, N, K): each (R, N), with its gradient (R, N, K). top: the matrix A (C, K) above h, None for the identity.
+
 
 def fixed(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
-    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -sum_k G h with G = batch["signal"] (R, N, K); top is not used.
-
-    The back-propagated signal is G, independent of h.
-    """
+    """-sum_k G h with G = batch["signal"] (R, N, K): the back-propagated signal is G, independent of h; top is not used."""
     G = batch["signal"]
     return -(G * h).sum(axis=-1), -G
 
 
 def ce(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
-    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): -ln softmax(A h)[label], with batch["label"] (R, N)."""
+    """-ln softmax(A h)[label], with batch["label"] (R, N)."""
     xp = array_namespace(h)
     scores = h if top is None else h @ top.T  # (R, N, C)
     scores = scores - scores.max(axis=-1, keepdims=True)
@@ -106,7 +77,7 @@ def ce(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
 
 
 def mse(h: Array, top: Array | None, batch: Batch) -> tuple[Array, Array]:
-    """Loss (R, N) and its gradient (R, N, K) at h (R, N, K): |A h - y|^2 / 2 with y = batch["target"] (R, N, C)."""
+    """|A h - y|^2 / 2 with y = batch["target"] (R, N, C)."""
     back = (h if top is None else h @ top.T) - batch["target"]  # (R, N, C)
     return 0.5 * (back * back).sum(axis=-1), back if top is None else back @ top
 
@@ -191,13 +162,9 @@ class JomaBlock:
     name: str = "joma"
 
     def __post_init__(self) -> None:
-        for what, word, table in (
-            ("attention", self.attention, ATTENTIONS),
-            ("phi", self.phi, ACTIVATIONS),
-            ("signal", self.signal, SIGNALS),
-        ):
-            if word not in table:
-                raise ParamError(no_such(what, word, table))
+        for what, table in (("attention", ATTENTIONS), ("phi", ACTIVATIONS), ("signal", SIGNALS)):
+            if getattr(self, what) not in table:
+                raise ParamError(no_such(what, getattr(self, what), table))
         if not self.temperature > 0:
             raise ParamError(f"temperature must be above 0, not {self.temperature}")
         columns = self.shape[0] + self.shape[1]
@@ -229,13 +196,6 @@ class JomaBlock:
         both = array_namespace(W).asarray(self.embeddings.T, W.dtype) @ W  # (R, Mc + Mq, K)
         return both[:, : self.shape[0]], both[:, self.shape[0] :]
 
-    def nodes_back(self, dV: Array, dXi: Array) -> Params:
-        """Gradients of the parameters in group w, from those of V (R, Mc, K) and Xi (R, Mq, K)."""
-        if self.embeddings is None:
-            return {"V": dV, "Xi": dXi}
-        xp = array_namespace(dV)
-        return {"W": xp.asarray(self.embeddings, dV.dtype) @ xp.concatenate([dV, dXi], axis=1)}  # (R, d, K)
-
     def attend(self, Z: Array, batch: Batch) -> Array:
         """The attention b (R, N, Mc) of all samples."""
         s = query_indicators(batch["query"], Z) @ Z.swapaxes(1, 2) / self.temperature  # (R, N, Mc)
@@ -260,7 +220,10 @@ class JomaBlock:
         db = du @ V.swapaxes(1, 2)  # (R, N, Mc)
         ds = ATTENTIONS[self.attention].back(db, x, b)  # (R, N, Mc)
         dZ = ds.swapaxes(1, 2) @ queries / self.temperature  # (R, Mc, Mq)
-        return (pi * losses).sum(axis=-1), {**self.nodes_back(dV, dXi), "Z": dZ}
+        loss = (pi * losses).sum(axis=-1)
+        if self.embeddings is None:
+            return loss, {"V": dV, "Xi": dXi, "Z": dZ}
+        return loss, {"W": xp.asarray(self.embeddings, dV.dtype) @ xp.concatenate([dV, dXi], axis=1), "Z": dZ}  # (R, d, K)
 
 
 def query_indicators(query: Array, Z: Array) -> Array:
@@ -287,59 +250,42 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
 
     Softmax has NC_first and NC_second, the other attentions the invariant.
     """
-    V0, z0 = block.nodes(start)[0], start["Z"][..., 0]
-    reduced = ReducedLogits(block.attention, ratio, block.temperature, V0, z0, mean_attention(block, start["Z"], data))
+    at_start = {"V": block.nodes(start)[0], "z": start["Z"][..., 0], "mean": mean_attention(block, start["Z"], data)}
+    reduced = ReducedLogits(block.attention, ratio, block.temperature, **at_start)
 
     def V(params: Params) -> Array:
         return block.nodes(params)[0]
 
-    def NC(params: Params) -> Array:
-        return normalised_correlation(reduced.logits(V(params)), params["Z"][..., 0])
-
-    def NC_first(params: Params) -> Array:
-        return normalised_correlation(reduced.main_term(V(params)), params["Z"][..., 0])
-
-    def NC_second(params: Params) -> Array:
-        return normalised_correlation(reduced.softmax_term(V(params)), params["Z"][..., 0])
-
-    def mean_entropy(params: Params) -> Array:
-        moved = on_same_device(params["Z"], data)
-        b = block.attend(params["Z"], moved)  # (R, N, Mc)
-        total = abs(b).sum(axis=-1, keepdims=True)
-        return (moved["pi"] * entropy(abs(b) / (total + (total == 0)))).sum(axis=-1)
-
-    def invariant_of(params: Params) -> Array:
-        return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
+    def beside(name: str, logits: Callable[[Array], Array], doc: str) -> Observable:
+        return Observable(name, lambda params: normalised_correlation(logits(V(params)), params["Z"][..., 0]), (), doc)
 
     def attention(params: Params) -> Array:
         return block.attend(params["Z"], on_same_device(params["Z"], data))
 
+    def mean_entropy(params: Params) -> Array:
+        size = abs(attention(params))  # (R, N, Mc)
+        total = size.sum(axis=-1, keepdims=True)
+        return (array_namespace(size).asarray(data["pi"]) * entropy(size / (total + (total == 0)))).sum(axis=-1)
+
+    def kept(params: Params) -> Array:
+        return invariant(block.attention, V(params), params["Z"], ratio, block.temperature)
+
     shared = (
         Observable("V", V, ("token", "node"), "weights of the nodes over the contextual tokens"),
-        Observable(
-            "Xi", lambda params: block.nodes(params)[1], ("query", "node"), "weights of the nodes over the query tokens", costly=True
-        ),
+        Observable("Xi", lambda p: block.nodes(p)[1], ("query", "node"), "weights of the nodes over the query tokens", costly=True),
         Observable("z", lambda params: params["Z"], ("token", "query"), "attention logits"),
-        Observable("NC", NC, (), "normalised correlation of z with the logits that the theorem makes of V"),
+        beside("NC", reduced.logits, "normalised correlation of z with the logits that the theorem makes of V"),
         Observable("stable_rank_V", lambda params: stable_rank(V(params)), (), "|V|_F^2 / |V|_2^2"),
         Observable("attention", attention, ("n", "l"), "attention of each sample", costly=True),
         Observable("entropy", mean_entropy, (), "entropy of a sample's attention, its shares of |b|; mean over the samples"),
     )
     if block.attention != "softmax":
         law = "z^2 - r |v|^2" if block.attention == "linear" else "z - r |v|^2 / (2 T)"
-        return (*shared, Observable("invariant", invariant_of, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
-    return (
-        *shared,
-        Observable("NC_first", NC_first, (), "the same with |v|^2 / (2 T) of each token alone"),
-        Observable("NC_second", NC_second, (), "the same with -|V|^2 b / (2 T) alone"),
-    )
+        return (*shared, Observable("invariant", kept, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
+    first = beside("NC_first", reduced.main_term, "the same with |v|^2 / (2 T) of each token alone")
+    return (*shared, first, beside("NC_second", reduced.softmax_term, "the same with -|V|^2 b / (2 T) alone"))
 
 
 def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
     """The mean attention sum_n pi_n b_n (R, Mc)."""
     return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)
-
-
-def time_of_weights(facts: TrainingFacts) -> float:
-    """The time of a JoMA System of one iteration: the learning rate of the weights."""
-    return float(facts.optimizer["rates"]["w"])

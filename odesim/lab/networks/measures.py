@@ -1,8 +1,14 @@
-"""Measures of the order in an array: correlations, stable rank, entropy; numpy or cupy."""
+"""Measures of the order in an array, with any leading axes, numpy or cupy: softmax, correlations, stable rank, entropy."""
+
+from collections.abc import Sequence
 
 from odesim.base.arrays import Array, array_namespace
 
-# Measures of the order in an array: normalised correlation, stable rank, entropy; with any leading axes, numpy or cupy.
+
+def softmax(x: Array) -> Array:
+    """exp(x) / sum exp(x) over the last axis."""
+    e = array_namespace(x).exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 def normalised_correlation(a: Array, b: Array) -> Array:
@@ -33,14 +39,11 @@ def entropy(p: Array) -> Array:
     return -(p * xp.log(xp.where(p > 0, p, xp.ones_like(p)))).sum(axis=-1)
 
 
-# Correlation of single nodes of a network with the latent variables of its input.
+# Correlation of single nodes of a network with the latent variables of its input. weight (R, B): how often a sample counts.
 
 
 def correlations(latents: Array, nodes: Array, weight: Array) -> Array:
-    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); 0 where one is constant, up to rounding.
-
-    weight (R, B): how often a sample counts.
-    """
+    """Pearson correlations (R, A, W) of latents (R, B, A) and nodes (R, B, W); 0 where one is constant, up to rounding."""
     xp = array_namespace(nodes)
     weight = xp.asarray(weight, dtype=nodes.dtype)
     share = (weight / weight.sum(axis=1, keepdims=True))[:, :, None]  # (R, B, 1)
@@ -54,7 +57,7 @@ def correlations(latents: Array, nodes: Array, weight: Array) -> Array:
 def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
     """NCorr (R,): the correlation of each latent with its best node, averaged over latents that occur.
 
-    latents (R, B, A): 0 or 1; nodes (R, B, W); weight (R, B): how often a sample counts.
+    latents (R, B, A): 0 or 1; nodes (R, B, W).
     """
     xp = array_namespace(nodes)
     best = correlations(latents, nodes, weight).max(axis=2)  # (R, A)
@@ -62,6 +65,12 @@ def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
     count = xp.maximum(occurs.sum(axis=1), 1).astype(best.dtype)
     mean: Array = xp.where(occurs, best, 0.0).sum(axis=1) / count
     return mean
+
+
+def by_layer(latents: Sequence[Array], nodes: Sequence[Array], weight: Array) -> Array:
+    """NCorr (R, S) of latents of S layers with nodes of the same number of layers, or of more."""
+    values = [mean_best_correlation(y, h, weight) for y, h in zip(latents, nodes, strict=False)]
+    return array_namespace(nodes[0]).stack(values, axis=1)
 
 
 def _centred(x: Array, share: Array) -> tuple[Array, Array]:

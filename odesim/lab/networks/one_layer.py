@@ -7,9 +7,9 @@ A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts. Only how
 An empty batch is the population of infinite contexts, each class with its weight p[n].
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType, ModuleType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, no_such
-from odesim.lab.training.protocols import Batch, Observable, Params
+from odesim.lab.training.task import Batch, Link, Observable, Params, TrainingFacts, same_quantity
 
 # Checks of the classes of the one-layer model, and the tokens that their contexts may hold.
 
@@ -99,12 +99,6 @@ class Tables:
     targets: Array
     copies: Array | None
 
-    def to_library(self, xp: ModuleType, dtype: Any) -> "Tables":
-        """The tables as arrays of the library xp, with numbers in dtype."""
-        integers = {name: xp.asarray(getattr(self, name), dtype=np.intp) for name in ("tokens", "cells", "targets")}
-        numbers = {name: xp.asarray(getattr(self, name), dtype=dtype) for name in ("psi_of", "query", "P", "p")}
-        return Tables(**integers, **numbers, copies=None if self.copies is None else xp.asarray(self.copies, dtype=dtype))
-
 
 @dataclass(frozen=True)
 class AttendedContexts:
@@ -117,32 +111,6 @@ class AttendedContexts:
     f: Array  # (R, B, W)
     length: Array | None  # (R, B, 1); None where f = x
     positions: Array  # (R, B, W)
-
-
-def attend(Z: Array, tables: Tables, classes: Array, counts: Array, *, normalize: bool, residual: bool, include: bool) -> AttendedContexts:
-    """Attention with logits Z (R, Q, rows) over contexts of classes (R, B) with counts (R, B, W).
-
-    normalize: vectors to length 1. residual: add the query to the attended vector. include: count the query as a token of the context.
-    """
-    xp = array_namespace(Z)
-    R, Q, rows = Z.shape
-    K, W = tables.tokens.shape
-    which = classes + K * xp.arange(R)[:, None]  # (R, B)
-    z = Z.reshape(R, Q * rows).take(tables.cells, axis=1).reshape(R * K, W).take(which, axis=0)  # (R, B, W)
-    if counts.shape[-1] < W:
-        counts = xp.concatenate([counts, xp.zeros_like(counts[..., :1])], axis=-1)
-    query = tables.query.take(classes, axis=0) if residual or include else None  # (R, B, W)
-    if include:
-        counts = counts + query
-    z = xp.where(counts > 0, z, -xp.inf)
-    z -= z.max(axis=-1, keepdims=True)  # by the largest logit of tokens that occur, so that the largest share does not underflow
-    v = counts * xp.exp(z)  # (R, B, W)
-    v /= v.sum(axis=-1, keepdims=True)
-    x = v + query if residual else v  # (R, B, W)
-    length = xp.sqrt((x * x).sum(axis=-1, keepdims=True)) if normalize else None  # (R, B, 1)
-    f = x if length is None else x / length  # (R, B, W)
-    positions = tables.tokens.take(classes, axis=0) + (rows * xp.arange(classes.size)).reshape(*classes.shape, 1)  # (R, B, W)
-    return AttendedContexts(v, f, length, positions)
 
 
 def attention_gradient(Z: Array, tables: Tables, members: Array, attended: AttendedContexts, g: Array) -> Array:
@@ -298,10 +266,8 @@ class YZ:
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """Initial Y (R, rows, C) and Z (R, Q, rows): 0, or uniform in +-1 / sqrt(M), as torch starts a linear layer."""
         bound = float(self.M) ** -0.5
-        if self.init == "zero":
-            drawn = [[np.zeros(shape) for shape in self.shapes] for _ in rngs]
-        else:
-            drawn = [[rng.uniform(-bound, bound, shape) for shape in self.shapes] for rng in rngs]
+        zero = self.init == "zero"
+        drawn = [[np.zeros(shape) if zero else rng.uniform(-bound, bound, shape) for shape in self.shapes] for rng in rngs]
         return {name: np.array([arrays[k] for arrays in drawn], dtype) for k, name in enumerate(("Y", "Z"))}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
@@ -333,7 +299,7 @@ class YZ:
         else:
             classes, counts = self._every_class(Y)
             weight = tables.p[:, None]  # (K, 1)
-        attended = self._attend(Z, classes, counts, self.attn_include_query)
+        attended = self._attend(Z, classes, counts, include=self.attn_include_query)
         F = scatter_tokens(attended.f, attended.positions, Y.shape[1])  # (R, B, rows)
         losses, error = decode(F, Y, tables, classes)  # (R, B), (R, B, C)
         loss = losses.mean(axis=-1) if batch else (tables.p * losses).sum(axis=-1)  # (R,)
@@ -361,31 +327,29 @@ class YZ:
         """The tables of the classes in the library and dtype of `like`."""
         xp = array_namespace(like)
         key = (xp.__name__, str(like.dtype))
-        if key not in self._table_cache:
-            self._table_cache[key] = self._tables().to_library(xp, like.dtype)
-        return self._table_cache[key]
-
-    def _tables(self) -> Tables:
-        (rows, columns), (queries, _) = self.shapes
-        K, S = self.P.shape
-        P, queries_rows = self.wide_P, None
+        if key in self._table_cache:
+            return self._table_cache[key]
+        (rows, columns), (queries, _), (K, S) = *self.shapes, self.P.shape
+        P, query_rows = self.wide_P, None
         if self.residual or self.attn_include_query:
-            queries_rows = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
-        tokens, query = token_lists(P, self.support, queries_rows, rows)
-        copies = None
-        if self.targets is None:
-            copies = np.ones(columns)
-            copies[-1] = self.M - K
-        return Tables(
-            tokens=tokens,
-            cells=self.psi[:, None] * rows + tokens,
-            psi_of=self.psi == np.arange(queries)[:, None],
-            query=query,
-            P=np.take_along_axis(P, tokens, axis=1),
-            p=self.p,
-            targets=np.arange(K) if self.targets is None else self.targets,
-            copies=copies,
+            query_rows = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
+        tokens, query = token_lists(P, self.support, query_rows, rows)
+        targets = np.arange(K) if self.targets is None else self.targets
+        copies = None if self.targets is not None else np.append(np.ones(columns - 1), self.M - K)
+        integers = {"tokens": tokens, "cells": self.psi[:, None] * rows + tokens, "targets": targets}
+        numbers = {
+            "psi_of": self.psi == np.arange(queries)[:, None],
+            "query": query,
+            "P": np.take_along_axis(P, tokens, axis=1),
+            "p": self.p,
+        }
+        tables = Tables(
+            **{name: xp.asarray(a, dtype=np.intp) for name, a in integers.items()},
+            **{name: xp.asarray(a, dtype=like.dtype) for name, a in numbers.items()},
+            copies=None if copies is None else xp.asarray(copies, dtype=like.dtype),
         )
+        self._table_cache[key] = tables
+        return tables
 
     def _every_class(self, like: Array) -> tuple[Array, Array]:
         """(classes (R, K), counts (R, K, W)) of infinite contexts: each class once, with probabilities as counts."""
@@ -393,15 +357,147 @@ class YZ:
         shape = (len(like), *P.shape)
         return xp.ascontiguousarray(xp.broadcast_to(xp.arange(shape[1]), shape[:2])), xp.ascontiguousarray(xp.broadcast_to(P, shape))
 
-    def _attend(self, Z: Array, classes: Array, counts: Array, include: bool) -> AttendedContexts:
-        options = {"normalize": self.normalize, "residual": self.residual, "include": include}
-        return attend(Z, self.tables(Z), classes, counts, **options)
-
     def _population(self, Z: Array) -> AttendedContexts:
         return self._attend(Z, *self._every_class(Z), include=False)
+
+    def _attend(self, Z: Array, classes: Array, counts: Array, *, include: bool) -> AttendedContexts:
+        """Attention with logits Z (R, Q, rows) over contexts of classes (R, B) with counts (R, B, W).
+
+        include: the query counts as a token of the context.
+        """
+        xp, tables = array_namespace(Z), self.tables(Z)
+        (R, Q, rows), (K, W) = Z.shape, tables.tokens.shape
+        which = classes + K * xp.arange(R)[:, None]  # (R, B)
+        z = Z.reshape(R, Q * rows).take(tables.cells, axis=1).reshape(R * K, W).take(which, axis=0)  # (R, B, W)
+        if counts.shape[-1] < W:
+            counts = xp.concatenate([counts, xp.zeros_like(counts[..., :1])], axis=-1)
+        query = tables.query.take(classes, axis=0) if self.residual or include else None  # (R, B, W)
+        if include:
+            counts = counts + query
+        z = xp.where(counts > 0, z, -xp.inf)
+        z -= z.max(axis=-1, keepdims=True)  # by the largest logit of tokens that occur, so that the largest share does not underflow
+        v = counts * xp.exp(z)  # (R, B, W)
+        v /= v.sum(axis=-1, keepdims=True)
+        x = v + query if self.residual else v  # (R, B, W)
+        length = xp.sqrt((x * x).sum(axis=-1, keepdims=True)) if self.normalize else None  # (R, B, 1)
+        positions = tables.tokens.take(classes, axis=0) + (rows * xp.arange(classes.size)).reshape(*classes.shape, 1)  # (R, B, W)
+        return AttendedContexts(v, x if length is None else x / length, length, positions)
 
     def _decorrelated(self, Z: Array) -> Array:
         """The columns of F (F^T F)^-1 as rows (R, K, rows)."""
         attended = self._population(Z)
         F = scatter_tokens(attended.f, attended.positions, Z.shape[2])  # (R, K, rows)
         return array_namespace(Z).linalg.solve(F @ F.transpose(0, 2, 1), F)  # (R, K, rows)
+
+
+# Quantities of the Systems scan_snap.* from what a training of the one-layer model records: for the tasks scan_snap and corpus.
+#
+# From a random start the columns of Y differ. Then scan_snap.full has the K classes of the training first. After them it has a class that
+# never occurs for each other token of the vocabulary. So Y has a column for every token (and one more, which stands for none).
+
+# settings of the one-layer model that the Systems assume
+FULL_SETTINGS: Mapping[str, tuple[Any, ...]] = {
+    "init": ("zero",),
+    "decoder": ("vanilla",),
+    "normalize": (True,),
+    "residual": (False,),
+    "attn_include_query": (False,),
+}
+
+
+def starts_at_random(facts: TrainingFacts) -> bool:
+    """Whether each seed has a start of its own."""
+    return bool(facts.config.get("init") == "torch")
+
+
+def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+    """Y (R, T, S, K + 1) from the recorded Y (R, T, rows, M): the last K columns, those of next tokens, and the mean of the others.
+
+    From a random start Y (R, T, S, M): the last K columns, and all others.
+    """
+    K, S = facts.exact["P"].shape
+    Y = seen["Y"][:, :, :S]
+    if starts_at_random(facts):
+        return np.concatenate([Y[..., -K:], Y[..., :-K]], axis=-1)
+    if Y.shape[-1] == K + 1:
+        return Y
+    rest = Y[..., :-K].mean(axis=-1, keepdims=True) if Y.shape[-1] > K else np.zeros((*Y.shape[:-1], 1))
+    return np.concatenate([Y[..., -K:], rest], axis=-1)
+
+
+def with_no_token(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+    """The System's Y (R, T, S, M + 1) from the recorded one of a random start: the last column, of no token, is 0."""
+    return np.pad(collapse_columns(seen, facts), [(0, 0), (0, 0), (0, 0), (0, 1)])
+
+
+def that_occur(values: Array, facts: TrainingFacts) -> Array:
+    """Values (R, T, n, ...) of the classes that occur."""
+    return values[:, :, : len(facts.exact["P"])]
+
+
+def common_tokens(facts: TrainingFacts) -> Array:
+    """The tokens (n,) that more than one class has."""
+    return np.flatnonzero((facts.exact["P"] > 0).sum(axis=0) > 1)
+
+
+def distinct_tokens(facts: TrainingFacts) -> Array:
+    """The tokens (K, D) of each class that no other class has, in order. Raises ParamError if classes have different numbers of them."""
+    distinct = distinct_attention(np.ones_like(facts.exact["P"]), facts.exact["P"])
+    if len(set(distinct.sum(axis=1).tolist())) > 1:
+        raise ParamError("the classes of this training have not equally many tokens of their own, so that no symmetric System fits")
+    return np.stack([np.flatnonzero(row) for row in distinct])
+
+
+def class_mean(name: str, source: str) -> Link:
+    """A Link to the mean over classes of c (R, T, K, S), or of Z (R, T, Q, S) at the queries of classes.
+
+    cc and zc: the mean over common tokens (R, T, 1); other names: at the distinct tokens of each class (R, T, D).
+    """
+
+    def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+        values = seen[source]
+        if source == "Z":
+            values = values[:, :, np.asarray(facts.exact["psi"], int)]  # (R, T, K, S)
+        if name in ("cc", "zc"):
+            return values[..., common_tokens(facts)].mean(axis=(-2, -1))[..., None]
+        tokens = distinct_tokens(facts)
+        return values[:, :, np.arange(len(tokens))[:, None], tokens].mean(axis=2)
+
+    return Link(name, (source,), make)
+
+
+def not_alike(facts: TrainingFacts) -> list[str]:
+    """Phrases on why the classes of a scan_snap training are not symmetric; empty if they are."""
+    names = ("num_last", "num_common", "num_common_per_last", "num_unique_per_next")
+    last, common, per_last, unique = (facts.config[name] for name in names)
+    phrases = [f"num_common_per_last is {per_last}, not 0, with num_last={last}"] * bool(per_last and last > 1)
+    phrases += ["there are no common tokens (num_common is 0)"] * (common + per_last == 0)
+    return phrases + ["num_unique_per_next is 0, not more"] * (unique == 0)
+
+
+def no_shared_token(facts: TrainingFacts) -> list[str]:
+    """A phrase if the start is random and no token is of two classes, which the classes that never occur could see."""
+    return ["init is torch, and no token is of two classes"] * (starts_at_random(facts) and not common_tokens(facts).size)
+
+
+def not_yz_model(facts: TrainingFacts) -> list[str]:
+    """A phrase if the model is not `yz`."""
+    return [f"the model is {facts.model}, not yz"] * (facts.model not in ("", "yz"))
+
+
+BESIDE = "the training's loss, of its batches, beside the same theory"
+LOSSES = (
+    same_quantity("loss", "loss_population", "the training's loss_population, in infinite contexts"),
+    replace(same_quantity("loss_batch", "loss", BESIDE), system_name="loss"),
+)
+SYMMETRIC = (*LOSSES, class_mean("c", "c"), class_mean("cc", "c"), class_mean("z", "Z"), class_mean("zc", "Z"))
+IN_CONTEXTS = Link("Z", ("Z",), lambda seen, facts: seen["Z"][..., : facts.exact["P"].shape[1]])  # without the columns of queries
+FULL = (
+    *LOSSES,
+    replace(same_quantity("c"), theory=that_occur),
+    replace(same_quantity("entropy"), theory=that_occur),
+    replace(same_quantity("entropy_distinct"), theory=lambda values, facts: that_occur(values, facts).mean(axis=-1), dims=()),
+    Link("Y", ("Y",), collapse_columns, lambda Y, facts: Y[..., :-1] if starts_at_random(facts) else Y),  # without that of no token
+    IN_CONTEXTS,
+)
+STARTS = {"Y": Link("Y", ("Y",), with_no_token), "Z": IN_CONTEXTS}

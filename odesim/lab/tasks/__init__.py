@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odesim.base.errors import ParamError, no_such
 
 if TYPE_CHECKING:
-    from odesim.lab.training.protocols import Task
+    from odesim.lab.training.task import Task
 
 TASKS = tuple(sorted(module.name for module in iter_modules(__path__)))
 

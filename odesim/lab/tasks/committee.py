@@ -19,20 +19,9 @@ from scipy.special import erf
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
-    Batch,
-    Experiment,
-    Observable,
-    Optimizer,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    same_quantity,
-)
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, InBlocks, generators
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, by_name, same_quantity
 
 # Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
 #
@@ -57,18 +46,6 @@ def erf_value(u: Array) -> Array:
     return value
 
 
-def erf_slope(u: Array) -> Array:
-    """sqrt(2 / pi) exp(-u^2 / 2)."""
-    slope: Array = (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u)
-    return slope
-
-
-def erf_mean(ab: Array, aa: Array, bb: Array) -> Array:
-    """(2 / pi) arcsin(ab / sqrt((1 + aa)(1 + bb)))."""
-    mean: Array = 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb)))
-    return mean
-
-
 def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
     """sqrt(aa bb) (sin t + (pi - t) cos t) / (2 pi), t the angle between the fields."""
     lengths = np.sqrt(aa * bb)
@@ -79,7 +56,11 @@ def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
 
 
 ACTIVATIONS = {
-    "erf": Activation(erf_value, erf_slope, erf_mean),
+    "erf": Activation(
+        erf_value,
+        lambda u: (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u),
+        lambda ab, aa, bb: 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb))),
+    ),
     "relu": Activation(lambda u: u * (u > 0), lambda u: (u > 0).astype(u.dtype), relu_mean),
     "linear": Activation(lambda u: u, lambda u: array_namespace(u).ones_like(u), lambda ab, aa, bb: ab),
 }
@@ -141,7 +122,8 @@ class Committee:
             W *= self.scale
         else:
             root = free_root(self.Q, self.R)  # (K, K)
-            W = np.stack([self.R @ teacher + root @ free_directions(teacher, w) for teacher, w in zip(self.teacher, W, strict=True)])
+            pairs = zip(self.teacher, W, strict=True)
+            W = np.stack([self.R @ teacher + root @ orthogonal(np.concatenate([teacher, w]).T)[len(teacher) :] for teacher, w in pairs])
         return {"W": W.astype(dtype), "v": np.tile(self.v, (len(rngs), 1)).astype(dtype)}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
@@ -181,22 +163,14 @@ def free_root(Q: Array, R: Array) -> Array:
     return root
 
 
-def free_directions(teacher: Array, normal: Array) -> Array:
-    """Rows (K, N) of length sqrt N at right angles to each other and to those of the teacher (M, N), from normal numbers (K, N)."""
-    M, N = teacher.shape
-    basis = np.linalg.qr(np.concatenate([teacher, normal]).T)[0].T  # (M + K, N)
-    return basis[M:] * N**0.5
-
-
 # Gaussian inputs and what a two-layer teacher sum_m A_m g(w_m . x / sqrt N) says of them, with noise; fresh in every iteration.
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 
 
-def orthogonal_teachers(seeds: Sequence[int], M: int, N: int) -> Array:
-    """Weights (R, M, N) of a teacher for each seed: rows of length sqrt N at right angles, in random directions."""
-    drawn = [rng.standard_normal((N, M)) for rng in generators(seeds, DATA)]
-    return np.stack([np.linalg.qr(normal)[0].T * N**0.5 for normal in drawn])
+def orthogonal(normal: Array) -> Array:
+    """Rows (n, N) of length sqrt N at right angles, each in the space of so many first columns of normal (N, n)."""
+    return np.linalg.qr(normal)[0].T * len(normal) ** 0.5
 
 
 class TeacherBatches:
@@ -253,8 +227,7 @@ SETTINGS = (
     Setting("v", None, "second layer of the student at the start (K,); ones", rank=1),
     Setting("init_scale", 0.5, "deviation of normal weights", low=0.0),
     Setting("batch", 1, "examples of a step", low=1),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    *SGD,
 )
 
 
@@ -278,16 +251,16 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
             raise ParamError(f"{name} is the overlap at the start, which init=normal draws; it needs init=overlaps")
     overlaps = starts(values)
     free_root(overlaps["Q"], overlaps["R"])  # raises
-    teacher = orthogonal_teachers(seeds, M, N)
+    teacher = np.stack([orthogonal(rng.standard_normal((N, M))) for rng in generators(seeds, DATA)])
     start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
     network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
     stream = TeacherBatches(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
-    described = (activation, values["batch"], values["optimizer"], values["momentum"]) == ("erf", 1, "sgd", 0)
+    described = (activation, values["batch"]) == ("erf", 1) and is_plain_descent(values)
     theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
     return Experiment(
         model=network,
         stream=stream,
-        optimizer=Optimizer(values["optimizer"], {"W": values["eta_W"], "v": values["eta_v"] / N}, momentum=values["momentum"]),
+        optimizer=of_settings(values, {"W": values["eta_W"], "v": values["eta_v"] / N}),
         steps=TIME * N,
         vocabulary=N,
         exact={"A": overlaps["A"], "T": np.eye(M)},
@@ -299,19 +272,19 @@ OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
 
 
 TASK = ReferenceTask(
-    name="committee",
-    doc="a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("committee",),
+    "committee",
+    "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
+    SETTINGS,
+    make,
+    memory,
+    ("committee",),
     described_by={
         # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
         "classics.committee": Pair(
             OVERLAPS,
             lambda facts: 1 / facts.config["N"],
             False,
-            {link.name: link for link in OVERLAPS if link.name != "e_g"},
+            by_name(OVERLAPS, "Q", "R", "v"),
             requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
         )
     },

@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,24 +27,11 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.lab.networks.architecture import Architecture, transformer_memory
-from odesim.lab.networks.one_layer import DECODERS, YZ
-from odesim.lab.networks.one_layer_links import FULL, FULL_SETTINGS, not_yz_model
+from odesim.lab.networks.one_layer import DECODERS, FULL, FULL_SETTINGS, YZ, not_yz_model
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.protocols import (
-    Batch,
-    Experiment,
-    Model,
-    Observable,
-    Optimizer,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    Stream,
-)
-from odesim.lab.training.randomness import BATCHES, InBlocks, generators
+from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.randomness import Drawn, InBlocks
+from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
 
@@ -250,8 +238,7 @@ class CorpusContexts:
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION validation windows, spread evenly, the same for each seed."""
-        count = len(self.pairs.validation_classes)
-        which = np.tile(_spread_indices(count), (len(self.seeds), 1))
+        which = spread_windows(len(self.pairs.validation_classes), len(self.seeds))
         return self.batch(self.pairs.validation, self.pairs.validation_classes.take(which), which)
 
     def batch(self, windows: Windows, classes: Array, which: Array) -> Batch:
@@ -263,35 +250,17 @@ class CorpusContexts:
         return {"classes": classes, "counts": counts.astype(self.dtype)}
 
 
-class DrawnContexts:
-    """A Stream like CorpusContexts, with classes drawn from p (K,) and `tokens` independent tokens each, drawn from P (K, M)."""
-
-    def __init__(self, pairs: PairClasses, support: Array, seeds: Sequence[int], batch: int, tokens: int, dtype: str) -> None:
-        self.seeds, self.size, self.tokens, self.dtype = tuple(seeds), batch, tokens, dtype
-        self.p = pairs.p
-        P = np.take_along_axis(pairs.P, support, axis=1)
-        self.P = P / P.sum(axis=1, keepdims=True)
-
-    def __call__(self, iteration: int) -> Batch:
-        classes, counts = zip(*(self.one_seed(rng) for rng in generators(self.seeds, BATCHES, iteration)), strict=True)
-        return {"classes": np.stack(classes), "counts": np.stack(counts).astype(self.dtype)}
-
-    def one_seed(self, rng: Generator) -> tuple[Array, Array]:
-        """Classes (B,) and counts (B, W) for one seed."""
-        classes = rng.choice(len(self.p), self.size, p=self.p)
-        return classes, rng.multinomial(self.tokens, self.P[classes])
-
-
-def population_batch(iteration: int) -> Batch:
-    """The empty batch: infinite contexts, so that the gradient is that of the population."""
-    return {}
+def draw_contexts(p: Array, P: Array, tokens: int, dtype: str, rng: Generator, count: int) -> Batch:
+    """Classes (count,) drawn from p (K,), and the counts (count, W) of so many independent tokens each, drawn from P (K, W)."""
+    classes = rng.choice(len(p), count, p=p)
+    return {"classes": classes, "counts": rng.multinomial(tokens, P[classes]).astype(dtype)}
 
 
 class Stretches:
     """A Stream of random training windows: {"tokens": (R, B, T), "targets": (R, B, T)}, the next token of each."""
 
-    def __init__(self, windows: Windows, validation_windows: Windows, seeds: Sequence[int], batch: int) -> None:
-        self.windows, self.validation_windows, self.seeds = windows, validation_windows, tuple(seeds)
+    def __init__(self, windows: Windows, held_out: Windows, seeds: Sequence[int], batch: int) -> None:
+        self.windows, self.held_out, self.seeds = windows, held_out, tuple(seeds)
         self.draws = window_numbers(seeds, len(windows.positions), batch)
 
     def __call__(self, iteration: int) -> Batch:
@@ -299,8 +268,7 @@ class Stretches:
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
-        count = len(self.validation_windows.positions)
-        return self.batch(self.validation_windows, np.tile(_spread_indices(count, MAX_VALIDATION // 10), (len(self.seeds), 1)))
+        return self.batch(self.held_out, spread_windows(len(self.held_out.positions), len(self.seeds), MAX_VALIDATION // 10))
 
     def batch(self, windows: Windows, which: Array) -> Batch:
         """The batch of windows number `which` (R, B)."""
@@ -308,9 +276,9 @@ class Stretches:
         return {"tokens": windows.ids.take(positions), "targets": windows.ids.take(positions + 1)}
 
 
-def _spread_indices(count: int, most: int = MAX_VALIDATION) -> Array:
-    """Up to `most` whole numbers below count, spread evenly."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+def spread_windows(count: int, seeds: int, most: int = MAX_VALIDATION) -> Array:
+    """Up to `most` whole numbers below count (R, B), spread evenly, the same for each seed."""
+    return np.tile(np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)), (seeds, 1))
 
 
 def _support(occurs: Array) -> tuple[Array, Array]:
@@ -370,14 +338,18 @@ SETTINGS = (
 )
 
 
+def network(values: Settings, vocabulary: int) -> Transformer:
+    """The transformer on a text of so many different tokens. Raises ParamError for heads that do not divide the width."""
+    sizes = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
+    return Transformer(vocabulary, positions=values["length"], at="all", **sizes)
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
-    batch, length, M = values["batch"], values["length"], values["vocabulary"]
+    batch, length, M, K = values["batch"], values["length"], values["vocabulary"], values["num_next"]
     if model == "transformer":
-        sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-        transformer_numbers = transformer_memory(Architecture(M, **sizes), seeds=seeds, batch=max(batch, 100), length=length, read=length)
-        return {**transformer_numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
-    K = values["num_next"]
+        numbers = network(values, M).memory(seeds=seeds, batch=max(batch, 100), length=length, read=length)
+        return {**numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
     return {
         "the classes": 6 * K * M,
         "Y, Z and their gradients": seeds * M * (4 * (K + 1) + 6 * min(values["num_query"], K)),
@@ -389,13 +361,14 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     """The experiment. Raises ParamError if the text is too short or has too few words or pairs."""
     text = values["text"] or pydoc_topics()
     corpus = encode(text, values["vocabulary"])
-    settings = {name: value for name, value in values.items() if name != "text"}
-    clipped = {"vocabulary": len(corpus.words)}  # a text may have fewer words than asked for
-    config = settings | clipped | {"text_sha256": digest(text), "text_length": len(text)}
-    return (transformer if model == "transformer" else one_layer)(corpus, values, config, seeds, dtype)
+    # a text may have fewer words than asked for; it is stored by its digest
+    of_text = {"vocabulary": len(corpus.words), "text_sha256": digest(text), "text_length": len(text)}
+    config = {name: value for name, value in values.items() if name != "text"} | of_text
+    experiment = transformer(corpus, values, seeds) if model == "transformer" else one_layer(corpus, values, seeds, dtype)
+    return replace(experiment, config=config)
 
 
-def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str) -> Experiment:
     """The experiment with the one-layer model on classes of the text; tokens of P and columns of Z are those of the vocabulary."""
     if values["contexts"] == "infinite" and len(seeds) != 1:
         raise ParamError(f"contexts=infinite train without chance, so that one seed is all there is, not {len(seeds)}")
@@ -418,7 +391,6 @@ def one_layer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, An
     descent = optimizer(values, "sgd", rates)
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
-        config=config,
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
         stream=contexts(pairs, stream, values, dtype),
         optimizer=descent,
@@ -438,45 +410,40 @@ def labels_of(words: Sequence[str], pairs: PairClasses) -> dict[str, tuple[str, 
     return {"l": tuple(words), "m": tuple(queries), "n": tuple(f"{queries[q]} {word}" for q, word in zip(pairs.psi, after, strict=True))}
 
 
-def contexts(pairs: PairClasses, windows: CorpusContexts, values: Mapping[str, Any], dtype: str) -> Stream:
-    """The Stream for the setting `contexts`."""
+def contexts(pairs: PairClasses, windows: CorpusContexts, values: Settings, dtype: str) -> Stream:
+    """The Stream for the setting `contexts`; that of infinite ones is empty, for the gradient is that of the population."""
     if values["contexts"] == "infinite":
-        return population_batch
-    if values["contexts"] == "drawn":
-        return DrawnContexts(pairs, windows.support, windows.seeds, values["batch"], values["drawn"] or values["length"] - 1, dtype)
-    return windows
+        return lambda iteration: {}
+    if values["contexts"] == "windows":
+        return windows
+    P = np.take_along_axis(pairs.P, windows.support, axis=1)
+    tokens = values["drawn"] or values["length"] - 1
+    return Drawn(windows.seeds, partial(draw_contexts, pairs.p, P / P.sum(axis=1, keepdims=True), tokens, dtype), batch=values["batch"])
 
 
-def transformer(corpus: Corpus, values: Mapping[str, Any], config: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Experiment:
+def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Experiment:
     """The experiment with a transformer that predicts every next token in stretches of the text."""
     stream = Stretches(*windows(corpus, values["length"], values["validation"]), seeds, values["batch"])
-    options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-    model = Transformer(len(corpus.words), positions=values["length"], at="all", **options)
+    model = network(values, len(corpus.words))
+    rates = model.rates(values["lr"])
     if values["validation"] > 0:
         validation = stream.validation()
         model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
-    return Experiment(
-        config=config,
-        model=model,
-        stream=stream,
-        optimizer=optimizer(values, "adam", dict.fromkeys(sorted(set(model.groups.values())), values["lr"])),
-        steps=1000,
-        vocabulary=len(corpus.words),
-    )
+    return Experiment(model=model, stream=stream, optimizer=optimizer(values, "adam", rates), steps=1000, vocabulary=len(corpus.words))
 
 
-def optimizer(values: Mapping[str, Any], auto: str, rates: Mapping[str, float]) -> Optimizer:
-    """The Optimizer of the settings; `auto` names the one for optimizer=auto."""
+def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimizer:
+    """The Optimizer of the settings; `auto` names the one for optimizer=auto. Momentum is of sgd alone."""
     name = auto if values["optimizer"] == "auto" else values["optimizer"]
-    return Optimizer(name, rates, momentum=values["momentum"] if name == "sgd" else 0.0)
+    return of_settings({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0}, rates)
 
 
 TASK = ReferenceTask(
-    name="corpus",
-    doc="the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("yz", "transformer"),
+    "corpus",
+    "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer",
+    SETTINGS,
+    make,
+    memory,
+    ("yz", "transformer"),
     described_by={"scan_snap.full": Pair(FULL, requirements=FULL_SETTINGS, other_misfits=not_yz_model, example={"contexts": "infinite"})},
 )

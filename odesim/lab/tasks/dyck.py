@@ -13,19 +13,20 @@ guesses where the bracket to close lies before these; closings: the number of cl
 right ones, and of closing ones, at each place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import exp, lgamma, sqrt
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.lab.networks.architecture import Architecture, transformer_memory
+from odesim.lab.networks.measures import softmax
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
-from odesim.lab.training.randomness import BATCHES, TESTS, generators
+from odesim.lab.training.optimizers import ADAM, COSINE, of_settings
+from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
 # Dyck sequences of bounded depth: brackets of k types that close in the order in which they opened, last first.
 #
@@ -66,27 +67,12 @@ def last_unmatched(depths: Array) -> Array:
     return places
 
 
-class DyckSequences:
-    """A Stream {"tokens": (R, B, T), "targets": (R, B, T)}: new sequences in every iteration; T brackets, the last only as a target."""
-
-    def __init__(self, seeds: Sequence[int], k: int, D: int, length: int, batch: int) -> None:
-        self.seeds, self.k, self.D, self.length, self.batch = tuple(seeds), k, D, length, batch
-
-    def __call__(self, iteration: int) -> Batch:
-        return self.drawn(self.batch, self.length, BATCHES, iteration)
-
-    def test(self, count: int, length: int) -> Batch:
-        """Sequences that are not trained on."""
-        return self.drawn(count, length, TESTS)
-
-    def drawn(self, count: int, length: int, purpose: int, place: int = 0) -> Batch:
-        """A batch of `count` sequences for each seed."""
-        brackets = [draw_brackets(rng, count, self.k, self.D, length) for rng in generators(self.seeds, purpose, place)]
-        types, depths = (np.stack(arrays) for arrays in zip(*brackets, strict=True))
-        closing = depths < 0
-        tokens = 1 + closing * self.D * self.k + (np.abs(depths) - 1) * self.k + types
-        start = np.zeros((*tokens.shape[:-1], 1), tokens.dtype)
-        return {"tokens": np.concatenate([start, tokens[..., :-1]], axis=-1), "targets": types + closing * self.k}
+def draw_sequences(rng: Generator, count: int, *, k: int, D: int, length: int) -> Batch:
+    """Tokens and targets (count, length) of sequences of so many brackets, the last only as a target."""
+    types, depths = draw_brackets(rng, count, k, D, length)
+    closing = depths < 0
+    tokens = 1 + closing * D * k + (np.abs(depths) - 1) * k + types
+    return {"tokens": np.pad(tokens[:, :-1], [(0, 0), (1, 0)]), "targets": types + closing * k}
 
 
 TEST_SEQUENCES = 32
@@ -104,29 +90,27 @@ def rights(outputs: Array, targets: Array, k: int) -> Array:
     return right
 
 
-def accuracy(outputs: Array, targets: Array, k: int) -> Array:
-    """The share (R,) of closing brackets of targets (R, B, T) whose type has the largest output (R, B, T, 2 k) of closing ones."""
-    return np.asarray(rights(outputs, targets, k).sum(axis=(1, 2)) / (targets >= k).sum(axis=(1, 2)))
+def last_open(batch: Batch, k: int, D: int) -> Array:
+    """The place (R, B, T) in the tokens of the last bracket that is open after each of them; 0, the start, where none is."""
+    last = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # of brackets; token t + 1 is bracket t
+    return np.pad(last + 1, [(0, 0), (0, 0), (1, 0)])
 
 
 def in_window(batch: Batch, k: int, D: int, width: int) -> Array:
     """How often (R, B, T) the best predictor of the last `width` brackets is right: 1 if the bracket to close is there, else 1/k."""
-    last = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # of brackets; token t + 1 is bracket t
-    last = np.pad(last + 1, [(0, 0), (0, 0), (1, 0)])  # (R, B, T)
+    last = last_open(batch, k, D)
     return (batch["targets"] >= k) * np.where(np.arange(last.shape[-1]) - last < width, 1, 1 / k)
 
 
-def window_accuracy(batch: Batch, k: int, D: int, width: int) -> Array:
-    """The accuracy (R,) that the best predictor of the last `width` brackets expects: 1/k where the bracket to close is not among them."""
-    return np.asarray(in_window(batch, k, D, width).sum(axis=(1, 2)) / (batch["targets"] >= k).sum(axis=(1, 2)))
+def of_closing(right: Array, batch: Batch, k: int) -> Array:
+    """The share (R,) of closing brackets that are right, from how often each place is (R, B, T)."""
+    return np.asarray(right.sum(axis=(1, 2)) / (batch["targets"] >= k).sum(axis=(1, 2)))
 
 
 def attention_to_last(a: Array, batch: Batch, k: int, D: int) -> Array:
     """The mean attention (R, H), from weights (R, B, H, T, T), to the last open bracket, over queries before a closing bracket."""
-    places = last_unmatched(depths_of(batch["tokens"], k, D)[..., 1:])  # of brackets; token t + 1 is bracket t
-    places = np.pad(places + 1, [(0, 0), (0, 0), (1, 0)])  # (R, B, T)
     closes = (batch["targets"] >= k)[:, :, None]
-    seen = np.take_along_axis(a, places[:, :, None, :, None], axis=4)[..., 0]  # (R, B, H, T)
+    seen = np.take_along_axis(a, last_open(batch, k, D)[:, :, None, :, None], axis=4)[..., 0]  # (R, B, H, T)
     return np.asarray((seen * closes).sum(axis=(1, 3)) / closes.sum(axis=(1, 3)))
 
 
@@ -164,39 +148,27 @@ def observables(model: Transformer, test: Batch, k: int, D: int) -> tuple[Observ
         q, key, v = (a.reshape(R, V, model.heads, -1).swapaxes(1, 2) for a in (q, key, v))
         return q @ key.swapaxes(2, 3) / np.sqrt(q.shape[-1]), v @ W.reshape(R, model.heads, -1, d)
 
-    def attention_map(params: Params) -> Array:
-        logits = of_tokens(params)[0]
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return np.asarray((weights / weights.sum(axis=-1, keepdims=True)).mean(axis=1))
+    def right(params: Params) -> Array:
+        return rights(on_host(model.forward(params, test).outputs), test["targets"], k)
 
-    def in_type(params: Params, values: Array) -> Array:
-        xp, dtype = array_namespace(params["embedding"]), params["embedding"].dtype
-        return xp.asarray(values.astype(str(dtype)))
+    def last(params: Params) -> Array:
+        return attention_to_last(on_host(model.forward(params, test).attention[0]), test, k, D)
+
+    def costly(name: str, function: Callable[[Params], Array], dims: tuple[str, ...], doc: str) -> Observable:
+        def in_type(params: Params) -> Array:
+            E = params["embedding"]
+            return array_namespace(E).asarray(function(params).astype(str(E.dtype)))
+
+        return Observable(name, in_type, dims, doc, costly=True)
 
     return (
-        Observable(
-            "accuracy",
-            lambda p: in_type(p, accuracy(on_host(model.forward(p, test).outputs), test["targets"], k)),
-            (),
-            "of closing brackets of test sequences",
-            costly=True,
+        costly("accuracy", lambda p: of_closing(right(p), test, k), (), "of closing brackets of test sequences"),
+        costly(
+            "right_at", lambda p: right(p).sum(axis=1), ("place",), "closing brackets at each place of test sequences whose type is right"
         ),
-        Observable(
-            "right_at",
-            lambda p: in_type(p, rights(on_host(model.forward(p, test).outputs), test["targets"], k).sum(axis=1)),
-            ("place",),
-            "closing brackets at each place of test sequences whose type is right",
-            costly=True,
-        ),
-        Observable(
-            "last",
-            lambda p: in_type(p, attention_to_last(on_host(model.forward(p, test).attention[0]), test, k, D)),
-            ("head",),
-            "attention to the last open bracket, where one closes",
-            costly=True,
-        ),
-        Observable("balance", lambda p: in_type(p, imbalance(*of_tokens(p), k, D)), (), "how little matched brackets cancel", costly=True),
-        Observable("map", lambda p: in_type(p, attention_map(p)), ("query", "key"), "attention between tokens, each once", costly=True),
+        costly("last", last, ("head",), "attention to the last open bracket, where one closes"),
+        costly("balance", lambda p: imbalance(*of_tokens(p), k, D), (), "how little matched brackets cancel"),
+        costly("map", lambda p: softmax(of_tokens(p)[0]).mean(axis=1), ("query", "key"), "attention between tokens, each once"),
     )
 
 
@@ -210,57 +182,50 @@ SETTINGS = (
     Setting("mlp", 64, "nodes of the MLP", low=0),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("norm", "pre", "layer norm", choices=("pre", "post", "none")),
-    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    ADAM,
     Setting("lr", 0.01, "learning rate", low=0.0),
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
     COSINE,
 )
 
 
+def network(values: Settings) -> Transformer:
+    """One layer. Raises ParamError for heads that do not divide the width."""
+    k, shape = values["k"], {name: values[name] for name in ("width", "mlp", "heads", "norm")}
+    return Transformer(vocabulary(k, values["depth"]), layers=1, outputs=2 * k, at="all", activation="relu", **shape)
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    design = Architecture(vocabulary(values["k"], values["depth"]), values["width"], 1, values["mlp"], values["heads"])
-    of_step, of_test = (
-        transformer_memory(design, seeds=seeds, batch=batch, length=length, read=length)
-        for batch, length in ((values["batch"], values["length"]), (TEST_SEQUENCES, values["test_length"]))
-    )
-    largest = max(of_step, of_test, key=lambda numbers: sum(numbers.values()))
+    batch, length, test_length, transformer = values["batch"], values["length"], values["test_length"], network(values)
+    runs = ((batch, length), (TEST_SEQUENCES, test_length))
+    numbers = [transformer.memory(seeds=seeds, batch=count, length=places, read=places) for count, places in runs]
+    largest = max(numbers, key=lambda one: sum(one.values()))
     return {
         **largest,
-        "the sequences": seeds * (8 * values["batch"] * values["length"] + 4 * TEST_SEQUENCES * values["test_length"]),
-        "attention between all tokens": seeds * design.vocabulary**2 * (4 + 2 * values["width"]),
+        "the sequences": seeds * (8 * batch * length + 4 * TEST_SEQUENCES * test_length),
+        "attention between all tokens": seeds * transformer.vocabulary**2 * (4 + 2 * values["width"]),
     }
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError for heads that do not divide the width."""
-    k, D = values["k"], values["depth"]
-    shape = {name: values[name] for name in ("width", "mlp", "heads", "norm")}
-    network = Transformer(vocabulary(k, D), layers=1, outputs=2 * k, at="all", activation="relu", **shape)
-    stream = DyckSequences(seeds, k, D, values["length"], values["batch"])
-    test = stream.test(TEST_SEQUENCES, values["test_length"])
+    k, D, transformer = values["k"], values["depth"], network(values)
+    draw = partial(draw_sequences, k=k, D=D)
+    test = Drawn(seeds, partial(draw, length=values["test_length"]), batch=0).test(TEST_SEQUENCES)
     brackets = [f"{bracket}{t} at {d}" for bracket in ("(", ")") for d in range(1, D + 1) for t in range(k)]
+    window, closes = in_window(test, k, D, D), test["targets"] >= k
+    exact = {"accuracy_window": of_closing(window, test, k), "closings": closes.sum(axis=(1, 2))}
     return Experiment(
-        model=replace(network, extra=observables(network, test, k, D)),
-        stream=stream,
-        optimizer=of_settings(values, network.groups),
+        model=replace(transformer, extra=observables(transformer, test, k, D)),
+        stream=Drawn(seeds, partial(draw, length=values["length"]), batch=values["batch"]),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=400,
-        vocabulary=network.vocabulary,
-        exact={
-            "accuracy_window": window_accuracy(test, k, D, D),
-            "closings": (test["targets"] >= k).sum(axis=(1, 2)),
-            "window_at": in_window(test, k, D, D).sum(axis=1),
-            "closings_at": (test["targets"] >= k).sum(axis=1),
-        },
+        vocabulary=transformer.vocabulary,
+        exact={**exact, "window_at": window.sum(axis=1), "closings_at": closes.sum(axis=1)},
         labels={"query": ("start", *brackets), "key": ("start", *brackets)},
     )
 
 
-TASK = ReferenceTask(
-    name="dyck",
-    doc="the next bracket of a Dyck sequence of bounded depth (wen2023uninterpretable)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("transformer",),
-)
+DOC = "the next bracket of a Dyck sequence of bounded depth (wen2023uninterpretable)"
+TASK = ReferenceTask("dyck", DOC, SETTINGS, make, memory, ("transformer",))

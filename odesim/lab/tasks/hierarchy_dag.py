@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import comb, prod
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, array_namespace
+from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.lab.networks.architecture import Architecture, transformer_memory
-from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.networks.measures import by_layer
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import ADAM, of_settings
 from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, TorchGenerator, generators, normal_outputs
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
 # A hierarchy of latent variables with shared children: each node is a set of nodes of the layer below, or of tokens.
 
@@ -74,15 +73,6 @@ class Dag:
             row[length - len(own) :] = own
         return sequences
 
-    def merge_pads(self, length: int, short: int, tokens: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-        """Tokens (C, short) and log weights (C, short): sequences of `length` tokens whose first one counts for length - short + 1.
-
-        Pads attend only pads, so without positions they are equal in every layer and can be merged.
-        """
-        weights = np.zeros((len(self.present), short))
-        weights[:, 0] = np.log(length - short + 1)
-        return self.sequences(short, tokens), weights
-
 
 def draw_dag(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary: int) -> Dag:
     """The random hierarchy of a seed, as the published generator draws it. sizes {name: nodes}: layers from the lowest up.
@@ -90,7 +80,12 @@ def draw_dag(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary:
     Each node is the first num_children of the layer below after a random.shuffle, repeated while the set exists already.
     Raises ParamError if a layer has more nodes than there are sets.
     """
-    check_sizes(sizes, num_children, vocabulary)
+    below, of = vocabulary - 1, f"{counted(vocabulary - 1, 'token')} (the last one of the vocabulary pads)"
+    for name, size in sizes.items():
+        most = comb(below, num_children)
+        if size > most:
+            raise ParamError(f"{name} must be at most {most}, the sets of {num_children} out of {of}, not {size}")
+        below, of = size, f"{name}={size} latents"
     shuffle = Random(seed).shuffle
     below, layers = vocabulary - 1, []
     for size in sizes.values():
@@ -101,16 +96,6 @@ def draw_dag(seed: int, sizes: Mapping[str, int], num_children: int, vocabulary:
         layers.append(np.array(list(sets)))
         below = size
     return Dag(tuple(layers), vocabulary)
-
-
-def check_sizes(sizes: Mapping[str, int], num_children: int, vocabulary: int) -> None:
-    """Raises ParamError if a layer has more nodes than there are sets. sizes {name: nodes}: layers from the lowest up."""
-    below, of = vocabulary - 1, f"{counted(vocabulary - 1, 'token')} (the last one of the vocabulary pads)"
-    for name, size in sizes.items():
-        most = comb(below, num_children)
-        if size > most:
-            raise ParamError(f"{name} must be at most {most}, the sets of {num_children} out of {of}, not {size}")
-        below, of = size, f"{name}={size} latents"
 
 
 def _nodes_below(active: Array, children: Array, size: int) -> Array:
@@ -126,18 +111,8 @@ BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280
 
 
-class LabelCounts(Protocol):
-    """How often each class was drawn, of so many labels."""
-
-    def __call__(self, iteration: int) -> Array:
-        """Counts (R, C) of the labels of a batch, whatever was asked for before."""
-
-    def test(self) -> Array:
-        """Counts (R, C) of TEST_LABELS labels."""
-
-
 class NumpyLabels:
-    """LabelCounts of numpy's generators: uniform labels."""
+    """Counts (R, C) of each class among the labels of a batch, uniform by numpy's generators."""
 
     def __init__(self, seeds: Sequence[int], classes: int, batch: int) -> None:
         self.seeds, self.classes = tuple(seeds), classes
@@ -147,6 +122,7 @@ class NumpyLabels:
         return self.counts(iteration)[0]
 
     def test(self) -> Array:
+        """Counts (R, C) of TEST_LABELS labels."""
         return np.stack([self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)])
 
     def draw(self, rng: np.random.Generator, labels: int, times: int) -> Array:
@@ -154,24 +130,22 @@ class NumpyLabels:
         return rng.multinomial(labels, np.full(self.classes, 1 / self.classes), times)
 
 
+@dataclass(frozen=True)
 class EveryClass:
     """A Stream with each class once: tokens (R, C, T), log_weight (R, C, T), and as weight (R, C) its number of labels in the batch."""
 
-    def __init__(self, tokens: Array, log_weight: Array, labels: LabelCounts) -> None:
-        targets = np.tile(np.arange(tokens.shape[1]), (len(tokens), 1))
-        self.fixed = {"tokens": tokens, "targets": targets, "log_weight": log_weight}
-        self.labels = labels
+    tokens: Array
+    log_weight: Array
+    labels: "NumpyLabels | OfficialLabels"
 
     def __call__(self, iteration: int) -> Batch:
         return self.weighted_batch(self.labels(iteration))
 
-    def test(self) -> Batch:
-        """The batch of TEST_LABELS labels for tests."""
-        return self.weighted_batch(self.labels.test())
-
     def weighted_batch(self, counts: Array) -> Batch:
         """The batch in which classes occur counts (R, C) times."""
-        return {**self.fixed, "weight": counts.astype(self.fixed["log_weight"].dtype)}
+        targets = np.tile(np.arange(self.tokens.shape[1]), (len(self.tokens), 1))
+        fixed = {"tokens": self.tokens, "targets": targets, "log_weight": self.log_weight}
+        return {**fixed, "weight": counts.astype(self.log_weight.dtype)}
 
 
 # Sequences, start and labels of the published runs of Table 1 of tian2023joma, number for number, from the seeds of its code.
@@ -195,12 +169,12 @@ def official_tokens(dag: Dag) -> list[list[int]]:
     return result
 
 
-def drawn_names(design: Architecture) -> list[str]:
+def drawn_names(design: Transformer) -> list[str]:
     """The parameters that torch draws, in the order in which the network's parts are made."""
     return ["embedding", "head", "head_bias", *(f"layer{i}.{name}" for i in range(design.layers) for name in OF_A_BLOCK)]
 
 
-def draw_start(torch: TorchGenerator, design: Architecture) -> Iterator[tuple[str, Array]]:
+def draw_start(torch: TorchGenerator, design: Transformer) -> Iterator[tuple[str, Array]]:
     """(name, values) of the parameters that are drawn: a table of N(0, 1), layers uniform, torch's rows being their outputs."""
     laws = design.starts()
     for name in drawn_names(design):
@@ -208,13 +182,13 @@ def draw_start(torch: TorchGenerator, design: Architecture) -> Iterator[tuple[st
         yield name, torch.normal(law.shape) if law.law == "normal" else torch.uniform(-law.value, law.value, law.shape[::-1]).T
 
 
-def start_outputs(design: Architecture) -> int:
+def start_outputs(design: Transformer) -> int:
     """How many of torch's 32-bit outputs draw_start takes."""
     laws = [design.starts()[name] for name in drawn_names(design)]
     return sum(normal_outputs(prod(law.shape)) if law.law == "normal" else prod(law.shape) for law in laws)
 
 
-def official_start(seeds: Sequence[int], design: Architecture, dtype: str) -> Params:
+def official_start(seeds: Sequence[int], design: Transformer, dtype: str) -> Params:
     """The parameters {name: (R, ...)} of the published runs before the first update."""
     params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in design.starts().items()}
     for r, seed in enumerate(seeds):
@@ -224,12 +198,12 @@ def official_start(seeds: Sequence[int], design: Architecture, dtype: str) -> Pa
 
 
 class OfficialLabels:
-    """LabelCounts of torch's generator, after the start. The test labels are those after STEPS batches, as the published runs end.
+    """Counts as NumpyLabels, by torch's generator after the start. Test labels come after STEPS batches, as the published runs end.
 
     A batch needs those before it: going back starts again.
     """
 
-    def __init__(self, seeds: Sequence[int], design: Architecture, batch: int) -> None:
+    def __init__(self, seeds: Sequence[int], design: Transformer, batch: int) -> None:
         self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), design.classes, batch, start_outputs(design)
         self.next = 0
         self.generators: list[TorchGenerator] = []
@@ -265,71 +239,70 @@ def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Ob
 
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, C, T, mlp) each
-        values = [mean_best_correlation(y, h.max(axis=2), test["weight"]) for y, h in zip(latents, hidden, strict=False)]
-        return array_namespace(hidden[0]).stack(values, axis=1)
+        return by_layer(latents, [h.max(axis=2) for h in hidden], test["weight"])
 
     return Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best MLP node, mean over latents")
 
 
-SETTINGS = (
+SETS = (
     Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
     Setting("num_children", 2, "members of every set", low=1),
     Setting("n0", 10, "lower latents, sets of tokens", low=1),
     Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+)
+SETTINGS = (
+    *SETS,
     Setting("vocabulary", 100, "tokens, the last of which pads", low=2),
     Setting("length", 30, "tokens of a sequence", low=1),
     Setting("batch", 128, "labels of a batch", low=1),
     Setting("width", 256, "of the embeddings; the original has 1024", low=1),
     Setting("layers", 3, "blocks", low=1),
     Setting("mlp", 400, "nodes of the MLP of a block", low=1),
-    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    ADAM,
     Setting("lr", 1e-4, "learning rate", low=0.0),
     Setting("weight_decay", 1e-4, "of adam and sgd: added to the gradient", low=0.0),
     Setting("rng", "numpy", "random numbers: numpy's, or of the paper's code, whose runs a seed then replays", choices=RNGS),
 )
 
 
+def network(values: Settings) -> Transformer:
+    """The transformer of the published program."""
+    sizes = {name: values[name] for name in ("vocabulary", "width", "layers", "mlp")}
+    return Transformer(**sizes, outputs=values["num_classes"], norm="post", activation="relu", projection=False, biases=("mlp", "head"))
+
+
+def short_length(values: Settings) -> int:
+    """Tokens of a sequence whose pads are merged: the same for all seeds, so that the order of a seed's sums does not depend on others."""
+    return min(values["length"], 1 + min(values["num_children"] ** 3, values["vocabulary"] - 1))
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: hierarchies, labels, parameters, a step on all classes."""
-    C, vocabulary = values["num_classes"], values["vocabulary"]
-    short = min(values["length"], 1 + min(values["num_children"] ** 3, vocabulary - 1))
-    sizes = {name: values[name] for name in ("width", "layers", "mlp")}
-    transformer_numbers = transformer_memory(Architecture(vocabulary, outputs=C, **sizes), seeds=seeds, batch=C, length=short)
-    nodes = values["n0"] + values["n1"] + C
-    hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * vocabulary
+    C, nodes = values["num_classes"], values["n0"] + values["n1"] + values["num_classes"]
+    hierarchy = nodes * (values["num_children"] + 20) + (C + values["n0"]) * values["vocabulary"]
+    transformer_numbers = network(values).memory(seeds=seeds, batch=C, length=short_length(values))
     return {**transformer_numbers, "the hierarchies": seeds * hierarchy, "the labels": seeds * C * BLOCK}
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: more latents than distinct sets, sequences too short for a class."""
-    dags = [dag_of_seed(values, seed) for seed in seeds]
-    length, vocabulary = values["length"], values["vocabulary"]
-    network = Transformer(
-        vocabulary=vocabulary,
-        outputs=values["num_classes"],
-        norm="post",
-        activation="relu",
-        projection=False,
-        biases=("mlp", "head"),
-        **{name: values[name] for name in ("width", "layers", "mlp")},
-    )
-    official = values["rng"] == "official"
-    # the same length for all seeds, so that the order of a seed's sums does not depend on other seeds
-    short = min(length, 1 + min(values["num_children"] ** 3, vocabulary - 1))
-    merged = [dag.merge_pads(length, short, official_tokens(dag) if official else dag.ascending) for dag in dags]
-    labels: LabelCounts = (
-        OfficialLabels(seeds, network, values["batch"]) if official else NumpyLabels(seeds, network.classes, values["batch"])
-    )
-    stream = EveryClass(np.stack([m[0] for m in merged]), np.stack([m[1] for m in merged]).astype(dtype), labels)
-    latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]  # (R, C, n0), (R, C, n1)
-    test = stream.test()
+    dags, transformer = [dag_of_seed(values, seed) for seed in seeds], network(values)
+    official, short = values["rng"] == "official", short_length(values)
+    tokens = np.stack([dag.sequences(short, official_tokens(dag) if official else dag.ascending) for dag in dags])
+    # pads attend only pads, so without positions they are equal in every layer, and the first one counts for all of them
+    log_weight = np.zeros(tokens.shape, dtype)
+    log_weight[..., 0] = np.log(values["length"] - short + 1)
+    labels = OfficialLabels(seeds, transformer, values["batch"]) if official else NumpyLabels(seeds, transformer.classes, values["batch"])
+    stream = EveryClass(tokens, log_weight, labels)
+    latents = latents_of(dags)
+    test = stream.weighted_batch(labels.test())
     return Experiment(
-        model=replace(network, watch=test, extra=(correlation(network, test, latents),)),
+        model=replace(transformer, watch=test, extra=(correlation(transformer, test, latents),)),
         stream=stream,
-        optimizer=of_settings(values, network.groups),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=STEPS,
-        start=partial(official_start, seeds, network) if official else None,
-        vocabulary=vocabulary,
+        start=partial(official_start, seeds, transformer) if official else None,
+        vocabulary=values["vocabulary"],
         exact={
             "latents0": latents[0],
             "latents1": latents[1],
@@ -340,22 +313,28 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 
 def dag_of_seed(values: Mapping[str, Any], seed: int) -> Dag:
-    """The hierarchy of a seed. Raises ParamError if it does not exist or a class has more tokens than a sequence."""
+    """The hierarchy of a seed. Raises ParamError if it does not exist, or a class has more tokens than a sequence that has a length."""
     sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
     dag = draw_dag(seed, sizes, values["num_children"], values["vocabulary"])
     most = int(dag.present.sum(axis=1).max())
-    if most > values["length"]:
+    if most > values.get("length", most):
         raise ParamError(f"length must be at least {most}, the tokens of one of the classes of seed {seed}, not {values['length']}")
     return dag
 
 
+def latents_of(dags: Sequence[Dag]) -> tuple[Array, Array]:
+    """Whether each class has the lower latents (R, C, n0), and the upper ones (R, C, n1)."""
+    lower, upper = (np.stack([dag.active[s] for dag in dags]) for s in range(2))
+    return lower, upper
+
+
 TASK = ReferenceTask(
-    name="hierarchy_dag",
-    doc="classes made of shared latents made of tokens (tian2023joma, Table 1)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("transformer",),
+    "hierarchy_dag",
+    "classes made of shared latents made of tokens (tian2023joma, Table 1)",
+    SETTINGS,
+    make,
+    memory,
+    ("transformer",),
     not_described="its transformer has keys, queries and layer norms, which no System keeps; "
     "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
 )

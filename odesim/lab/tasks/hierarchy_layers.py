@@ -15,21 +15,10 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.networks.joma import ACTIVATIONS, ce
-from odesim.lab.networks.measures import mean_best_correlation
-from odesim.lab.tasks.hierarchy_dag import draw_dag
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
-    Batch,
-    Experiment,
-    Observable,
-    Optimizer,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    same_quantity,
-)
+from odesim.lab.networks.measures import by_layer
+from odesim.lab.tasks.hierarchy_dag import SETS, dag_of_seed, latents_of
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, by_name, same_quantity
 
 # Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
 #
@@ -102,14 +91,12 @@ def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) 
     """States under the names of hierarchy.multilayer, the law of Theorem 1, and NCorr (R, 2)."""
 
     def ncorr(params: Params) -> Array:
-        xp = array_namespace(params["V1"])
-        _, h1, _, h2 = model.hidden(params, xp.asarray(batch["x"]))
-        return xp.stack([mean_best_correlation(y, h, batch["pi"]) for y, h in zip(latents, (h1, h2), strict=True)], axis=1)
+        _, h1, _, h2 = model.hidden(params, array_namespace(params["V1"]).asarray(batch["x"]))
+        return by_layer(latents, (h1, h2), batch["pi"])
 
     def off(params: Params) -> Array:
         xp = array_namespace(params["V1"])
-        parts = [xp.abs(params[f"Z{s}"] - params[f"V{s}"] * params[f"V{s}"] / 2).max(axis=(1, 2)) for s in (1, 2)]
-        return xp.stack(parts, axis=1)
+        return xp.stack([xp.abs(params[f"Z{s}"] - params[f"V{s}"] * params[f"V{s}"] / 2).max(axis=(1, 2)) for s in (1, 2)], axis=1)
 
     axes = {"V1": ("j", "i"), "V2": ("k", "j"), "U": ("c", "k"), "xi1": ("j",), "xi2": ("k",)}
     states = [Observable(name, lambda p, name=name: p[name].copy(), dims, "weights", costly=True) for name, dims in axes.items()]  # type: ignore[misc]
@@ -121,18 +108,14 @@ def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) 
 
 
 SETTINGS = (
-    Setting("num_classes", 20, "classes, each a set of upper latents", low=1),
-    Setting("num_children", 2, "members of every set", low=1),
-    Setting("n0", 10, "lower latents, sets of tokens", low=1),
-    Setting("n1", 20, "upper latents, sets of lower ones", low=1),
+    *SETS,
     Setting("vocabulary", 100, "tokens, the last of which is in no set", low=2),
     Setting("K1", 100, "nodes of the first layer", low=1),
     Setting("K2", 100, "nodes of the second", low=1),
     Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
     Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
     Setting("eta", 0.02, "learning rate", low=0.0, open_low=True),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    *SGD,
 )
 
 
@@ -150,22 +133,21 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: more latents than distinct sets."""
     C, R = values["num_classes"], len(seeds)
-    sizes = {name: values[name] for name in ("n0", "n1", "num_classes")}
-    dags = [draw_dag(seed, sizes, values["num_children"], values["vocabulary"]) for seed in seeds]
+    dags = [dag_of_seed(values, seed) for seed in seeds]
     X = np.stack([dag.present[:, :-1] for dag in dags]).astype(dtype)  # (R, C, K0)
     batch = {"x": X, "pi": np.full((R, C), 1 / C, dtype), "label": np.tile(np.arange(C), (R, 1))}
-    latents = [np.stack([dag.active[s] for dag in dags]) for s in range(2)]
+    latents = latents_of(dags)
     network = TwoLayers(
         (X.shape[2], values["K1"], values["K2"], C),
         phi=values["phi"],
         scale=float(values["init_scale"]),
         present=float(values["num_children"] ** 3),
     )
-    described = values["phi"] in DESCRIBED and values["optimizer"] == "sgd" and values["momentum"] == 0
+    described = values["phi"] in DESCRIBED and is_plain_descent(values)
     return Experiment(
         model=replace(network, observables=layer_observables(network, batch, latents)),
         stream=lambda i: batch,
-        optimizer=Optimizer(values["optimizer"], {"all": float(values["eta"])}, momentum=values["momentum"]),
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=300,
         vocabulary=values["vocabulary"],
         exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
@@ -177,19 +159,19 @@ LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
 
 
 TASK = ReferenceTask(
-    name="hierarchy_layers",
-    doc="classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("two_layers",),
+    "hierarchy_layers",
+    "classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)",
+    SETTINGS,
+    make,
+    memory,
+    ("two_layers",),
     described_by={
         # the System has the logits of the flow, half the squared weights, which discrete descent does not keep
         "hierarchy.multilayer": Pair(
             (same_quantity("loss"), *LAYERS),
             lambda facts: float(facts.config["eta"]),
             False,
-            {link.name: link for link in LAYERS},
+            by_name(LAYERS),
             per_seed=True,
             requirements={"phi": ("identity",), "momentum": (0,)},
             example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},

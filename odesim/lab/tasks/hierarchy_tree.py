@@ -10,6 +10,7 @@ loss_bayes, the loss on the test sequences of the true probabilities of the clas
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
-from odesim.lab.networks.architecture import Architecture, transformer_memory
-from odesim.lab.networks.measures import mean_best_correlation
+from odesim.lab.networks.measures import by_layer
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
-from odesim.lab.training.randomness import BATCHES, TESTS, generators
+from odesim.lab.training.optimizers import ADAM, of_settings
+from odesim.lab.training.randomness import TESTS, Drawn, generators
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
 # A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
 #
@@ -129,27 +129,17 @@ MAX_LEAVES = 2048  # leaves
 TOLERANCE = 1e-6  # of probabilities that sum to 1
 
 
-class Sequences:
-    """A Stream of random sequences of the tree: {"tokens": (R, B, M + 1), "padding": (R, B, M + 1), "targets": (R, B)}."""
+def draw_sequences(tree: Tree, rng: Generator, count: int) -> Batch:
+    """Random sequences of the tree: tokens and padding (count, M + 1), targets (count,)."""
+    classes, nodes = tree.sample(rng, count)
+    padding = np.pad(~nodes[-1], [(0, 0), (0, 1)])
+    return {"tokens": np.tile(np.arange(tree.leaves + 1), (count, 1)), "padding": padding, "targets": classes}
 
-    def __init__(self, tree: Tree, seeds: Sequence[int], batch: int) -> None:
-        self.tree, self.seeds, self.size = tree, tuple(seeds), batch
 
-    def __call__(self, iteration: int) -> Batch:
-        drawn = [self.tree.sample(rng, self.size) for rng in generators(self.seeds, BATCHES, iteration)]
-        return self.batch(np.stack([classes for classes, _ in drawn]), np.stack([nodes[-1] for _, nodes in drawn]))
-
-    def batch(self, classes: Array, present: Array) -> Batch:
-        """The batch of classes (R, B) and leaves (R, B, M)."""
-        R, B, M = present.shape
-        padding = np.concatenate([~present, np.zeros((R, B, 1), bool)], axis=2)
-        return {"tokens": np.tile(np.arange(M + 1), (R, B, 1)), "padding": padding, "targets": classes}
-
-    def test(self) -> tuple[Batch, tuple[Array, ...]]:
-        """(batch of test sequences, whether nodes are 1: (R, TEST_SEQUENCES, n) for each of the depths 1 to L)."""
-        drawn = [self.tree.sample(rng, TEST_SEQUENCES) for rng in generators(self.seeds, TESTS)]
-        nodes = tuple(np.stack(layer) for layer in zip(*(nodes for _, nodes in drawn), strict=True))
-        return self.batch(np.stack([classes for classes, _ in drawn]), nodes[-1]), nodes
+def nodes_of_tests(tree: Tree, seeds: Sequence[int]) -> tuple[Array, ...]:
+    """Whether nodes are 1 in the test sequences: (R, TEST_SEQUENCES, n) for each of the depths 1 to L."""
+    drawn = [tree.sample(rng, TEST_SEQUENCES)[1] for rng in generators(seeds, TESTS)]
+    return tuple(np.stack(layer) for layer in zip(*drawn, strict=True))
 
 
 def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tuple[Observable, ...]:
@@ -159,11 +149,9 @@ def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tupl
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, B, T, mlp) each
         xp = array_namespace(hidden[0])
-        weight = xp.ones(hidden[0].shape[:2], hidden[0].dtype)
         visible = ~xp.asarray(test["padding"])[..., None]
         # relu activations are at least 0, so that hidden places do not change the maximum
-        values = [mean_best_correlation(y, (h * visible).max(axis=2), weight) for y, h in zip(latents, hidden, strict=False)]
-        return xp.stack(values, axis=1)
+        return by_layer(latents, [(h * visible).max(axis=2) for h in hidden], xp.ones(hidden[0].shape[:2], hidden[0].dtype))
 
     doc = "correlation of a latent with its best MLP node, mean over latents"
     return (
@@ -207,22 +195,26 @@ SETTINGS = (
     Setting("layers", 2, "blocks", low=1),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("mlp", 64, "nodes of the MLP of a block", low=1),
-    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    ADAM,
     Setting("lr", 1e-3, "learning rate", low=0.0),
     Setting("weight_decay", 0.0, "of the optimizer", low=0.0),
 )
 
 
+def network(values: Settings, leaves: int) -> Transformer:
+    """The transformer on a tree with so many leaves. Raises ParamError for heads that do not divide the width."""
+    sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+    return Transformer(leaves + 1, **sizes, outputs=values["num_classes"], activation="relu", causal=False)
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
-    roots = values["num_classes"] if values["q"] is None else len(values["q"])
+    D, batch = values["num_classes"], values["batch"]
+    roots = D if values["q"] is None else len(values["q"])
     leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
-    D, sizes = values["num_classes"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    design = Architecture(leaves + 1, outputs=D, **sizes)
-    transformer_numbers = transformer_memory(design, seeds=seeds, batch=max(values["batch"], TEST_SEQUENCES), length=leaves + 1)
     return {
-        **transformer_numbers,
-        "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * leaves,
+        **network(values, leaves).memory(seeds=seeds, batch=max(batch, TEST_SEQUENCES), length=leaves + 1),
+        "the sequences": 4 * seeds * (batch + TEST_SEQUENCES) * leaves,
         "the tree": D * D + 6 * leaves**2,
     }
 
@@ -230,20 +222,15 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError for an invalid tree."""
     tree = make_tree(values)
-    stream = Sequences(tree, seeds, values["batch"])
-    test, nodes = stream.test()
-    options = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-    watch = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
-    network = Transformer(tree.leaves + 1, outputs=values["num_classes"], activation="relu", causal=False, watch=watch, **options)
-    extra = observables(network, test, nodes)
-    L = tree.depth
-    class_log_probabilities = [
-        np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)
-    ]
+    L, stream = tree.depth, Drawn(seeds, partial(draw_sequences, tree), batch=values["batch"])
+    test, nodes = stream.test(TEST_SEQUENCES), nodes_of_tests(tree, seeds)
+    transformer = replace(network(values, tree.leaves), watch={name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()})
+    extra = observables(transformer, test, nodes)
+    of_class = [np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)]
     return Experiment(
-        model=replace(network, extra=extra if L > 1 else extra[1:]),
+        model=replace(transformer, extra=extra if L > 1 else extra[1:]),
         stream=stream,
-        optimizer=of_settings(values, network.groups),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=1000,
         vocabulary=tree.leaves + 1,
         exact={
@@ -253,16 +240,10 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
             "covariance": tree.covariance(L, L),
             "conditional": tree.conditional(),
             "height": tree.heights(),
-            "loss_bayes": -np.stack(class_log_probabilities).mean(axis=(1, 2)),
+            "loss_bayes": -np.stack(of_class).mean(axis=(1, 2)),
         },
     )
 
 
-TASK = ReferenceTask(
-    name="hierarchy_tree",
-    doc="the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("transformer",),
-)
+DOC = "the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)"
+TASK = ReferenceTask("hierarchy_tree", DOC, SETTINGS, make, memory, ("transformer",))

@@ -15,11 +15,10 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
-from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import ADAM, COSINE, of_settings
 from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
 # Sequences of different tokens with a query that repeats one of them: the answer is the token after it.
 
@@ -65,8 +64,7 @@ def memories(params: Params) -> Array:
     T = P.shape[1]
     places = xp.where(xp.arange(T)[:, None] >= xp.arange(T), places, -xp.inf)[:, 1:-1]
     diagonals = ((scores[:, xp.arange(scores.shape[1]), xp.arange(scores.shape[1])], scores) for scores in (copied, fits, places))
-    right = (own >= scores.max(axis=2) for own, scores in diagonals)
-    return xp.stack([r.astype(E.dtype).mean(axis=1) for r in right], axis=1)
+    return xp.stack([(own >= scores.max(axis=2)).astype(E.dtype).mean(axis=1) for own, scores in diagonals], axis=1)
 
 
 def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
@@ -100,55 +98,43 @@ SETTINGS = (
     Setting("width", 32, "of the embeddings", low=1),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
-    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    ADAM,
     Setting("lr", 0.002, "learning rate", low=0.0),
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
     COSINE,
 )
 
 
+def network(values: Settings) -> Transformer:
+    """Two layers of attention alone. Raises ParamError for heads that do not divide the width."""
+    normal = {"start": "normal", "std": values["init_scale"]}
+    return Transformer(values["V"], values["width"], 2, heads=values["heads"], positions=values["N"] + 1, norm="none", biases=(), **normal)
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences."""
     N, V, size = values["N"], values["V"], values["samples"] or values["batch"]
-    design = Architecture(V, values["width"], 2, heads=values["heads"])
     return {
-        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
+        **network(values).memory(seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
         "the sequences": seeds * (size + TEST_SEQUENCES) * (N + 3) + 2 * max(size, TEST_SEQUENCES) * V,
     }
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError for too small a vocabulary, and for heads that do not divide the width."""
-    N, V = values["N"], values["V"]
+    N, V, transformer = values["N"], values["V"], network(values)
     if V < N:
         raise ParamError(f"N = {N} different tokens need a vocabulary of as many, not V = {V}")
-    network = Transformer(
-        V,
-        values["width"],
-        layers=2,
-        heads=values["heads"],
-        positions=N + 1,
-        norm="none",
-        biases=(),
-        start="normal",
-        std=values["init_scale"],
-    )
     stream = Drawn(seeds, partial(draw_repeats, N=N, V=V), batch=values["batch"], samples=values["samples"])
     return Experiment(
-        model=replace(network, extra=observables(network, stream.test(TEST_SEQUENCES))),
+        model=replace(transformer, extra=observables(transformer, stream.test(TEST_SEQUENCES))),
         stream=stream,
-        optimizer=of_settings(values, network.groups),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=1000,
         vocabulary=V,
         labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
     )
 
 
-TASK = ReferenceTask(
-    name="induction",
-    doc="the token after the one that is asked for again, by two layers of attention (bietti2023birth)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("transformer",),
-)
+DOC = "the token after the one that is asked for again, by two layers of attention (bietti2023birth)"
+TASK = ReferenceTask("induction", DOC, SETTINGS, make, memory, ("transformer",))

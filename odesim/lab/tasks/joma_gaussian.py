@@ -16,22 +16,22 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables, time_of_weights
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
+from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import DATA, INITIAL, generators
+from odesim.lab.training.task import (
     Batch,
     Experiment,
-    Link,
-    Optimizer,
     Pair,
     Params,
     ReferenceTask,
     Setting,
     Settings,
     TrainingFacts,
+    by_name,
+    rate_of,
     same_quantity,
 )
-from odesim.lab.training.randomness import DATA, INITIAL, generators
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 
@@ -104,8 +104,7 @@ SETTINGS = (
     Setting("eta", 0.1, "learning rate", low=0.0, open_low=True),
     Setting("eta_w", 0.0, "learning rate of V and Xi, or W; 0: eta", low=0.0),
     Setting("eta_z", 0.0, "learning rate of Z; 0: eta", low=0.0),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    *SGD[::-1],
     Setting("num_distinct", 10, "tokens that tell classes apart", low=0),
     Setting("num_common", 10, "tokens of every class", low=0),
     Setting("num_classes", 20, "classes, and nodes", low=1),
@@ -143,14 +142,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
     rates = {group: float(values[f"eta_{group}"] or values["eta"]) for group in ("w", "z")}
     ratio = rates["z"] / rates["w"]
-    is_plain_descent = values["optimizer"] == "sgd" and values["momentum"] == 0
     data = sample(values, seeds, dtype)
     start = block.initial(generators(seeds, INITIAL), dtype)
-    reduced = theory(block, data, start, ratio) if is_plain_descent else {}
+    reduced = theory(block, data, start, ratio) if is_plain_descent(values) else {}
     return Experiment(
         model=replace(block, observables=joma_observables(block, data, start, ratio)),
         stream=lambda i: data,
-        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        optimizer=of_settings({name: values[name] for name in ("optimizer", "momentum")}, rates),  # its cosine is of embeddings
         steps=2000,
         vocabulary=Mc + 1,
         exact={"X": data["x"]},
@@ -162,7 +160,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 # gradient flow keeps and discrete descent does not. So they are not linear in what is trained, and have no discrete map.
 
 JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
-ONE_NODE = Link("v", ("V",), lambda seen, _: seen["V"][..., 0])
+ONE_NODE = replace(same_quantity("v", "V"), make=lambda seen, facts: seen["V"][..., 0])
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
 JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
@@ -176,44 +174,38 @@ def not_exact(facts: TrainingFacts) -> list[str]:
     return phrases + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
 
 
-def not_several_classes(facts: TrainingFacts) -> list[str]:
-    """The phrases of not_exact(), and one if there is a single class."""
-    return not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1)
-
-
+REDUCED = Pair(
+    (same_quantity("V"),),
+    rate_of("w"),
+    False,
+    {"V": same_quantity("V")},
+    per_seed=True,
+    requirements=JOMA_SETTINGS,
+    other_misfits=lambda facts: not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1),
+    example=JOMA_EXAMPLE,
+)
 TASK = ReferenceTask(
-    name="joma_gaussian",
-    doc="one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("joma",),
+    "joma_gaussian",
+    "one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)",
+    SETTINGS,
+    make,
+    memory,
+    ("joma",),
     described_by={
-        "joma.linear": Pair(
-            (ONE_NODE,),
-            time_of_weights,
-            False,
-            {"v": ONE_NODE},
-            per_seed=True,
+        "joma.linear": replace(
+            REDUCED,
+            links=(ONE_NODE,),
+            start={"v": ONE_NODE},
             requirements={**JOMA_SETTINGS, "num_classes": (1,)},
             other_misfits=not_exact,
             example={**JOMA_EXAMPLE, "num_classes": 1},
         ),
-        "joma.linear_multinode": Pair(
-            (same_quantity("V"),),
-            time_of_weights,
-            False,
-            {"V": same_quantity("V")},
-            per_seed=True,
-            requirements=JOMA_SETTINGS,
-            other_misfits=not_several_classes,
-            example=JOMA_EXAMPLE,
-        ),
+        "joma.linear_multinode": REDUCED,
         **{
             f"joma.joint_{attention}": Pair(
                 JOINT,
-                time_of_weights,
-                start={link.name: link for link in JOINT_STATES},
+                rate_of("w"),
+                start=by_name(JOINT_STATES),
                 per_seed=True,
                 requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
                 example={"attention": attention},

@@ -5,50 +5,40 @@ are trained like the weights v, from 0: at equal rates gradient flow keeps z = v
 component comes to rest at sqrt(W(c^2)). What a batch adds is noise of order sqrt(eta / batch).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
+from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
-from odesim.lab.networks.joma import JomaBlock, time_of_weights
-from odesim.lab.networks.measures import entropy
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
+from odesim.lab.networks.joma import JomaBlock
+from odesim.lab.networks.measures import entropy, softmax
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import (
     Batch,
     Experiment,
     Observable,
-    Optimizer,
     Pair,
     Params,
     ReferenceTask,
     Setting,
     Settings,
     TrainingFacts,
+    rate_of,
     same_quantity,
 )
-from odesim.lab.training.randomness import BATCHES, generators
-
-# Independent normal inputs and a linear function of them, fresh in every iteration.
 
 
-class LinearTargets:
-    """The Stream of batches for a JoMA block with the signal mse: x (R, B, M) iid normal, target c . x (R, B, 1), one query."""
-
-    def __init__(self, seeds: Sequence[int], c: Array, batch: int, dtype: str) -> None:
-        self.seeds, self.c, self.batch, self.dtype = tuple(seeds), c, batch, dtype
-
-    def __call__(self, iteration: int) -> Batch:
-        x = np.stack([rng.standard_normal((self.batch, len(self.c))) for rng in generators(self.seeds, BATCHES, iteration)])
-        shape = (len(self.seeds), self.batch)
-        return {
-            "x": x.astype(self.dtype),
-            "target": (x @ self.c)[..., None].astype(self.dtype),
-            "query": np.zeros(shape, np.int64),
-            "pi": np.full(shape, 1 / self.batch, self.dtype),
-        }
+def draw_targets(c: Array, dtype: str, rng: Generator, count: int) -> Batch:
+    """Samples of one seed for a JoMA block with the signal mse: x (count, M) iid normal, target c . x (count, 1), one query."""
+    x = rng.standard_normal((count, len(c)))
+    fixed = {"query": np.zeros(count, np.int64), "pi": np.full(count, 1 / count, dtype)}
+    return {"x": x.astype(dtype), "target": (x @ c)[..., None].astype(dtype), **fixed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +58,7 @@ def node_observables(c: Array) -> tuple[Observable, ...]:
         return result
 
     def spread(params: Params) -> Array:
-        xp, z = array_namespace(params["Z"]), params["Z"][..., 0]
-        share = xp.exp(z - z.max(axis=-1, keepdims=True))
-        return entropy(share / share.sum(axis=-1, keepdims=True))
+        return entropy(softmax(params["Z"][..., 0]))
 
     def law(params: Params) -> Array:
         v = params["V"][..., 0]
@@ -92,8 +80,7 @@ SETTINGS = (
     Setting("batch", 512, "inputs of a step", low=1),
     Setting("eta", 1e-3, "learning rate of v", low=0.0, open_low=True),
     Setting("eta_z", 0.0, "learning rate of z; 0: eta", low=0.0),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    *SGD,
 )
 
 
@@ -109,12 +96,12 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     if c.shape != (M,):
         raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
     rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
-    described = rates["w"] == rates["z"] and values["optimizer"] == "sgd" and values["momentum"] == 0
+    described = rates["w"] == rates["z"] and is_plain_descent(values)
     node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
     return Experiment(
         model=replace(node, observables=node_observables(c)),
-        stream=LinearTargets(seeds, c, values["batch"], dtype),
-        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        stream=Drawn(seeds, partial(draw_targets, c, dtype), batch=values["batch"]),
+        optimizer=of_settings(values, rates),
         steps=1000,
         vocabulary=M + 1,
         exact={"c": c},
@@ -129,17 +116,17 @@ def unequal_rates(facts: TrainingFacts) -> list[str]:
 
 
 TASK = ReferenceTask(
-    name="joma_regression",
-    doc="one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("joma",),
+    "joma_regression",
+    "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)",
+    SETTINGS,
+    make,
+    memory,
+    ("joma",),
     described_by={
         # the System eliminates z by an invariant of the flow, which discrete descent does not keep
         "joma.self_consistent": Pair(
             (same_quantity("v"), same_quantity("loss", "loss_population"), same_quantity("entropy")),
-            time_of_weights,
+            rate_of("w"),
             False,
             requirements={"momentum": (0,)},
             other_misfits=unequal_rates,

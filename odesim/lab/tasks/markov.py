@@ -12,17 +12,15 @@ entropy of the stationary law (k = 2: .5638273; k = 3: .9788), and the mean entr
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.lab.networks.architecture import Architecture, transformer_memory
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import COSINE, of_settings
-from odesim.lab.training.protocols import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import ADAM, COSINE, of_settings
 from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
 # Sequences of Markov chains whose rows of transition probabilities are drawn from Dirichlet(1, ..., 1), a chain for each sequence.
 
@@ -107,12 +105,6 @@ def divergences(predicted: Array, logits: Array) -> Array:
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 32  # of the test loss; of what is recorded at every iteration
 
 
-def architecture(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the transformer: attention alone, learned positions, no norms and no biases."""
-    shape = {name: values[name] for name in ("width", "layers", "heads")}
-    return {**shape, "vocabulary": values["k"], "positions": values["length"], "at": "all", "norm": "none", "biases": (), "start": "normal"}
-
-
 def previous_attention(attention: Sequence[Array]) -> Array:
     """The mean attention (R, L, H) to the token before the query's, over all queries but the first, from weights (R, B, H, T, T)."""
     xp = array_namespace(attention[0])
@@ -139,22 +131,14 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
     watched = {name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()}
     predicted = strategies(watched["tokens"], model.vocabulary)  # (3, R, B, T, k)
 
-    def KL(params: Params) -> Array:
-        return divergences(predicted, model.forward(params, watched).outputs)
+    def attention(params: Params) -> tuple[Array, ...]:
+        return model.forward(params, watched).attention
 
-    def previous(params: Params) -> Array:
-        return previous_attention(model.forward(params, watched).attention)
-
+    kinds, far = f"divergence from the strategies {', '.join(STRATEGIES)}", "attention to the token so many places before, less 1 / (t + 1)"
     return (
-        Observable("KL", KL, ("strategy",), f"divergence from the strategies {', '.join(STRATEGIES)}"),
-        Observable("previous", previous, ("layer", "head"), "attention to the previous token"),
-        Observable(
-            "by_distance",
-            lambda params: by_distance(model.forward(params, watched).attention),
-            ("layer", "head", "distance"),
-            "attention to the token so many places before, less 1 / (t + 1)",
-            costly=True,
-        ),
+        Observable("KL", lambda params: divergences(predicted, model.forward(params, watched).outputs), ("strategy",), kinds),
+        Observable("previous", lambda params: previous_attention(attention(params)), ("layer", "head"), "attention to the previous token"),
+        Observable("by_distance", lambda params: by_distance(attention(params)), ("layer", "head", "distance"), far, costly=True),
         Observable("loss_test", lambda params: model.loss_of(params, test), (), "loss of sequences that are not trained on", costly=True),
     )
 
@@ -169,19 +153,25 @@ SETTINGS = (
     Setting("layers", 2, "of attention", low=1),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
-    Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd")),
+    ADAM,
     Setting("lr", 0.02, "learning rate", low=0.0),
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
     COSINE,
 )
 
 
+def network(values: Settings) -> Transformer:
+    """Attention alone, with learned positions, no norms and no biases. Raises ParamError for heads that do not divide the width."""
+    sizes = {"vocabulary": values["k"], "positions": values["length"], "std": values["init_scale"]}
+    sizes |= {name: values[name] for name in ("width", "layers", "heads")}
+    return Transformer(**sizes, at="all", norm="none", biases=(), start="normal")
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences, the strategies."""
     k, length, size = values["k"], values["length"], values["samples"] or values["batch"]
-    design = Architecture(k, **{name: values[name] for name in ("width", "layers", "heads")})
     return {
-        **transformer_memory(design, seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
+        **network(values).memory(seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
         "the sequences": seeds * (4 * size + 3 * TEST_SEQUENCES) * length,
         "the strategies": seeds * TEST_SEQUENCES * length * k * (3 * k + 6),
     }
@@ -190,13 +180,12 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError for heads that do not divide the width."""
     draw = partial(draw_predictions, **{name: values[name] for name in ("k", "length", "first")})
-    stream = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"])
+    stream, transformer = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"]), network(values)
     test = stream.test(TEST_SEQUENCES)
-    network = Transformer(std=values["init_scale"], mlp=0, **architecture(values))
     return Experiment(
-        model=replace(network, extra=observables(network, test)),
+        model=replace(transformer, extra=observables(transformer, test)),
         stream=stream,
-        optimizer=of_settings(values, network.groups),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=1000,
         vocabulary=values["k"],
         exact={"strategy_losses": losses(strategies(test["tokens"], values["k"]), test["targets"]).T},
@@ -204,11 +193,5 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-TASK = ReferenceTask(
-    name="markov",
-    doc="the next state of a Markov chain that only the context tells (edelman2024evolution)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("transformer",),
-)
+DOC = "the next state of a Markov chain that only the context tells (edelman2024evolution)"
+TASK = ReferenceTask("markov", DOC, SETTINGS, make, memory, ("transformer",))

@@ -18,20 +18,9 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
-    Batch,
-    Experiment,
-    Observable,
-    Optimizer,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    same_quantity,
-)
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, same_quantity
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 
@@ -101,19 +90,17 @@ class Decoder:
     @property
     def observables(self) -> tuple[Observable, ...]:
         """Means over facts, under the names of reversal.row, and Y under that of reversal.full."""
+        mean = "mean over trained facts"
+        two_steps = Observable("p_two_steps", self.two_steps, (), "of facts held out, by two trained facts in a row: mean of their product")
         return (
-            Observable("loss_population", lambda params: self.surprise(params, self.trained).mean(axis=1), (), "mean over trained facts"),
-            Observable("p_target", lambda params: self.probability(params, self.trained).mean(axis=1), (), "mean over trained facts"),
-            Observable("p_least", lambda params: self.probability(params, self.trained).min(axis=1), (), "the least of a trained fact"),
-            Observable("p_held_out", lambda params: self.probability(params, self.held_out).mean(axis=1), (), "mean over facts held out"),
-            *(
-                [Observable("p_two_steps", self.two_steps, (), "of facts held out, by two trained facts in a row: mean of their product")]
-                if self.steps is not None
-                else []
-            ),
-            Observable("p", lambda params: self.probability(params, self.trained), ("k",), "of each trained fact"),
-            Observable("v", self.margin, (), "logit of the target less the mean of the others, mean over trained facts"),
-            Observable("Y", lambda params: params["Y"].copy(), ("a", "m"), "decoder", costly=True),
+            Observable("loss_population", lambda p: self.surprise(p, self.trained).mean(axis=1), (), mean),
+            Observable("p_target", lambda p: self.probability(p, self.trained).mean(axis=1), (), mean),
+            Observable("p_least", lambda p: self.probability(p, self.trained).min(axis=1), (), "the least of a trained fact"),
+            Observable("p_held_out", lambda p: self.probability(p, self.held_out).mean(axis=1), (), "mean over facts held out"),
+            *([] if self.steps is None else [two_steps]),
+            Observable("p", lambda p: self.probability(p, self.trained), ("k",), "of each trained fact"),
+            Observable("v", self.margin, (), f"logit of the target less the mean of the others, {mean}"),
+            Observable("Y", lambda p: p["Y"].copy(), ("a", "m"), "decoder", costly=True),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
@@ -139,14 +126,17 @@ class Decoder:
             gradient[r, source[:, b]] += p
         return losses, {"Y": gradient}
 
+    def rows_of(self, params: Params, facts: Array) -> tuple[Array, Array]:
+        """The rows of Y (R, n, M) of facts (2, n), and in each the logit of the target (R, n)."""
+        xp = array_namespace(params["Y"])
+        source, target = xp.asarray(facts)
+        rows = params["Y"][:, source]
+        return rows, rows[:, xp.arange(len(source)), target]
+
     def surprise(self, params: Params, facts: Array) -> Array:
         """-ln p(target | source) (R, n) of facts (2, n)."""
-        Y = params["Y"]
-        xp = array_namespace(Y)
-        source, target = xp.asarray(facts)
-        rows = Y[:, source]  # (R, n, M)
-        top = rows.max(axis=2)
-        target_logits = rows[:, xp.arange(len(source)), target]
+        rows, target_logits = self.rows_of(params, facts)
+        xp, top = array_namespace(rows), rows.max(axis=2)
         result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - target_logits
         return result
 
@@ -165,11 +155,7 @@ class Decoder:
 
     def margin(self, params: Params) -> Array:
         """The mean (R,) over trained facts of the target's logit less the mean of the others in its row."""
-        Y = params["Y"]
-        xp = array_namespace(Y)
-        source, target = xp.asarray(self.trained)
-        rows = Y[:, source]
-        target_logits = rows[:, xp.arange(len(source)), target]
+        rows, target_logits = self.rows_of(params, self.trained)
         result: Array = ((target_logits * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
         return result
 
@@ -187,8 +173,7 @@ SETTINGS = (
     Setting("vocabulary", 802, "tokens: two a pair and two relations, or three a chain and three relations, and others", low=4),
     Setting("order", "shuffled", "each fact once an epoch, or drawn with replacement", choices=ORDERS),
     Setting("eta_Y", 0.5, "learning rate", low=0.0),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    *SGD,
 )
 
 
@@ -213,28 +198,27 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         raise ParamError(f"both={values['both']:g} of {pairs} {left}")
     trained, held_out, *steps = chain_facts(pairs, both) if chained else pair_facts(pairs, both)
     N = trained.shape[1]
-    described = values["optimizer"] == "sgd" and values["momentum"] == 0
     theory: dict[str, dict[str, Any]] = {"reversal.full": {"x1": trained[0], "x3": trained[1], "eta_Y": values["eta_Y"]}}
     if not chained:  # every row has one target
         theory["reversal.row"] = {"M": M, "N": N, "eta_Y": values["eta_Y"]}
     return Experiment(
         model=Decoder(trained, held_out, (2 * pairs, M), *steps),
         stream=FactStream(trained, seeds, shuffled=values["order"] == "shuffled"),
-        optimizer=Optimizer(values["optimizer"], {"Y": values["eta_Y"]}, momentum=values["momentum"]),
+        optimizer=of_settings(values, {"Y": values["eta_Y"]}),
         steps=EPOCHS * N,
         vocabulary=M,
         exact={"trained": trained, "held_out": held_out},
-        theory=theory if described else {},
+        theory=theory if is_plain_descent(values) else {},
     )
 
 
 TASK = ReferenceTask(
-    name="reversal",
-    doc="facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("decoder",),
+    "reversal",
+    "facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)",
+    SETTINGS,
+    make,
+    memory,
+    ("decoder",),
     described_by={
         "reversal.row": Pair(
             (same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),

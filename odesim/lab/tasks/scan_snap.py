@@ -4,7 +4,7 @@ Source: tian2023scan, Sec. 6 (Syn-Small, Syn-Medium) and its code, facebookresea
 rng=official a seed is the run of that code with that seed, up to the rounding of its float32; else numpy's generators draw.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -15,27 +15,26 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.lab.networks.one_layer import DECODERS, INITS, YZ, check_classes
-from odesim.lab.networks.one_layer_links import (
-    ANY_START_SETTINGS,
-    DECORRELATED_EXAMPLE,
+from odesim.lab.networks.one_layer import (
+    DECODERS,
     FULL,
     FULL_SETTINGS,
+    INITS,
     STARTS,
     SYMMETRIC,
-    SYMMETRIC_SETTINGS,
+    YZ,
+    check_classes,
     no_shared_token,
     not_alike,
     starts_at_random,
 )
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import Batch, Experiment, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
+from odesim.lab.training.optimizers import OPTIMIZERS, of_settings
 from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, TorchGenerator
+from odesim.lab.training.task import Batch, Experiment, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
 
 # Classes of the task scan_snap: from the generator of the paper's code, or from a given table.
 
 GENERATOR_SETTINGS = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique_per_next")
-TABLE_SETTINGS = ("P", "psi", "p", "M")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,14 +185,15 @@ class ScanSnapContexts:
 # where both are then set to 0. For each sequence Python draws the class and torch the tokens.
 
 
-def official_start(seeds: Sequence[int], M: int, queries: Array, rows: int, dtype: str) -> Params:
-    """Y (R, rows, M) and Z (R, Q, rows) as torch starts two linear layers of M inputs and outputs. queries (Q,): their tokens."""
+def official_start(seeds: Sequence[int], yz: YZ, dtype: str) -> Params:
+    """Y (R, rows, M) and Z (R, Q, rows) as torch starts two linear layers of M inputs and outputs; queries stand after the tokens of P."""
+    (rows, M), (Q, _) = yz.shapes
     bound, Y, Z = M**-0.5, [], []
     for seed in seeds:
         torch = TorchGenerator(seed + OFFICIAL_SHIFT)
         decoder, attention = (torch.uniform(-bound, bound, (M, M)) for _ in range(2))  # row: output
         Y.append(decoder.T[:rows])
-        Z.append(attention[queries, :rows])
+        Z.append(attention[yz.P.shape[1] + np.arange(Q), :rows])
     return {"Y": np.array(Y, dtype), "Z": np.array(Z, dtype)}
 
 
@@ -311,7 +311,7 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError if settings do not fit together."""
     population = values["P"] is not None
-    (check_population if population else check_samples)(values, seeds)
+    check_together(values, seeds)
     classes = classes_from_settings(values) if population else generate_classes(values)
     names = ("normalize", "residual", "attn_include_query", "decoder", "init")
     targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
@@ -321,8 +321,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         config=as_config({name: value for name, value in values.items() if name != TOKENS}),
         model=yz,
         stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
-        start=make_start(yz, values, seeds),
-        optimizer=Optimizer(values["optimizer"], rates, momentum=values["momentum"]),
+        start=partial(official_start, tuple(seeds), yz) if (values["rng"], values["init"]) == ("official", "torch") else None,
+        optimizer=of_settings(values, rates),
         steps=STEPS,
         vocabulary=int(classes.M),
         exact=vars(classes),
@@ -331,8 +331,15 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
-    """Raises ParamError for settings that have no meaning with a given P."""
+def check_together(values: Settings, seeds: Sequence[int]) -> None:
+    """Raises ParamError for settings that have no meaning with a given P, or only with one, and where there is no seed."""
+    if not seeds:
+        raise ParamError("a training needs one seed at least")
+    if values["P"] is None:
+        for name in ("psi", "p", "M", TOKENS):
+            if values[name] is not None and not (name == TOKENS and not values[name]):
+                raise ParamError(f"{name} has no meaning without P: the generator's settings fix it")
+        return
     if len(seeds) != 1:
         raise ParamError(f"a given P trains without chance, so that one seed is all there is, not {len(seeds)}")
     if values["attn_include_query"]:
@@ -344,15 +351,6 @@ def check_population(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
             raise ParamError(f"{setting.name} has no meaning where P is given: the table is P's, and contexts are infinite")
 
 
-def check_samples(values: Mapping[str, Any], seeds: Sequence[int]) -> None:
-    """Raises ParamError for settings that have a meaning only with a given P."""
-    if not seeds:
-        raise ParamError("a training needs one seed at least")
-    misplaced = [name for name in ("psi", "p", "M") if values[name] is not None] + [TOKENS] * bool(values[TOKENS])
-    if misplaced:
-        raise ParamError(f"{misplaced[0]} has no meaning without P: the generator's settings fix it")
-
-
 def token_names(text: str, count: int) -> tuple[str, ...]:
     """The names of `count` tokens: the first cell of each line, without a heading. Raises ParamError if they are more or fewer."""
     names = [line.split(",")[0].strip() for line in text.splitlines() if line.strip()]
@@ -361,22 +359,13 @@ def token_names(text: str, count: int) -> tuple[str, ...]:
     return tuple(names[-count:])
 
 
-def make_contexts(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int], dtype: str) -> Stream:
+def make_contexts(yz: YZ, values: Settings, seeds: Sequence[int], dtype: str) -> Stream:
     """The Stream of random contexts: length - 1 tokens before the query."""
+    sizes = {"batch": values["batch"], "length": values["length"] - 1}
     if values["rng"] == "official":
         weights = official_weights(values["num_common"] + values["num_common_per_last"], values["num_unique_per_next"])
-        sizes = {"batch": values["batch"], "length": values["length"] - 1, "drawn_before": 2 * int(yz.M) ** 2}
-        return OfficialContexts(seeds, weights, len(yz.P), **sizes, dtype=dtype)
-    P = np.take_along_axis(yz.P, yz.counted_tokens, axis=1)
-    return ScanSnapContexts(seeds, P, batch=values["batch"], length=values["length"] - 1, dtype=dtype)
-
-
-def make_start(yz: YZ, values: Mapping[str, Any], seeds: Sequence[int]) -> Callable[[str], Params] | None:
-    """The start of the published runs, a function of the dtype; None where the model starts by itself."""
-    if values["rng"] != "official" or values["init"] != "torch":
-        return None
-    (rows, M), (Q, _) = yz.shapes
-    return partial(official_start, tuple(seeds), M, yz.P.shape[1] + np.arange(Q), rows)
+        return OfficialContexts(seeds, weights, len(yz.P), **sizes, drawn_before=2 * int(yz.M) ** 2, dtype=dtype)
+    return ScanSnapContexts(seeds, np.take_along_axis(yz.P, yz.counted_tokens, axis=1), **sizes, dtype=dtype)
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:
@@ -396,27 +385,30 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
     return systems if symmetric is None else {**systems, small: {**symmetric, **rates}}
 
 
+DECORRELATED: Mapping[str, tuple[Any, ...]] = {**FULL_SETTINGS, "decoder": ("decorrelated",)}
 TASK = ReferenceTask(
-    name="scan_snap",
-    doc="classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("yz",),
+    "scan_snap",
+    "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts",
+    SETTINGS,
+    make,
+    memory,
+    ("yz",),
     described_by={
         "scan_snap.full": Pair(
-            FULL, start=STARTS, own_start=starts_at_random, requirements=ANY_START_SETTINGS, other_misfits=no_shared_token
+            FULL,
+            start=STARTS,
+            own_start=starts_at_random,
+            requirements={name: values for name, values in FULL_SETTINGS.items() if name != "init"},
+            other_misfits=no_shared_token,
         ),
-        "scan_snap.full_decorrelated": Pair(
-            FULL, requirements={**FULL_SETTINGS, "decoder": ("decorrelated",)}, example={"decoder": "decorrelated"}
-        ),
-        "scan_snap.symmetric": Pair(SYMMETRIC, requirements=SYMMETRIC_SETTINGS, other_misfits=not_alike),
+        "scan_snap.full_decorrelated": Pair(FULL, requirements=DECORRELATED, example={"decoder": "decorrelated"}),
+        "scan_snap.symmetric": Pair(SYMMETRIC, requirements={**FULL_SETTINGS, "P": (None,)}, other_misfits=not_alike),
         "scan_snap.reduced_symmetric": Pair(
             SYMMETRIC,
             linear=False,
-            requirements={**SYMMETRIC_SETTINGS, "decoder": ("decorrelated",)},
+            requirements={**DECORRELATED, "P": (None,)},
             other_misfits=not_alike,
-            example=DECORRELATED_EXAMPLE,
+            example={"decoder": "decorrelated", "eta_Z": 0.01},
         ),
     },
 )

@@ -21,22 +21,24 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import (
+from odesim.lab.networks.measures import softmax
+from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.randomness import BATCHES, DATA, generators
+from odesim.lab.training.task import (
     Batch,
     Experiment,
     Link,
     Observable,
-    Optimizer,
     Pair,
     Params,
     ReferenceTask,
     Setting,
     Settings,
     TrainingFacts,
+    by_name,
+    rate_of,
     same_quantity,
 )
-from odesim.lab.training.randomness import BATCHES, DATA, generators
 
 # Documents of topics with masked words: their laws, all sets of topics at once, and batches of documents that are drawn.
 #
@@ -137,45 +139,34 @@ def stacked(rows: Sequence[Rows]) -> Batch:
     return {name: np.stack([one[n] for one in filled]) for n, name in enumerate(names)} | {"rows": np.array([len(q) for _, q, _ in rows])}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How documents are read: their lengths, how many at once, how many are drawn once (0: all are new), their masks, what attention sees.
+class TopicBatches:
+    """A Stream of documents, one batch for each seed, read as the settings say.
 
-    masks="once": documents drawn once keep their masks; "new": these are drawn anew whenever a document is read.
+    shortest, longest: words of a document. batch: documents read at once. documents: drawn once, or 0: all are new. masks="once":
+    documents drawn once keep their masks; "new": these are drawn anew whenever a document is read. keys: what attention sees.
     """
 
-    shortest: int
-    longest: int
-    batch: int
-    documents: int = 0
-    masks: str = "new"
-    keys: str = "all"
-
-
-class TopicBatches:
-    """A Stream of documents, one batch for each seed."""
-
-    def __init__(self, seeds: Sequence[int], laws: Laws, reading: Reading) -> None:
+    def __init__(self, seeds: Sequence[int], laws: Laws, reading: Settings) -> None:
         self.seeds, self.laws, self.reading = tuple(seeds), laws, reading
         self.fixed: list[tuple[Array, ...]] = []
-        for rng in generators(self.seeds, DATA) if reading.documents else ():
-            words, lengths = self.documents(rng, reading.documents)
-            self.fixed.append((words, lengths, *(laws.mask(rng, words) if reading.masks == "once" else ())))
+        for rng in generators(self.seeds, DATA) if reading["documents"] else ():
+            words, lengths = self.documents(rng, reading["documents"])
+            self.fixed.append((words, lengths, *(laws.mask(rng, words) if reading["masks"] == "once" else ())))
 
     def documents(self, rng: Generator, count: int) -> tuple[Array, Array]:
         """Words (count, longest) and lengths (count,)."""
-        longest = self.reading.longest
-        return self.laws.words(rng, count, longest), rng.integers(self.reading.shortest, longest + 1, size=count)
+        longest = self.reading["longest"]
+        return self.laws.words(rng, count, longest), rng.integers(self.reading["shortest"], longest + 1, size=count)
 
     def one_seed(self, n: int, rng: Generator) -> Rows:
         """The rows of a batch of the n-th seed."""
         if not self.fixed:
-            words, lengths, *masks = self.documents(rng, self.reading.batch)
+            words, lengths, *masks = self.documents(rng, self.reading["batch"])
         else:
-            chosen = rng.integers(len(self.fixed[n][0]), size=self.reading.batch)
+            chosen = rng.integers(len(self.fixed[n][0]), size=self.reading["batch"])
             words, lengths, *masks = (a[chosen] for a in self.fixed[n])
         shown, masked = masks or self.laws.mask(rng, words)
-        return rows_of(words, shown, masked, lengths, self.laws.d, self.reading.keys)
+        return rows_of(words, shown, masked, lengths, self.laws.d, self.reading["keys"])
 
     def __call__(self, iteration: int) -> Batch:
         return stacked([self.one_seed(n, rng) for n, rng in enumerate(generators(self.seeds, BATCHES, iteration))])
@@ -191,13 +182,6 @@ LOSSES = ("squared", "cross_entropy")
 INITS = ("normal", "symmetric")
 WEIGHTS = ("W_V", "W_K", "W_Q")
 PAIRS = ("the word itself", "another word of its topic", "a word of another topic")
-
-
-def softmax(x: Array) -> Array:
-    """Along the last axis."""
-    xp = array_namespace(x)
-    e = xp.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def projectors(T: int, v: int) -> dict[str, Array]:
@@ -228,16 +212,13 @@ class TopicAttention:
     def observables(self) -> tuple[Observable, ...]:
         """The three matrices, their norms, attention between words, and the loss in infinitely long documents."""
 
-        def entries(name: str) -> Observable:
-            return Observable(name, lambda params: params[name], ("i", "j"), f"the matrix {name}")
-
-        def norm(name: str) -> Observable:
-            return Observable(f"norm_{name}", lambda params: frobenius(params[name]), (), f"Frobenius norm of {name}")
+        def norm(W: Array) -> Array:
+            return array_namespace(W).sqrt((W * W).sum(axis=(1, 2)))
 
         population = Observable("loss_population", self.population_loss, (), "loss of infinitely long documents", costly=True)
         return (
-            *map(entries, WEIGHTS),
-            *map(norm, WEIGHTS),
+            *(Observable(name, lambda p, name=name: p[name], ("i", "j"), f"the matrix {name}") for name in WEIGHTS),  # type: ignore[misc]
+            *(Observable(f"norm_{name}", lambda p, name=name: norm(p[name]), (), f"Frobenius norm of {name}") for name in WEIGHTS),  # type: ignore[misc]
             Observable("attention", self.attention, ("pair",), "mean attention between words, 1 where it is uniform: " + ", ".join(PAIRS)),
             *([population] if self.laws.mixture == "sets" else []),
         )
@@ -302,19 +283,13 @@ class TopicAttention:
         weights = softmax(M[:, 1:, 1:]) * (T * v)
         topic = np.arange(T * v) // v
         itself, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
-        return array_namespace(M).stack([mean_over(weights, which) for which in (itself, same & ~itself, ~same)], axis=1)
 
+        def mean_over(which: Array) -> Array:
+            """The mean (R,) of the weights where which (n, n) is true, 0 where it never is."""
+            mask = array_namespace(weights).asarray(which, dtype=weights.dtype)
+            return (weights * mask).sum(axis=(1, 2)) / max(int(which.sum()), 1)
 
-def frobenius(W: Array) -> Array:
-    """The norms (R,) of matrices (R, d, d)."""
-    xp = array_namespace(W)
-    return xp.sqrt((W * W).sum(axis=(1, 2)))
-
-
-def mean_over(weights: Array, which: Any) -> Array:
-    """The mean (R,) of weights (R, n, n) where which (n, n) is true, 0 where it never is."""
-    mask = array_namespace(weights).asarray(which, dtype=weights.dtype)
-    return (weights * mask).sum(axis=(1, 2)) / max(int(which.sum()), 1)
+        return array_namespace(M).stack([mean_over(which) for which in (itself, same & ~itself, ~same)], axis=1)
 
 
 SETTINGS = (
@@ -337,9 +312,9 @@ SETTINGS = (
     Setting("init", "normal", "of the matrices: normal, or alike for alike words", choices=INITS),
     Setting("init_V", 1e-3, "deviation of W_V at the start, or its size", low=0.0),
     Setting("init_KQ", 1e-3, "of W_K and W_Q", low=0.0),
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    SGD[0],
     Setting("lr", 1.0, "learning rate", low=0.0),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    SGD[1],
 )
 
 
@@ -364,6 +339,9 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     check_together(values)
     laws = Laws(*(values[name] for name in ("T", "v", "tau", "p_m", "p_c", "p_r", "mixture", "alpha")))
     network = TopicAttention(laws, values["loss"], values["init"], values["init_V"], values["init_KQ"])
+    endless: Batch = {}
+    if values["contexts"] == "infinite":  # the same rows of all sets of topics in every iteration
+        endless = {name: np.broadcast_to(a, (len(seeds), *a.shape[1:])) for name, a in stacked([laws.population()]).items()}
     described = (values["mixture"], values["loss"], values["keys"]) == ("sets", "squared", "all")
     numbers = {name: values[name] for name in ("T", "tau", "p_m", "p_c", "p_r")}
     theory: dict[str, Mapping[str, Any]] = {"topics.full": {**numbers, "P": laws.documents()}} if described else {}
@@ -371,8 +349,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         theory["topics.reduced"] = {**numbers, "v": values["v"]}
     return Experiment(
         model=network,
-        stream=stream_of(values, laws, seeds),
-        optimizer=Optimizer(values["optimizer"], {"W": values["lr"]}, momentum=values["momentum"]),
+        stream=TopicBatches(seeds, laws, values) if values["contexts"] == "finite" else lambda iteration: endless,
+        optimizer=of_settings(values, {"W": values["lr"]}),
         steps=2500,
         vocabulary=laws.d,
         exact={"P": laws.documents()} if values["mixture"] == "sets" else {},
@@ -400,25 +378,10 @@ def check_together(values: Mapping[str, Any]) -> None:
                 raise ParamError(f"contexts=infinite needs {name}={right}, not {values[name]}")
 
 
-def stream_of(values: Mapping[str, Any], laws: Laws, seeds: Sequence[int]) -> Any:
-    """The Stream of these settings: drawn documents, or the same rows of all sets of topics in every iteration."""
-    if values["contexts"] == "infinite":
-        one = stacked([laws.population()])
-        same: Batch = {name: np.broadcast_to(a, (len(seeds), *a.shape[1:])) for name, a in one.items()}
-        return lambda iteration: same
-    names = ("shortest", "longest", "batch", "documents", "masks", "keys")
-    return TopicBatches(seeds, laws, Reading(**{name: values[name] for name in names}))
-
-
 # Quantities of the Systems topics.* from what a training records.
 
 TOPIC_SETTINGS: Mapping[str, tuple[Any, ...]] = {"mixture": ("sets",), "keys": ("all",), "loss": ("squared",)}
 SYMMETRIC_START: Mapping[str, tuple[Any, ...]] = {**TOPIC_SETTINGS, "init": ("symmetric",)}
-
-
-def time_of_matrices(facts: TrainingFacts) -> float:
-    """The time of topics.* of one iteration: the learning rate."""
-    return float(facts.optimizer["rates"]["W"])
 
 
 def parts(W: Array, T: int) -> dict[str, Array]:
@@ -458,22 +421,14 @@ NUMBERS = (
 
 
 TASK = ReferenceTask(
-    name="topics",
-    doc="masked words of documents of a few topics, by one layer of attention (li2023topic)",
-    settings=SETTINGS,
-    memory_of=memory,
-    experiment_of=make,
-    models=("attention",),
+    "topics",
+    "masked words of documents of a few topics, by one layer of attention (li2023topic)",
+    SETTINGS,
+    make,
+    memory,
+    ("attention",),
     described_by={
-        "topics.full": Pair(
-            SAME, time_of_matrices, start={link.name: link for link in SAME if link.name in WEIGHTS}, requirements=TOPIC_SETTINGS
-        ),
-        "topics.reduced": Pair(
-            NUMBERS,
-            time_of_matrices,
-            start={link.name: link for link in NUMBERS},
-            requirements=SYMMETRIC_START,
-            example={"init": "symmetric"},
-        ),
+        "topics.full": Pair(SAME, rate_of("W"), start=by_name(SAME, *WEIGHTS), requirements=TOPIC_SETTINGS),
+        "topics.reduced": Pair(NUMBERS, rate_of("W"), start=by_name(NUMBERS), requirements=SYMMETRIC_START, example={"init": "symmetric"}),
     },
 )

@@ -18,9 +18,9 @@ from odesim.base.device import array_module, device_errors
 from odesim.base.errors import ParamError, counted
 from odesim.base.parsing import readable
 from odesim.lab.training.optimizers import copy_arrays, make_optimizer, stored_settings
-from odesim.lab.training.protocols import Experiment, Params
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.record import Checkpoint, Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host, write_checkpoint
+from odesim.lab.training.task import Experiment, Params
 
 if TYPE_CHECKING:
     import xarray

@@ -4,47 +4,43 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from math import cos, isfinite, pi, sqrt
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, no_such
-from odesim.lab.training.protocols import Optimizer, Params, Setting
+from odesim.lab.training.task import Optimizer, Params, Setting, Settings
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
-STEP = "step"
-OTHER = "this state is of another optimizer or model"
+SGD = (
+    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
+    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+)
+ADAM = Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd"))
+COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
 
 
-class Updater(Protocol):
-    """An optimizer with its state, for fixed settings."""
-
-    def update(self, params: Params, grads: Mapping[str, Array]) -> None:
-        """Makes one descent step: changes params {name: (R, ...)} in place; grads are not changed."""
-
-    def state(self) -> dict[str, Array]:
-        """{name: array}: everything that the next update depends on, not copied."""
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Copies a state from state() of another one. Raises ParamError if names, shapes or types differ."""
+def of_settings(values: Settings, rates: Mapping[str, float]) -> Optimizer:
+    """The optimizer of a task with these rates: its setting optimizer, and momentum, cosine, weight_decay where it has them."""
+    more = {name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}
+    return Optimizer(values["optimizer"], rates, **more)
 
 
-def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> Updater:
-    """The optimizer for params {name: (R, ...)}. groups {parameter: group}; spec.rates has the learning rate of each group.
+def is_plain_descent(values: Settings) -> bool:
+    """Whether a task descends by plain SGD, which follows a gradient flow in the limit of small steps."""
+    return bool(values["optimizer"] == "sgd" and values["momentum"] == 0)
 
-    Raises ParamError for an unknown name or group, or an invalid number.
-    """
-    check_optimizer(spec)
-    for name in spec.rates:
-        if name not in groups.values():
-            raise ParamError(no_such("group of parameters", name, set(groups.values())))
-    rates = {}
-    for name in params:
-        if name not in groups or groups[name] not in spec.rates:
-            raise ParamError(f"no learning rate for the parameter {name!r} (group {groups.get(name)!r}); there is one for {[*spec.rates]}")
-        rates[name] = float(spec.rates[groups[name]])
-    return Adam(spec, rates, params) if spec.name.startswith("adam") else Sgd(spec, rates, params)
+
+def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings {name: value} of an Optimizer that the optimizer of that name uses."""
+    unused = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
+    return {name: value for name, value in spec.items() if name not in unused}
+
+
+def stored_settings(spec: Optimizer) -> dict[str, Any]:
+    """The settings {name: value} that a run keeps; a run with constant rates does not name a cosine."""
+    return {name: value for name, value in asdict(spec).items() if name != "cosine" or value}
 
 
 def check_optimizer(spec: Optimizer) -> None:
@@ -54,10 +50,9 @@ def check_optimizer(spec: Optimizer) -> None:
     for group, rate in spec.rates.items():
         if isinstance(rate, bool) or not isinstance(rate, Real):
             raise ParamError(f"the learning rate of {group} must be a number, not {rate!r}")
-        if not (isfinite(rate) and rate >= 0):
-            raise ParamError(f"the learning rate of {group} must be finite and at least 0, not {rate}")
-    for name in ("momentum", "eps", "weight_decay"):
-        value = getattr(spec, name)
+    numbers = {f"the learning rate of {group}": rate for group, rate in spec.rates.items()}
+    numbers |= {name: getattr(spec, name) for name in ("momentum", "eps", "weight_decay")}
+    for name, value in numbers.items():
         if not (isfinite(value) and value >= 0):
             raise ParamError(f"{name} must be finite and at least 0, not {value}")
     if spec.name == "momentum" and spec.momentum == 0:
@@ -69,47 +64,39 @@ def check_optimizer(spec: Optimizer) -> None:
             raise ParamError(f"betas must lie in [0, 1), not {value}")
 
 
-def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings {name: value} of an Optimizer that the optimizer of that name uses."""
-    unused = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")
-    return {name: value for name, value in spec.items() if name not in unused}
+def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> "Sgd":
+    """The optimizer for params {name: (R, ...)}. groups {parameter: group}; spec.rates has the learning rate of each group.
 
-
-COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
-
-
-def of_settings(values: Mapping[str, Any], groups: Mapping[str, str]) -> Optimizer:
-    """The optimizer of a task: settings optimizer, lr for all groups, and momentum, cosine, weight_decay where it has them."""
-    rates = dict.fromkeys(sorted(set(groups.values())), float(values["lr"]))
-    return Optimizer(
-        values["optimizer"], rates, **{name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}
-    )
-
-
-def stored_settings(spec: Optimizer) -> dict[str, Any]:
-    """The settings {name: value} that a run keeps; a run with constant rates does not name a cosine."""
-    return {name: value for name, value in asdict(spec).items() if name != "cosine" or value}
-
-
-def share_of_rate(spec: Optimizer, t: int) -> float:
-    """The share of its rates that update t = 0, 1, ... takes (Loshchilov and Hutter 2017, arXiv 1608.03983, eq. 5, without restarts)."""
-    return 1.0 if spec.cosine == 0 else (1 + cos(pi * min(t, spec.cosine) / spec.cosine)) / 2
+    Raises ParamError for an unknown name or group, or an invalid number.
+    """
+    check_optimizer(spec)
+    for name in spec.rates:
+        if name not in groups.values():
+            raise ParamError(no_such("group of parameters", name, set(groups.values())))
+    for name in params:
+        if groups.get(name) not in spec.rates:
+            raise ParamError(f"no learning rate for the parameter {name!r} (group {groups.get(name)!r}); there is one for {[*spec.rates]}")
+    rates = {name: float(spec.rates[groups[name]]) for name in params}
+    return Adam(spec, rates, params) if spec.name.startswith("adam") else Sgd(spec, rates, params)
 
 
 class Sgd:
-    """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v."""
+    """SGD with momentum: v <- momentum v + (g + decay w);  w <- w - rate v. rates {parameter: learning rate}."""
 
     # torch's form, in which the published logs are. Sutskever et al. 2013 and TensorFlow put the rate into v: the two agree for a constant
     # rate, but where the rate falls torch's old steps shrink with it. torch also starts with v = g, as v = 0 does here.
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
-        self.momentum, self.decay = float(spec.momentum), float(spec.weight_decay)
-        self.spec, self.rates = spec, dict(rates)
-        self.work = _zeros(params)
-        self.v = _zeros(params) if self.momentum else {}
-        self.step = np.zeros((), np.int64)
+        self.spec, self.rates, self.decay = spec, rates, float(spec.weight_decay)
+        self.work, self.step = zeros_like(params), np.zeros((), np.int64)
+        self.m, self.v = self.moments(params)
+
+    def moments(self, params: Params) -> tuple[Params, Params]:
+        """m and v at the start, {} where it has none."""
+        return {}, zeros_like(params) if self.spec.momentum else {}
 
     def update(self, params: Params, grads: Mapping[str, Array]) -> None:
+        """Makes one descent step: changes params {name: (R, ...)} in place; grads are not changed."""
         share = share_of_rate(self.spec, int(self.step))
         self.step += 1
         for name, rate in self.rates.items():
@@ -119,23 +106,25 @@ class Sgd:
                 xp.multiply(w, self.decay, out=work)
                 work += g
                 g = work
-            if self.momentum:
+            if self.v:
                 v = self.v[name]
-                v *= self.momentum
+                v *= self.spec.momentum
                 v += g
                 g = v
             xp.multiply(g, share * rate, out=work)
             w -= work
 
     def state(self) -> dict[str, Array]:
-        counted = {STEP: self.step} if self.spec.cosine else {}
-        return counted | {f"v.{name}": v for name, v in self.v.items()}
+        """{name: array}: everything that the next update depends on, not copied."""
+        step = {"step": self.step} if self.m or self.spec.cosine else {}
+        return step | {f"{letter}.{name}": a for letter, arrays in (("m", self.m), ("v", self.v)) for name, a in arrays.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        copy_arrays(self.state(), state, OTHER)
+        """Copies a state from state() of another one. Raises ParamError if names, shapes or types differ."""
+        copy_arrays(self.state(), state, "this state is of another optimizer or model")
 
 
-class Adam:
+class Adam(Sgd):
     """Adam and AdamW: w <- w - rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), m and v running means of g and g^2.
 
     adam adds decay w to the gradient, adamw takes rate decay w from the weights before the step.
@@ -144,23 +133,18 @@ class Adam:
     # eps is added after the bias correction of v, as torch does. Kingma and Ba's second form (TensorFlow's) adds it before, which makes
     # it sqrt(1 - b2^t) times as large: in the first steps of small gradients the two differ visibly.
 
-    def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
-        self.betas, self.eps, self.decay = spec.betas, float(spec.eps), float(spec.weight_decay)
-        self.decoupled = spec.name == "adamw"
-        self.spec, self.rates = spec, dict(rates)
-        self.m, self.v, self.work = _zeros(params), _zeros(params), _zeros(params)
-        self.step = np.zeros((), np.int64)
+    def moments(self, params: Params) -> tuple[Params, Params]:
+        return zeros_like(params), zeros_like(params)
 
     def update(self, params: Params, grads: Mapping[str, Array]) -> None:
         self.step += 1
-        t = int(self.step)
-        (b1, b2), eps = self.betas, self.eps
+        t, (b1, b2), eps = int(self.step), self.spec.betas, float(self.spec.eps)
         bias, root, share = 1 - b1**t, sqrt(1 - b2**t), share_of_rate(self.spec, t - 1)
         for name, full in self.rates.items():
             rate = share * full
             w, g, m, v, work = params[name], grads[name], self.m[name], self.v[name], self.work[name]
             xp = array_namespace(w)
-            if self.decay and self.decoupled:
+            if self.decay and self.spec.name == "adamw":
                 w *= 1 - rate * self.decay
             elif self.decay:
                 g = g + self.decay * w
@@ -178,15 +162,14 @@ class Adam:
             work *= rate / bias
             w -= work
 
-    def state(self) -> dict[str, Array]:
-        moments = (("m", self.m), ("v", self.v))
-        return {STEP: self.step} | {f"{letter}.{name}": a for letter, arrays in moments for name, a in arrays.items()}
 
-    def load(self, state: Mapping[str, Array]) -> None:
-        copy_arrays(self.state(), state, OTHER)
+def share_of_rate(spec: Optimizer, t: int) -> float:
+    """The share of its rates that update t = 0, 1, ... takes (Loshchilov and Hutter 2017, arXiv 1608.03983, eq. 5, without restarts)."""
+    return 1.0 if spec.cosine == 0 else (1 + cos(pi * min(t, spec.cosine) / spec.cosine)) / 2
 
 
-def _zeros(params: Params) -> dict[str, Any]:
+def zeros_like(params: Params) -> Params:
+    """{name: zeros} in the shapes, types and library of params."""
     return {name: array_namespace(w).zeros_like(w) for name, w in params.items()}
 
 

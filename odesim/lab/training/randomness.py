@@ -9,9 +9,7 @@ from numpy.typing import ArrayLike
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
-from odesim.lab.training.protocols import Batch
-
-# Random generators by seed, purpose and block of iterations, so that any batch can be drawn without those before it.
+from odesim.lab.training.task import Batch
 
 INITIAL, BATCHES, TESTS, DATA = 0, 1, 2, 3  # purposes
 RNGS = ("numpy", "official")  # the setting rng: numpy's generators, or those of a paper's code, so that a seed is its run
@@ -50,7 +48,7 @@ class InBlocks:
 class Drawn:
     """A Stream of arrays (R, batch, ...) by name: new ones in every iteration, or always the same `samples`. draw: of one seed."""
 
-    def __init__(self, seeds: Sequence[int], draw: Draw, *, batch: int, samples: int) -> None:
+    def __init__(self, seeds: Sequence[int], draw: Draw, *, batch: int, samples: int = 0) -> None:
         self.seeds, self.draw, self.size = tuple(seeds), draw, batch
         self.fixed = self.drawn(samples, DATA) if samples else None
 
@@ -153,9 +151,7 @@ class TorchGenerator:
 
 def normal_outputs(size: int) -> int:
     """How many 32-bit outputs the normal numbers of one array of this size take."""
-    if size < GROUP:
-        return 4 * -(-size // 2)
-    return size + GROUP * (size % GROUP > 0)
+    return 4 * -(-size // 2) if size < GROUP else size + GROUP * (size % GROUP > 0)
 
 
 def _single(values: ArrayLike) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, no_such
-from odesim.lab.training.protocols import Observable, Params
+from odesim.lab.training.task import Observable, Params
 
 LOSS = "loss"
 MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recorded at the end only, unless requested

@@ -1,5 +1,6 @@
 """The task dyck: its sequences beside a stack, what is watched by loops, attention under which brackets cancel, and runs that differ."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,19 +9,19 @@ import pytest
 import odesim
 from odesim.lab.tasks.dyck import (
     TASK,
-    DyckSequences,
-    accuracy,
     attention_to_last,
     depths_of,
     draw_brackets,
+    draw_sequences,
     imbalance,
     in_window,
     independent_balance,
     last_unmatched,
+    of_closing,
     rights,
     vocabulary,
-    window_accuracy,
 )
+from odesim.lab.training.randomness import Drawn
 
 K, D = 3, 4
 
@@ -45,7 +46,7 @@ def test_sequences_are_of_the_language() -> None:
 
 def test_tokens_and_targets() -> None:
     """A target is the bracket of the next token, which has its depth too; a token tells its depth; test sequences are others."""
-    stream = DyckSequences((0, 3), K, D, 12, 5)
+    stream = Drawn((0, 3), partial(draw_sequences, k=K, D=D, length=12), batch=5)
     batch = stream(2)
     tokens, targets = batch["tokens"], batch["targets"]
     assert tokens.shape == targets.shape == (2, 5, 12) and np.all(tokens[..., 0] == 0) and tokens.max() < vocabulary(K, D)
@@ -54,13 +55,13 @@ def test_tokens_and_targets() -> None:
     types, depths = draw_brackets(np.random.default_rng(1), 3, K, D, 12)
     read = depths_of(1 + (depths < 0) * D * K + (np.abs(depths) - 1) * K + types, K, D)
     np.testing.assert_array_equal(read, depths)
-    assert not np.array_equal(stream.test(5, 12)["tokens"], tokens)
+    assert not np.array_equal(stream.test(5)["tokens"], tokens)
 
 
 def test_what_is_watched_by_loops() -> None:
     """accuracy and last of random outputs and weights; where no bracket closes nothing counts."""
     rng = np.random.default_rng(3)
-    batch = DyckSequences((0, 1), K, D, 14, 4)(0)
+    batch = Drawn((0, 1), partial(draw_sequences, k=K, D=D, length=14), batch=4)(0)
     outputs, a = rng.standard_normal((2, 4, 14, 2 * K)), rng.random((2, 4, 2, 14, 14))
     for r in range(2):
         right, seen, at = [], [], np.zeros(14)
@@ -77,7 +78,7 @@ def test_what_is_watched_by_loops() -> None:
                     right.append(int(outputs[r, b, t, K:].argmax()) == target - K)
                     at[t] += right[-1]
                     seen.append(a[r, b, :, t, stack[-1]])
-        assert accuracy(outputs, batch["targets"], K)[r] == pytest.approx(np.mean(right), rel=1e-14)
+        assert of_closing(rights(outputs, batch["targets"], K), batch, K)[r] == pytest.approx(np.mean(right), rel=1e-14)
         np.testing.assert_array_equal(rights(outputs, batch["targets"], K).sum(axis=1)[r], at)
         assert attention_to_last(a, batch, K, D)[r] == pytest.approx(np.mean(seen, axis=0), rel=1e-13)
 
@@ -85,8 +86,8 @@ def test_what_is_watched_by_loops() -> None:
 @pytest.mark.parametrize("width", [1, 2, 4, 14])
 def test_the_best_of_a_window_by_loops(width: int) -> None:
     """A stack of the last brackets alone: where it is not empty its top closes, else one of k is guessed; 1 for the whole sequence."""
-    batch = DyckSequences((0, 1), K, D, 14, 4)(0)
-    found = window_accuracy(batch, K, D, width)
+    batch = Drawn((0, 1), partial(draw_sequences, k=K, D=D, length=14), batch=4)(0)
+    found = of_closing(in_window(batch, K, D, width), batch, K)
     for r in range(2):
         chances, at = [], np.zeros(14)
         for b, t in zip(*np.nonzero(batch["targets"][r] >= K), strict=True):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.lab.networks.architecture import Architecture
+from odesim.lab.networks.transformer import Transformer
 from odesim.lab.tasks.hierarchy_dag import OFFICIAL_SHIFT, TASK, draw_dag, draw_start, official_tokens, start_outputs
 from odesim.lab.training.loop import TrainingOptions, initial_params, train
-from odesim.lab.training.protocols import Experiment
 from odesim.lab.training.randomness import TorchGenerator
+from odesim.lab.training.task import Experiment
 from tests.support.matrix import slow_but
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
@@ -51,7 +51,7 @@ EMBEDDINGS = [(12, 8), (3, 11), (5, 3)]  # whole groups of 16, a group redrawn a
 @pytest.mark.parametrize(("vocabulary", "width"), EMBEDDINGS)
 def test_start(vocabulary: int, width: int) -> None:
     """Parts in torch's order, matrices transposed; labels begin where the start ends."""
-    made = Architecture(vocabulary, width, layers=2, mlp=7, outputs=5, norm="post", projection=False, biases=("mlp", "head"))
+    made = Transformer(vocabulary, width, layers=2, mlp=7, outputs=5, norm="post", projection=False, biases=("mlp", "head"))
     torch = TorchGenerator(3)
     drawn = dict(draw_start(torch, made))
     again = TorchGenerator(3)

@@ -9,8 +9,8 @@ import pytest
 from odesim.base.errors import ParamError
 from odesim.lab.training.loop import TrainingOptions, TrainingStorage, train
 from odesim.lab.training.optimizers import OPTIMIZERS
-from odesim.lab.training.protocols import check_settings
 from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
+from odesim.lab.training.task import check_settings
 from tests.support.toy import TASK
 
 

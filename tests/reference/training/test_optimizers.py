@@ -8,7 +8,7 @@ import pytest
 
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS, make_optimizer, settings_in_use
-from odesim.lab.training.protocols import Optimizer
+from odesim.lab.training.task import Optimizer
 
 GROUPS = {"a": "left", "b": "right"}
 SPEC = Optimizer("sgd", {"left": 0.1, "right": 0.25})

@@ -9,8 +9,8 @@ import pytest
 
 from odesim.base.errors import ParamError
 from odesim.lab.training.loop import TrainingOptions, train
-from odesim.lab.training.protocols import Setting, check_settings
 from odesim.lab.training.record import extend_iterations, recorded_iterations
+from odesim.lab.training.task import Setting, check_settings
 from tests.support.toy import TASK
 
 

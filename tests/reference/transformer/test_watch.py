@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.lab.networks.transformer import embedding_cosines
-from odesim.lab.training.protocols import Observable
+from odesim.lab.training.task import Observable
 from tests.support.transformer_cases import B, D, R, T, V, batch_for, make, start
 
 

@@ -1,4 +1,4 @@
-"""Protocols of reference training: Model, Stream of batches, Optimizer, Observable, Setting, and the Task that makes them.
+"""What is trained: a Model on a Stream of batches by an Optimizer, an Experiment; its Settings, and the Task that makes it of them.
 
 Arrays have a leading axis of seeds (R, ...). R trainings run together, and each gets the bits that it gets alone.
 """
@@ -18,6 +18,7 @@ from odesim.base.errors import ParamError, nearest, no_such
 Params = dict[str, Array]  # {name: (R, ...)}
 Batch = Mapping[str, Array]  # {name: (R, ...)}; empty for the gradient of the population
 Stream = Callable[[int], Batch]  # iteration -> its batch, independent of earlier calls
+Settings = Mapping[str, Any]  # {name: value} of all settings of a task, each checked
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,18 @@ class Observable:
 class Model(Protocol):
     """A network with its loss and hand-written gradients. It works with numpy or cupy, as its parameters do.
 
+    name: for --model. groups {parameter: group}: each group has its own learning rate. observables: under the names that Systems use.
     Batches are in numpy wherever the parameters are: `odesim.base.arrays.on_same_device` copies one to them.
     """
 
     @property
-    def name(self) -> str:
-        """The name for --model."""
+    def name(self) -> str: ...
 
     @property
-    def groups(self) -> Mapping[str, str]:
-        """{parameter: group}; each group has its own learning rate."""
+    def groups(self) -> Mapping[str, str]: ...
 
     @property
-    def observables(self) -> tuple[Observable, ...]:
-        """The observables that can be recorded, with the names that Systems use."""
+    def observables(self) -> tuple[Observable, ...]: ...
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """Initial parameters {name: (R, ...)} in numpy; those of seed r are drawn from rngs[r] alone."""
@@ -197,31 +196,39 @@ def same_quantity(name: str, source: str = "", doc: str = "") -> Link:
     return Link(name, (source,), lambda seen, facts: seen[source], doc=doc)
 
 
+def by_name(links: Sequence[Link], *names: str) -> dict[str, Link]:
+    """{name: Link} of those with these names, of all without them."""
+    return {link.name: link for link in links if link.name in names or not names}
+
+
+def rate_of(group: str) -> Callable[[TrainingFacts], float]:
+    """The time of a System of one iteration, where that is the learning rate of a group of parameters."""
+    return lambda facts: float(facts.optimizer["rates"][group])
+
+
 class Task(Protocol):
-    """A task: its settings, and the experiments that it makes of them. `odesim.train` takes any object that has these."""
+    """A task: its settings, and the experiments that it makes of them. `odesim.train` takes any object that has these.
+
+    doc: a description in one line, with its source. models: names for --model; the first is the default.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
-    def doc(self) -> str:
-        """A description in one line, with its source."""
+    def doc(self) -> str: ...
 
     @property
     def settings(self) -> tuple[Setting, ...]: ...
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """Names for --model; the first is the default."""
+    def models(self) -> tuple[str, ...]: ...
 
-    def memory(self, values: Mapping[str, Any], seeds: int, model: str | None = None) -> Mapping[str, int]:
+    def memory(self, values: Settings, seeds: int, model: str | None = None) -> Mapping[str, int]:
         """{what takes memory: approximate number of numbers} of a training of `seeds` seeds. Called before make(); creates no arrays."""
 
-    def make(self, values: Mapping[str, Any], *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
+    def make(self, values: Settings, *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. values: all settings, each checked. Raises ParamError for settings that do not fit together."""
-
-
-Settings = Mapping[str, Any]  # {name: value} of all settings of a task, each checked
 
 
 @dataclass(frozen=True)
@@ -249,8 +256,7 @@ class ReferenceTask:
         """The experiment. Raises ParamError for another model or dtype, and for settings that do not fit together."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
-        check_dtype(dtype)
-        experiment = self.experiment_of(values, tuple(seeds), model or self.models[0], dtype)
+        experiment = self.experiment_of(values, tuple(seeds), model or self.models[0], check_dtype(dtype))
         return replace(experiment, task=self.name, seeds=tuple(seeds), config=experiment.config or as_config(values))
 
 
@@ -259,25 +265,21 @@ def as_config(values: Settings) -> dict[str, Any]:
     return {name: np.asarray(a).tolist() if isinstance(a, np.ndarray | list | tuple) else a for name, a in values.items()}
 
 
-# Checks the settings of a task: names, types and ranges.
-
-
 def check_settings(task: str, settings: Sequence[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     """{name: value} of all settings: the given value, converted to the type of the default, or the default.
 
     Raises ParamError with the nearest spelling of a name or word, the expected type, or the range.
     """
-    by_name = {setting.name: setting for setting in settings}
+    known = {setting.name: setting for setting in settings}
     for name in values:
-        if name not in by_name:
-            raise ParamError(no_such("setting", str(name), by_name, task))
-    return {name: check_setting(task, s, values[name]) if name in values else s.default for name, s in by_name.items()}
+        if name not in known:
+            raise ParamError(no_such("setting", str(name), known, task))
+    return {name: check_setting(task, s, values[name]) if name in values else s.default for name, s in known.items()}
 
 
 def check_setting(task: str, setting: Setting, value: Any) -> Any:
     """value as a bool, int, float, word or array, by the type of the default. Raises ParamError."""
-    where = f"{setting.name} of {task}"
-    default = setting.default
+    where, default, choices = f"{setting.name} of {task}", setting.default, setting.choices
     if isinstance(value, np.ndarray) and value.ndim == 0 and default is not None:
         value = value.item()
     if isinstance(default, bool):
@@ -285,20 +287,15 @@ def check_setting(task: str, setting: Setting, value: Any) -> Any:
             raise ParamError(f"{where} is true or false, not {_shown(value)}")
         return bool(value)
     if isinstance(default, str):
-        return _word(task, setting, where, value)
+        listed = ", ".join(choices)
+        if not isinstance(value, str):
+            raise ParamError(f"{where} is {f'one of {listed}' if choices else 'text'}, not {_shown(value)}")
+        if choices and value not in choices:
+            raise ParamError(f"no {setting.name} {_shown(value)} in {task}; choose from {listed}{nearest(value, choices)}")
+        return value
     if isinstance(default, int | float):
         return _number(setting, where, value)
     return None if value is None else _array(setting, where, value)
-
-
-def _word(task: str, setting: Setting, where: str, value: Any) -> str:
-    if not isinstance(value, str):
-        kind = f"one of {', '.join(setting.choices)}" if setting.choices else "text"
-        raise ParamError(f"{where} is {kind}, not {_shown(value)}")
-    if setting.choices and value not in setting.choices:
-        listed = ", ".join(setting.choices)
-        raise ParamError(f"no {setting.name} {_shown(value)} in {task}; choose from {listed}{nearest(value, setting.choices)}")
-    return value
 
 
 def _number(setting: Setting, where: str, value: Any) -> int | float:
