@@ -11,7 +11,7 @@ from odesim.ir.linear_systems import Structured
 from odesim.targets.compiled import compile_system
 from tests.codegen.jacobian.test_jacobian import bound, every_form, right_side
 from tests.models.test_generated import near_start
-from tests.support.matrix import crossed, slow_but
+from tests.support.matrix import slow_but
 
 METHODS = pytest.mark.parametrize("method", ["rodas4", "rodas5p"])
 
@@ -36,7 +36,8 @@ MODELS = ["hierarchy.grouped", "joma.linear", "joma.nonlinear", "joma.nonlinear_
 
 
 @pytest.mark.first(1)
-@pytest.mark.parametrize(("model", "method"), crossed(MODELS, ["rodas5p", "rodas4"]))
+@pytest.mark.parametrize("method", ["rodas5p", "rodas4"])
+@pytest.mark.parametrize("model", MODELS)
 def test_events_and_states_of_an_explicit_run(model, method):
     """The states along the run and the events are those of vern7 at 1e-10; next to a blow-up errors grow by 1e3, and an event moves by
     the error over the slope."""

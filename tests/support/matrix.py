@@ -1,6 +1,6 @@
-"""Which cases of a law run by default, and which are slow: a large product is covered by its diagonal."""
+"""Tables of cases, and models by the size of what is written out for them."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -15,19 +15,6 @@ def slow_but(cases: Iterable[Any], kept: Container[Any], *, several: bool = Fals
 def in_turn(rows: Iterable[Any], columns: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Every row with one column, the next for the next: a law of two arguments whose cases are dear."""
     return list(zip(rows, cycle(columns), strict=False))
-
-
-def crossed(rows: Sequence[Any], columns: Sequence[Any], label: Callable[[Any], str] = str, *, most: int = 0) -> list[Any]:
-    """All pairs, for a law of two arguments: each row and each column once by default, every other pair slow.
-
-    most: as many pairs by default, where that is fewer.
-    """
-    kept = {(i % len(rows), i % len(columns)) for i in range(most or max(len(rows), len(columns)))}
-    return [
-        pytest.param(row, column, id=f"{label(row)}-{label(column)}", marks=[] if (i, j) in kept else pytest.mark.slow)
-        for i, row in enumerate(rows)
-        for j, column in enumerate(columns)
-    ]
 
 
 LONG = (

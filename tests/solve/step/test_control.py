@@ -20,7 +20,7 @@ FUNCTIONS = {name: f for name, f in vars(control).items() if inspect.isfunction(
 OWN = "stepper/control.py"
 # numbers that only the rules know: what a last step may be longer, the smallest step, when a blow-up is near, the least old error
 NUMBERS = {1.01, 2.2e-15, control.SOON, abs(control.LOG2_LEAST_OLD)}
-WHERE = ("stepper", "solve", "engines", "codegen/cuda")
+WHERE = ("stepper", "run", "targets")
 SOURCES = {str(path.relative_to(ROOT)): path.read_text() for room in WHERE for path in sorted((ROOT / room).rglob("*.py"))}
 
 
