@@ -102,7 +102,6 @@ def test_integrate(name):
     assert laid_out(lambda value: odesim.integrate(SYSTEM, **{**run, name: value})) == []
 
 
-@pytest.mark.first(18)
 @pytest.mark.parametrize("name", keywords(odesim.ensemble, "out"))
 def test_ensemble(name, tmp_path, monkeypatch):
     monkeypatch.setattr("odesim.api.ensemble.make_engine", stop)  # nothing is compiled
@@ -118,7 +117,6 @@ def stop(*_: Any, **__: Any) -> Any:
     raise CheckedError("right so far")
 
 
-@pytest.mark.first(4)
 @pytest.mark.parametrize("name", ["overwrite", "resume", "shard", "fail_fast", "out"])
 def test_ensemble_in_a_folder(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -201,7 +199,6 @@ def test_parts_of_a_system(kind):
     assert {name: bad for name in GOOD[kind] if (bad := laid_out(partial(make, name)))} == {}
 
 
-@pytest.mark.first(6)
 @pytest.mark.parametrize("name", System.__dataclass_fields__)
 def test_fields_of_a_system(name):
     """The field itself, a tuple of the value, and the value or the key of one of its items."""

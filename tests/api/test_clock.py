@@ -82,7 +82,6 @@ def test_joma_in_rows() -> None:
     assert abs(run.events["blow_up"][0]["t"] - exact) <= min(1e-8 * exact, run.attrs["blow_up_error"])
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "options",
     [{"backend": "numpy"}, pytest.param({"strict": True}, marks=pytest.mark.slow), {"dtype": "float32", "rtol": 1e-5}],

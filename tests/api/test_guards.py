@@ -52,7 +52,6 @@ def near(options: dict[str, Any]) -> float:
     return 1e-6 if options.get("dtype") == "float32" else 1e-8
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("options", table("tsit5", "vern7", "rodas4", "rk4"), ids=str)
 def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> None:
     """w[2] = 1 - 3t/2 is 0 at t = 2/3; the status, the component and its set; the guard is no event of the model."""
@@ -62,7 +61,6 @@ def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> Non
     assert list(run.events) == ["half"] and len(run.events["half"]) == 2 and list(run.attrs["params"]) == ["a"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("options", LANES, ids=str)
 def test_a_member_ends_where_a_run_does(options: dict[str, Any]) -> None:
     """Rates of members' own: w leaves, u leaves at t = sqrt(2), none does before the end of the span; what the status means is said."""

@@ -11,7 +11,6 @@ from odesim.base.errors import OdesimError, ParamError, SolveError
 LINEAR: dict[str, Any] = {"params": {"Delta": [0.5, 1.0]}, "span": (0.0, 1.25)}
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
 def test_any_time_of_a_run_is_as_good_as_a_saved_one(method):
     """at(t) has the bits of a run that saves t, whatever else was saved: the steps do not depend on the times saved."""

@@ -76,7 +76,6 @@ def test_adaptive_steps_count_too(options: dict[str, Any]) -> None:
         assert ends.invariants[sense] == pytest.approx(by_definition(values, sense), rel=0.2)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_backends_say_the_same(dtype: str, near: float) -> None:
     """numba and numpy, in both widths, to roundings of values of 9."""
@@ -112,7 +111,6 @@ def test_a_run_that_a_terminal_event_ends_is_watched_up_to_it() -> None:
         assert odesim.integrate(system, span=(0, 3), **options).invariants["above"] == pytest.approx(0.25, abs=1e-12)
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "options", [{"method": "tsit5"}, {"method": "rodas5p"}, {"method": "rodas4", "strict": True}, {"backend": "numpy"}], ids=str
 )

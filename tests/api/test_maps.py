@@ -25,7 +25,6 @@ def grow(**more: Any) -> System:
     return Map(name="test.grow", source=SOURCE, axes={}, params=(Param(a, 2.0, Interval(-oo, oo), "factor"),), **given)
 
 
-@pytest.mark.first(2)
 @every_case
 @pytest.mark.parametrize(("backend", "strict"), [("numba", False), ("numba", True), ("numpy", False)])
 def test_a_map_is_its_loop(case, backend, strict):
@@ -71,7 +70,6 @@ def test_a_run_goes_on():
     assert whole.at(10)["x"].tobytes() == first.final["x"].tobytes()
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("save", "times"),
     [
@@ -109,7 +107,6 @@ def test_a_logarithmic_grid_of_whole_numbers():
         assert found.t.tolist() == [begun, *(begun + n for n in sorted(later))]
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("expr", "direction", "times"),
     [(q - 3, 0, [2.0]), (q - 4, 1, [2.0]), (q - 4, -1, []), (q - 0.5, 0, []), ((q - 3) * (q - 40), 0, [2.0, 6.0])],

@@ -93,7 +93,6 @@ def derivative(bound, combine, K, rows, s) -> np.ndarray:
     return out
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "system",
     [

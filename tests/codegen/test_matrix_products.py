@@ -152,7 +152,6 @@ def contractions(patterns: Sequence[str]) -> tuple[System, dict[str, Any]]:
 CASES = [(PATTERNS[:7], "float64", False), *((PATTERNS, dtype, strict) for dtype in ("float64", "float32") for strict in (False, True))]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("patterns", "dtype", "strict"), [CASES[0], *(pytest.param(*c, marks=pytest.mark.slow) for c in CASES[1:])])
 def test_every_contraction(patterns: Sequence[str], dtype: str, strict: bool) -> None:
     """numba and whole arrays have the sums of einsum, to the rounding of sums in any order."""

@@ -146,7 +146,6 @@ def test_slopes_at_0():
 FEW = ("asinh", "sinc", "upper W", "erfc")
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "names"),
     [("tsit5", FEW), *(pytest.param(method, COMPILED, marks=pytest.mark.slow) for method in ("tsit5", "rodas5p"))],

@@ -90,7 +90,6 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", RUNS)
 def test_shim_states_stay_on_the_device(kind: str, shim: Shim) -> None:
     """y, y_end and dense() are cupy's arrays with the bits of numpy's; all saved rows are never copied out."""

@@ -197,7 +197,6 @@ def interrupts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("arrays", ["numpy", "cupy"])
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("place", ["between", "within", "after"])

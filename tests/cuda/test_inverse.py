@@ -14,7 +14,6 @@ from tests.cuda.test_wide import same
 Shim = Callable[..., ModuleType]
 
 
-@pytest.mark.first(1)
 def test_wide_has_numba_s_bits(cuda: Shim) -> None:
     """Strict: a matrix a thread, eliminated in the same order."""
     cuda()

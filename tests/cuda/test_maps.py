@@ -20,7 +20,6 @@ EVENTS = {"momentum": "low: w[0] - 0.3", "tent": "low: x - 0.7; terminal"}
 ONE = {"momentum": "eta", "hopfield": "beta", "schedule": "eta"}  # a parameter that differs between members
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", CASES)
 def test_one_map_has_numba_s_bits(name: str, cuda: Shim) -> None:
     """All states after every update, in strict mode, with events where there are some."""
@@ -29,7 +28,6 @@ def test_one_map_has_numba_s_bits(name: str, cuda: Shim) -> None:
     same(odesim.integrate(CASES[name].system, **options), odesim.integrate(CASES[name].system, backend="cuda", **options))
 
 
-@pytest.mark.first(1)
 def test_an_update_that_is_not_finite(cuda: Shim) -> None:
     """The run ends there at the same state."""
     cuda()

@@ -44,7 +44,6 @@ OTHERS = [name for name in list_models() if name not in ("reversal.row", "scan_s
 OWN = [(name, *how) for name, how in in_turn(OTHERS[::2], HOWS[1:])]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
     """Four models, every architecture with two of them: few enough registers that all blocks run at once."""
@@ -65,7 +64,6 @@ def test_nvrtc_compiles_sensitivities(model: str, name: str) -> None:
     check_wide(sensitivities(load_model(model), name), "float64", False, "sm_90", alone())
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", [name if name == "sinc" else pytest.param(name, marks=pytest.mark.slow) for name in COMPILED])
 def test_nvrtc_compiles_special_functions(name: str) -> None:
     """Each function alone."""
@@ -134,7 +132,6 @@ FIRST = [*(("joma.nonlinear", method) for method in ("euler", "tsit5", "rodas5p"
 THREAD_CASES = [(*case, "sm_90") for case in THREADS] + [(*case, arch) for case in FIRST for arch in ARCHITECTURES if arch != "sm_90"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("model", "method", "arch"), slow_but(THREAD_CASES, [("joma.nonlinear", "euler", "sm_90")], several=True))
 def test_nvrtc_compiles_threads(model: str, method: str, arch: str, shim: Callable[..., Any]) -> None:
     """Every third model at a size that a thread holds, every method for one of them; every architecture with a few."""

@@ -76,7 +76,6 @@ def test_products_of_whole_numbers_and_repeated_indices(dtype: str, cuda: Shim) 
     same(odesim.integrate(made, **options), odesim.integrate(made, backend="cuda", **options))
 
 
-@pytest.mark.first(1)
 def test_many_products(cuda: Shim) -> None:
     """A product for each of many, products that are added up, a turned vector: the bits of numba."""
     A, C, V, w = (IndexedBase(name, shape=shape) for name, shape in (("A", (Q, N, K)), ("C", (Q, K, M)), ("V", (N, K)), ("w", (K,))))

@@ -244,7 +244,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_shim_refuses_members(kind: str, shim: Shim, folder: Path) -> None:
     """What a thread cannot do is said before anything is written."""
@@ -353,7 +352,6 @@ SINGLE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", slow_but(SINGLE, set(SINGLE) - {"rescaled", "derivatives in single precision"}))
 def test_shim_odd_requests_of_one_run(kind: str, shim: Shim) -> None:
     """The run of numba, bit for bit, its messages too."""

@@ -66,7 +66,6 @@ def test_a_model_that_sets_states_is_refused(model: str, cuda: Shim) -> None:
         odesim.ensemble(model, backend="cuda", **MODELS[model])
 
 
-@pytest.mark.first(4)
 @pytest.mark.parametrize(
     "model", slow_but(IN_THREADS, ["hierarchy.grouped", "joma.linear_multinode", "joma.nonlinear", "scan_snap.theorem4"])
 )
@@ -79,7 +78,6 @@ def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     same_as_runs(found, model, 3, {name: found[name].values}, **run)
 
 
-@pytest.mark.first(6)
 @pytest.mark.parametrize(("model", "method", "step", "dtype"), TABLE)
 def test_threads_methods_and_dtypes(model: str, method: str, step: float | None, dtype: str, cuda: Shim) -> None:
     """Every method in both widths: the end alone, and a grid."""
@@ -90,7 +88,6 @@ def test_threads_methods_and_dtypes(model: str, method: str, step: float | None,
         same_as_runs(found, model, 4, JOMA["params"], JOMA["initial"], save=save, **run)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "step"), [("tsit5", None), *(pytest.param(*row, marks=pytest.mark.slow) for row in (("rodas5p", None), ("rk4", 0.05)))]
 )
@@ -102,7 +99,6 @@ def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> N
     same(a, b)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
 def test_threads_find_dips(method: str, cuda: Shim) -> None:
     """Zeros that come and go between two samples of a step."""
@@ -112,7 +108,6 @@ def test_threads_find_dips(method: str, cuda: Shim) -> None:
     same(a, b)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["e5", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pollution", "drag"))])
 def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
     """A stiff step of a thread moves states to where their sums are those of its own start; of few states and of many."""
@@ -125,7 +120,6 @@ def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
     same(*both(known.system, initial=start, params=params, **run))
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("method", "save"), slow_but([("tsit5", 5), ("rodas5p", None)], [("tsit5", 5)], several=True))
 def test_threads_in_parts(method: str, save: int | None, cuda: Shim) -> None:
     """Members whose conditions change at times of their own: a launch for each part, with numba's bits."""
@@ -135,7 +129,6 @@ def test_threads_in_parts(method: str, save: int | None, cuda: Shim) -> None:
     same(*both(PULSES, **run))
 
 
-@pytest.mark.first(1)
 def test_threads_fail_one_by_one(cuda: Shim) -> None:
     """A member with NaN, infinity, overflow or a blow-up has its own status, as in lanes, and max_steps is a member's own."""
     cuda()
@@ -149,7 +142,6 @@ def test_threads_fail_one_by_one(cuda: Shim) -> None:
     same(*both("joma.nonlinear", **{**run, "step": 0.1, "max_events": 0}))
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["masked", "largest"])
 def test_threads_leave_out_and_choose(name: str, method: str, cuda: Shim) -> None:
@@ -185,7 +177,6 @@ def test_shim_without_memory_for_one_member(shim: Shim) -> None:
         odesim.ensemble("joma.nonlinear", backend="cuda", method="tsit5", max_events=0, **JOMA)
 
 
-@pytest.mark.first(1)
 def test_threads_contracts_outside_strict_mode(cuda: Shim) -> None:
     """The compiler may fuse: the flow is the same one within some tens of the tolerance."""
     cuda(strict=False)
@@ -257,7 +248,6 @@ def test_what_threads_of_cuda_cannot_do(options: dict[str, Any], sentence: str, 
         odesim.ensemble("joma.nonlinear", backend="cuda", **run)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("arrays", ["numpy", "cupy"])
 @pytest.mark.parametrize("threads", [1, 64])
 def test_shim_launches_do_not_depend_on_threads(threads: int, arrays: str, shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +259,6 @@ def test_shim_launches_do_not_depend_on_threads(threads: int, arrays: str, shim:
     assert [blocks for _, blocks, _ in cupy.launches] == [-(-n // 64) for n in (4096, 4096, 10_000 - 8192)]
 
 
-@pytest.mark.first(1)
 def test_threads_by_auto(cuda: Shim) -> None:
     """Members have the methods there that they have on a processor."""
     cuda()

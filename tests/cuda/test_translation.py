@@ -75,7 +75,6 @@ def text_of(python: object, arguments: int) -> str:
     return cuda_source("a function", translation.text(), f"{head} {{ {body} }}")
 
 
-@pytest.mark.first(12)
 @pytest.mark.parametrize("name", [*ONE, *TWO])
 def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType]) -> None:
     """One text, two compilers, the same operations: the same bits, for NaN too that it is one."""

@@ -42,7 +42,6 @@ def same(a: Any, b: Any) -> None:
         assert list(a.events[name]) == list(b.events[name])
 
 
-@pytest.mark.first(4)
 @pytest.mark.parametrize("model", MODELS)
 def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64: one arithmetic."""
@@ -51,7 +50,6 @@ def test_wide_has_numba_s_bits(model: str, cuda: Shim) -> None:
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
 
 
-@pytest.mark.first(1)
 def test_wide_stops_where_conditions_change(cuda: Shim) -> None:
     """The conditions are held there too: part by part, with numba's bits."""
     cuda()
@@ -59,7 +57,6 @@ def test_wide_stops_where_conditions_change(cuda: Shim) -> None:
     same(odesim.integrate(PULSES, **options), odesim.integrate(PULSES, backend="cuda", **options))
 
 
-@pytest.mark.first(1)
 def test_wide_sets_states_at_events(cuda: Shim) -> None:
     """A run on the device is stopped by its events, which set states, with numba's bits; an ensemble there is refused in a sentence."""
     cuda()
@@ -78,7 +75,6 @@ def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:
     same(odesim.integrate(model, **options), odesim.integrate(model, backend="cuda", **options))
 
 
-@pytest.mark.first(7)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("model", TWO)
@@ -100,7 +96,6 @@ def run(system: str, big: int, **options: Any) -> Any:
     return odesim.integrate(SYSTEMS[system], **asked, **options)
 
 
-@pytest.mark.first(6)
 @pytest.mark.parametrize("system", LOOPS)
 def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     """Each difficulty of lowering: gathers, scatters, rows, products, several states."""
@@ -108,7 +103,6 @@ def test_wide_has_every_loop(system: str, cuda: Shim) -> None:
     same(run(system, 13), run(system, 13, backend="cuda"))
 
 
-@pytest.mark.first(1)
 def test_wide_has_rows_of_more_axes(cuda: Shim) -> None:
     """Sums along the last axis of an array of three axes, and along a row that a matrix names; conditions by not."""
     cuda()
@@ -125,7 +119,6 @@ def test_wide_has_rows_of_more_axes(cuda: Shim) -> None:
     same(odesim.integrate(system, **asked), odesim.integrate(system, backend="cuda", **asked))
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("names", ["int int_ typedef fma NULL", "team fabs nullptr odesim_keep M_PI"])
 def test_wide_has_names_of_the_language(names: str, cuda: Shim) -> None:
     """A state, a size, an index and numbers that are words of C++ or of ours; a whole number, which is the only number."""
@@ -174,7 +167,6 @@ def test_device_runs_what_is_compiled_for_it(on_device: Shim) -> None:
     assert odesim.integrate("joma.nonlinear", backend="cuda").status == "ok"
 
 
-@pytest.mark.first(1)
 def test_wide_contracts_outside_strict_mode(cuda: Shim) -> None:
     """The text is the same, the compiler may fuse: equal to a few roundings."""
     cuda(strict=False)

@@ -18,7 +18,6 @@ NAMES = scripts()
 FAST = ("joma",)  # a few seconds; the documentation executes all of them
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but(NAMES, FAST))
 def test_notebook_runs(name, tmp_path, monkeypatch):
     """As a script, in an empty folder, from end to end; what it claims it asserts."""

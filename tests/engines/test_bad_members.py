@@ -64,7 +64,6 @@ def test_others_do_not_change(method, count):
 COUNTS = ["status", "t_end", "steps", "rejected"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("method", "count"), MANY)
 def test_bad_members_cost_little(method, count):
     """Each ends within some hundred attempts, the start of slope exp(450) within 2000.

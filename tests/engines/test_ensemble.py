@@ -58,7 +58,6 @@ def alone(i, **options):
 SLOW = (("tsit5", None), ("vern7", GRID), ("dop853", GRID), ("dop853", None))
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "save", "dtype"),
     [
@@ -201,7 +200,6 @@ def pairs() -> System:
     return System(name="test.pairs", source=Source("none", "test"), axes={i: M, j: M}, params=(), equations={x[i]: pull}, initial={x[i]: 0})
 
 
-@pytest.mark.first(8)
 @pytest.mark.parametrize(
     ("model", "states", "options", "count", "engine"),
     [
@@ -233,7 +231,6 @@ def test_the_engine(model, states, options, count, engine):
     assert isinstance(make_engine(make_ensemble_request(system, made, asked), made), engine)
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("options", [{"method": "tsit5"}, {}, {"strict": True}, {"method": "rodas5p"}], ids=str)
 def test_a_whole_number_that_follows_is_each_members_own(options):
     """x' = a - n x where n is a rounded down, and 1: the run of each a alone, in lanes that hold whole numbers as text as well."""

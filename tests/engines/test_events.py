@@ -96,7 +96,6 @@ def check_alone(run: Any, system: System, name: str, values: Any, members: Any, 
                 np.testing.assert_array_equal(run[f"{state}_end"][i], one.y_end[state])
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "dtype", "step"),
     [
@@ -141,7 +140,6 @@ def test_zeros_of_a_rotation():
         assert run.zero_index[i, : len(times)].values.tolist() == [j for _, j in times[:8]]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("save", [pytest.param(None, marks=pytest.mark.slow, id="end"), pytest.param(np.array([0.25, 1.0]), id="times")])
 def test_zeros_of_time_are_exact(save):
     """Roots of functions of t alone, to the spacing of floats: two in a step, at t0 (not counted), at t1, where a time is saved; a root

@@ -80,7 +80,6 @@ def test_a_run_in_segments(strict):
     check_sums(known, run.y)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "method", "strict"),
     [

@@ -56,7 +56,6 @@ def after(name: str, starts: np.ndarray, steps: int) -> tuple[np.ndarray, int]:
     return s, ties
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("way", ["numpy", "numba", "ensemble"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_tie_counts_as_one(name, way):

@@ -119,7 +119,6 @@ def test_clock_against_quadrature():
 BOUNCE = {1.0: (3.8e-5, 10.0), 1.5: (3.3e-3, 8.0), 2.0: (2.75e-2, 5.0), 2.5: (6.6e-2, 3.0), 3.0: (6.6e-2, 2.0)}
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("largest", BOUNCE)
 def test_bounce_of_the_entropy(largest):
     """mu = (m, m/2) from v = .01: the entropy falls below its end by a depth that almost vanishes with m."""

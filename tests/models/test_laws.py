@@ -287,7 +287,6 @@ def test_permuting_components_permutes_the_result(name):
     np.testing.assert_allclose(run.observables["entropy"], plain.observables["entropy"], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("scan_snap")])
 def test_only_the_ratio_of_the_rates_matters(name):
     """(eta_Y, eta_Z, t) -> (3 eta_Y, 3 eta_Z, t / 3) changes nothing: exact, so 1e-7 is integration."""

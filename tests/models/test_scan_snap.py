@@ -94,7 +94,6 @@ def test_reduced_values(t, want):
         assert got[name] == pytest.approx(digits, abs=5e-5 if name in ("u", "common") else 5e-6), name
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize(("Gamma", "want"), [(5, (0.06766747, -0.25453490, 0.40388369)), (20, (0.16132727, -0.58746549, 0.83568193)),
                                              (60, (0.25122536, -0.88656511, 1.17656747))])  # fmt: skip
 def test_gamma_collapse(Gamma, want):
@@ -166,7 +165,6 @@ PUSH = [
 ]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("weight", "mc", "M", "want"), PUSH)
 def test_plain_gradients_are_slower(weight, mc, M, want):
     """The reduced flow moves common tokens too fast, 39-fold at M = 1000, t = K ln M: never to be mended by making them agree."""

@@ -54,7 +54,6 @@ def shown(axes: Any, name: str) -> Any:
     return line.get_ydata() if name == "wide" else np.transpose(line.get_data_3d() if name == "sphere" else line.get_data())
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_a_frame_shows_its_time(name):
     """Values to the bit, the time in words; the scale of values and the place of the panel are those of every other frame."""

@@ -188,7 +188,6 @@ LEFT_OUT = {  # gap of 7 x 5 members, or medians over those with one mu, or over
 }
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_values_without_a_logarithm_are_left_out_and_counted(case):
     """Of a logarithmic scale for values, and of one for time; no line goes to the foot of the panel."""

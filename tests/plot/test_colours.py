@@ -46,7 +46,6 @@ def test_what_is_alike_has_one_colour(spread: float, notes: int) -> None:
     assert notes == 0 or scale.notes[0] == "x: one colour, its values differ by 1e-09 at most"
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("high", [1.3, 3.0, 9.0, 40.0, 5e3, 1e9])
 @pytest.mark.parametrize("low", [0.7, 1.02e-6, 2e7])
 def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> None:
@@ -80,7 +79,6 @@ def test_small_beside_a_large_one_is_seen(name: str) -> None:
     assert isinstance(by_root(color_scale(values, "x", False), values).norm, PowerNorm) is root
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("high", [1.0, 0.7, 1.3e-5, 9.99e7, 2.6])
 def test_a_bar_of_roots_has_four_numbers_apart(high: float) -> None:
     """0, a tenth, a half and a whole, which lie on the bar and do not touch."""

@@ -91,7 +91,6 @@ def test_a_mean_of_theories_is_called_so():
     assert labels(figure_of_comparison(CASES["two runs"])) == ["the first", "the second"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["one number", "arrays", "two runs"])
 def test_theory_has_one_style(name):
     """In every panel the dashed dark lines are theory, as many as training has coloured ones, and of one number have its values."""
@@ -124,7 +123,6 @@ def test_residuals_are_in_standard_errors():
     assert np.ma.getmaskarray(np.ma.masked_invalid(np.ma.filled(still.get_ydata(), np.nan))).all()
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize(("move", "marked"), [(0.0, 0), (0.5, 10), (0.0001, 0)])
 def test_where_theory_leaves_the_range_is_marked(move, marked):
     """A bar covers the times at which theory is beyond every seed, and no others; a thousandth of the span 0.2 is not marked."""
@@ -170,7 +168,6 @@ def residual_axes(shift: float, seeds: int = 5, noise: float = 0.05) -> Any:
     return figure_of_comparison(replace(given, training={"x": given.training["x"] + shift})).axes[1]
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("shift", [0.0, 0.03, -0.03, 50.0, -5e4])
 def test_the_size_of_chance_can_be_read(shift):
     """A logarithmic axis has ticks at both ends of the grey band, and the largest power of ten; there is room for both ends, not more."""

@@ -161,7 +161,6 @@ def test_components_that_are_not_shown_are_said():
     assert figure_of_ensemble(walkers(components=3)).axes[0].get_title(loc="right") == ""
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "run", [walkers(), walkers(components=30), walkers(T[-1:], ends=False), walkers(T[-1:], components=30)], ids=range(4)
 )

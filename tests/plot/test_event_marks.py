@@ -72,7 +72,6 @@ def test_events_on_a_map() -> None:
     assert marks(figure_of_solution(case).axes[0], "curve") == [(3.0, 24.0)]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("times", "t", "kind"),
     [(T, 3.3, "curve"), (T[::10], 3.3, "axis"), (T[::10], T[10], "curve"), (LOG, 3.3, "curve"), (LOG[::6], 3.3, "axis")],
@@ -100,7 +99,6 @@ def test_many_events_hide_nothing(n: int, index: bool) -> None:
     assert (band.get_x(), band.get_width(), band.get_zorder()) == (2.0, pytest.approx(1.0, rel=1e-12), 0)  # rounding
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
 def test_marks_do_not_hide_each_other(gap: float) -> None:
     """A mark stands on one of another event that is closer than its size, and on the axis else."""

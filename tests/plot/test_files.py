@@ -23,7 +23,6 @@ def picture() -> Figure:
     return figure
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("extension", [*FORMATS, "PNG"])
 def test_save(tmp_path: Path, extension: str) -> None:
     """A picture is of the kind its name says, the same bytes each time, replaces an old one, and nothing else is left."""
@@ -72,7 +71,6 @@ def test_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("extension", FORMATS)
 def test_only_our_pictures_are_replaced(tmp_path: Path, extension: str) -> None:
     """A picture that odesim drew may be drawn again; any other file needs to be asked for."""

@@ -84,7 +84,6 @@ BEYOND = {
 }
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize("name", TASKS)
 def test_what_cannot_fit_is_refused(name, monkeypatch):
     """Sizes of 10^18 and 100000 seeds are one sentence, and no array is made before it."""

@@ -38,7 +38,6 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", CASES)
 def test_choice(name: str) -> None:
     """The method and its reason; the run is, bit for bit, that of the method by its name, and the same when asked again."""

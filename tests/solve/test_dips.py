@@ -102,7 +102,6 @@ def found(cases: list[Case], method: str, step: float = 1.0, **options: Any) -> 
     return [run.events[f"{k}"].t.tolist() for k in range(len(cases))]
 
 
-@pytest.mark.first(6)
 @pytest.mark.parametrize("method", [*METHODS, *ROSENBROCK])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_dip_is_found(name: str, method: str) -> None:

@@ -76,7 +76,6 @@ TOUCHES: dict[str, tuple[Any, list[list[float]]]] = {
 }
 
 
-@pytest.mark.first(6)
 @pytest.mark.parametrize("step", [1.0, 0.25, 0.2])
 @pytest.mark.parametrize("method", [*METHODS, *ROSENBROCK])
 def test_touching_zeros(method: str, step: float) -> None:

@@ -178,7 +178,6 @@ def test_exception_of_a_callback(where: str) -> None:
     assert integrate_problem(p).status is Status.OK
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("method", NAMES)
 def test_float32(method: str) -> None:
     """States of single precision, times of double: errors of some roundings of float32."""

@@ -25,7 +25,6 @@ ENDS: dict[str, tuple[Any, float, float, Status]] = {
 }
 
 
-@pytest.mark.first(7)
 @pytest.mark.parametrize("method", ADAPTIVE)
 @pytest.mark.parametrize("name", ENDS)
 def test_ends(name: str, method: str) -> None:
@@ -58,7 +57,6 @@ def test_nan_is_never_accepted(method: str) -> None:
     assert run.y_last[0] <= 1 and run.t_last == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ADAPTIVE)
 def test_overflow_is_never_accepted(method: str) -> None:
     """A state that overflows while the right-hand side stays finite: the error in units of an infinite state would be 0."""

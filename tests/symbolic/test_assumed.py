@@ -71,7 +71,6 @@ def test_facts_of_one_number_are_those_of_sympy():
             assert holds(FiniteSet(x), fact, False) is not bool(getattr(x, f"is_{fact}")), (x, fact)
 
 
-@pytest.mark.first(4)
 @pytest.mark.parametrize("domain", [OPEN, CLOSED, REAL, S.Integers, S.Naturals, S.Naturals0, EVENS, Interval(-2, -1)], ids=str)
 def test_what_holds_of_a_domain_holds_of_its_numbers(domain):
     """No fact is granted to a domain that a number inside it has not."""

@@ -51,7 +51,6 @@ def test_another_index_is_never_captured(case, way, j):
         assert value(moved, {**ENV, str(j): n}) == value(e, {**ENV, "i": 1 if j.is_Integer else n})
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize(("one", "other"), list(zip(BODIES, [*list(BODIES)[3:], *list(BODIES)[:3]], strict=True)))
 def test_a_sum_put_into_a_sum_keeps_its_index(one, other):
     """sum_k x[k] e(k) g(k) of two expressions with sums over k of their own, compiled and in plain recursion."""

@@ -124,7 +124,6 @@ def test_the_good_one_is_good():
     assert System(**GOOD).states == ("v",)
 
 
-@pytest.mark.first(46)
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_parts_are_named(case):
     changed, sentence = WRONG[case]

@@ -36,7 +36,6 @@ def product(system: System, x: Numbers, y: np.ndarray, w: np.ndarray) -> np.ndar
     return where.join({n: got[f"d_w_{n}"] for n in where.names})
 
 
-@pytest.mark.first(5)
 @EACH
 def test_jvp_is_the_limit_of_differences(system):
     """Central differences with step 1e-6: truncation 1e-12, rounding 1e-10."""
@@ -47,7 +46,6 @@ def test_jvp_is_the_limit_of_differences(system):
     np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-8 * np.abs(want).max())
 
 
-@pytest.mark.first(5)
 @EACH
 def test_vjp_is_the_transpose(system):
     """<u, J w> = <J^T u, w>, exact but for rounding."""

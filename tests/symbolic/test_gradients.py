@@ -24,7 +24,6 @@ M, N = sizes("M N")
 x, W = IndexedBase("x", shape=(M,)), IndexedBase("W", shape=(M, N))
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_by_hand(name):
     """Rounding only: 1e-13 of the largest component."""
@@ -35,7 +34,6 @@ def test_gradients_are_those_by_hand(name):
         np.testing.assert_allclose(-got[f"d_{state}"], want, rtol=0, atol=1e-13 * max(1, np.abs(want).max()), err_msg=state)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but(CASES, ["two layers"]))
 def test_loss_falls_along_the_compiled_flow(name):
     """d loss / dt = -|gradient|^2 by the compiled right-hand side; central differences with step 1e-6 lose 1e-6."""
@@ -59,7 +57,6 @@ def test_loss_falls_along_the_compiled_flow(name):
     assert slope == pytest.approx(steepest, rel=1e-5)
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gradient_of_a_norm_is_the_vjp(name):
     """The gradient of |f|^2 / 2 is J^T f, with f the right-hand side of a System; rounding, 1e-12 of the largest component."""
@@ -101,7 +98,6 @@ def test_scan_snap_is_the_gradient_flow_of_its_loss():
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * np.abs(want).max())
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("metric", "kept"), [("sphere", lambda w: (w**2).sum(axis=1)), ("simplex", lambda w: w.sum(axis=1))])
 def test_metrics_stay_on_their_sets(metric, kept):
     """Each row of W keeps its norm, or its sum, and the loss falls; 100 times the tolerance of the run."""

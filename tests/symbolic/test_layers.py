@@ -79,7 +79,6 @@ def test_everything_grows_in_line_with_the_depth(what: str) -> None:
     assert len(set(operations)) == 1 and len(set(statements)) == 1 and len(set(texts)) == 1
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("what", STEPS)
 def test_gradient_flow(what: str, depth: int) -> None:

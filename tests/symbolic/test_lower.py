@@ -24,7 +24,6 @@ def rates(system: System, n: int = 7) -> dict[str, np.ndarray]:
     return compile_system(system).arrays(x.sizes, x.env)
 
 
-@pytest.mark.first(7)
 @EACH
 def test_arrays_are_what_the_equations_say(system):
     """Whole arrays against plain recursion over every index; only rounding differs."""
@@ -34,7 +33,6 @@ def test_arrays_are_what_the_equations_say(system):
         np.testing.assert_allclose(got[f"d_{name}"], want, rtol=ROUNDING, atol=ROUNDING)
 
 
-@pytest.mark.first(7)
 @EACH
 def test_names_of_indices_do_not_matter(system):
     """Every index renamed, in reverse alphabetical order: the same numbers up to the order of a product's factors."""

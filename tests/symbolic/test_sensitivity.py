@@ -144,7 +144,6 @@ def plain() -> list[np.ndarray]:
     return slopes(named({}))
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("old", [m, n, i], ids=str)
 @pytest.mark.parametrize("new", NAMES)
 def test_names_of_indices_change_nothing(old, new):

@@ -40,7 +40,6 @@ from tests.support.systems import SYSTEMS
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
 
 
-@pytest.mark.first(11)
 @EACH
 def test_no_shift_is_shown(system):
     assert (r"\max" in latex(system)) == (system.name == "largest" or "Max(" in equations_text(system)) and "Shift" not in equations_text(

@@ -22,7 +22,6 @@ x, w = IndexedBase("x", shape=(M,)), IndexedBase("w", shape=(M,))
 p, g = Symbol("p", real=True), Symbol("g", real=True)
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
 @pytest.mark.parametrize("which", [Max, Min])
 def test_slopes_of_equal_arguments_add_up_to_one(which, count):

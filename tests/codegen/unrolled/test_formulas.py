@@ -84,7 +84,6 @@ def test_a_system_too_large():
         written(SYSTEMS["softmax"], 100_000)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "big"), [("softmax", 7), *(pytest.param(*row, marks=pytest.mark.slow) for row in (("elementwise", 7), ("mean_field", 70)))]
 )

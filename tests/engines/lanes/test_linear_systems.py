@@ -32,7 +32,6 @@ def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> t
     return np.array([env[x[f"y{k}"]] for k in range(len(b))]), bool(env["good"])
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize("name", ["elementwise", "softmax", "mean_field", "products", "rows", "numbers", "gathered", "masked", "largest"])
 @pytest.mark.parametrize("big", [2, 9])
 def test_solution(name, big):

@@ -29,7 +29,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("name", "method", "save"), ROWS)
 def test_a_run_is_a_member(name, method, save):
     """The bits, the counts, the end and the events of the strict member; and to rounding, which some 100 steps add up, or which turns a
@@ -59,7 +58,6 @@ def test_a_run_is_a_member(name, method, save):
     assert one.attrs["kernel"] != usual.attrs["kernel"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("name", slow_but(DENSE, ["galore.parametric_gradient"]))
 def test_a_dense_jacobian_has_no_lane(name):
     """A strict run is refused in a sentence; the usual one solves with LAPACK."""
@@ -70,7 +68,6 @@ def test_a_dense_jacobian_has_no_lane(name):
     assert "lanes" not in odesim.integrate(name, method="rodas5p", span=(0.0, 0.01)).attrs["kernel"]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["rodas5p", pytest.param("rodas4", marks=pytest.mark.slow)])
 def test_events_and_ends(method):
     """Events, terminal ones too, saved times and the state at the end: those of the members, some of which end early; dense output."""

@@ -92,7 +92,6 @@ def test_time_follows():
     follows(COMMON["numbers"], "rodas4", {"T": np.array([0.5, 1.0])}, sizes=given.sizes, span=(0.0, 2.0))
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("states", slow_but([3, 12], [3]))
 def test_loops_follow(states, monkeypatch):
     """States coupled by a sum that stays unknown, in loops over rows: a few where all is in loops, and as many as are not written out."""
@@ -179,7 +178,6 @@ def test_robertson():
     assert y.sum(axis=-1) == pytest.approx(1, abs=1e-13)
 
 
-@pytest.mark.first(1)
 @RODAS5P
 def test_order(method):
     """With time in the right-hand side the error at the end falls with steps^-order, and that between the steps follows the tolerance."""
@@ -203,7 +201,6 @@ def same(one: Any, other: Any) -> None:
             np.testing.assert_array_equal(one[name].values, other[name].values)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("strict", slow_but([False, True], [False]))
 def test_a_member_is_by_itself(strict, monkeypatch):
     """21 members at once, in two blocks of two threads, and some alone: the same bits, in either mode."""
@@ -230,7 +227,6 @@ def test_bad_members_harm_no_other():
     assert np.isnan(found.x.values[[3, 5, 8, 20]]).all()
 
 
-@pytest.mark.first(1)
 @RODAS5P
 def test_ends(method):
     """A pole ends its member at its time, max_steps another; the linearised step does not jump over a pole."""

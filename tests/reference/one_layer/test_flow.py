@@ -84,7 +84,6 @@ def test_the_generator_is_symmetric(values: dict[str, Any]) -> None:
         assert watched(whole, "loss_population", flow(whole, 30.0))[0] == pytest.approx(loss, rel=1e-6)
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("ratio, off", [(0.03, -0.029), (0.003, -0.0029)])
 def test_decorrelated_is_the_papers_flow(ratio: float, off: float) -> None:
     """z of the winner at t = 300 is that of scan_snap.reduced_symmetric but for O(eta_Z / eta_Y): -2.9 %, -0.29 %, two digits."""

@@ -68,7 +68,6 @@ def test_counts_say_all(flags: tuple[bool, ...]) -> None:
         assert found[r] == pytest.approx(np.mean(each), rel=1e-13)
 
 
-@pytest.mark.first(11)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "collapsed"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradients(case: tuple[bool, ...], whole: bool) -> None:

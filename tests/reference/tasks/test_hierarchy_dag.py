@@ -88,7 +88,6 @@ def test_used_latents():
 FLOORS = [(20, 2, 0.041), (20, 3, 0.072), (30, 2, 0.054), (30, 3, 0.116), (50, 2, 0.102), (50, 3, 0.208)]
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("num_classes, num_children, mean", FLOORS)
 def test_loss_floor(num_classes, num_children, mean):
     """The floor is the mean log of how many classes share a class's tokens; over seeds it is the script's to 4 s.e. of two such means."""
@@ -100,7 +99,6 @@ def test_loss_floor(num_classes, num_children, mean):
     assert floors.mean() == pytest.approx(mean, abs=4 * floors.std() * np.sqrt(2 / 50))
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("num_classes, num_children", [(C, N) for C in (20, 30, 50) for N in (2, 3)])
 def test_loss_floor_of_many_latents(num_classes, num_children):
     """With 20 and 30 latents few classes have the same tokens: the mean floor of the script's 50 seeds is at most .005, and so is ours."""
@@ -241,7 +239,6 @@ def cells(rows, cheap):
     return [pytest.param(*row, marks=() if i < cheap else pytest.mark.slow) for i, row in enumerate(rows)]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize("num_classes, num_children, sizes, lower, upper", cells(UNTRAINED, 1))
 def test_untrained(num_classes, num_children, sizes, lower, upper):
     """Mean NCorr of 5 untrained networks is the script's to 4 s.e. of two such means of either's spread, and half its last digit."""

@@ -48,7 +48,6 @@ def within(samples, exact, errors=5):
     return np.all(np.abs(samples.mean(axis=0) - exact) <= errors * se + 1e-12)
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("name", TREES)
 def test_moments(name):
     """Means, second moments and covariances of nodes of any two depths, and P[l | m], are those of 20000 samples."""

@@ -61,7 +61,6 @@ DISTRIBUTIONS = {
 }
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("case", DISTRIBUTIONS)
 def test_draws(case: str) -> None:
     """Counts of two million tokens have P's distribution, by chi-square, neither worse nor better than one run in ten thousand."""
@@ -148,7 +147,6 @@ FIRST = [(3, "adam", "float32")]
 ROWS = [(last, optimizer, dtype) for last, optimizer in ((3, "sgd"), (3, "adam"), (10, "sgd")) for dtype in ("float64", "float32")]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("last", "optimizer", "dtype"), slow_but(ROWS, FIRST, several=True))
 def test_seeds_train_apart(last: int, optimizer: str, dtype: str) -> None:
     """Seeds trained at once end with the bits of each alone, in their dtype; three of 10 queries are more than are computed at once."""

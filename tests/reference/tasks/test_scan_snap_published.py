@@ -72,7 +72,6 @@ def test_published_entropy_replayed(row: int) -> None:
 AFTER_48 = [(1.0, 0.18, 0.013, 1.934, 0.009), (2.0, None, None, 1.995, 0.009), (10.0, 0.101, 0.008, 2.081, 0.013)]
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(("eta_Y", "winner", "sd", "entropy", "deviation"), AFTER_48, ids=lambda x: f"{x:g}" if x else "")
 def test_figure_4_after_48_iterations(eta_Y: float, winner: float | None, sd: float, entropy: float, deviation: float) -> None:
     """Attention to the winner, and the entropy over distinct tokens, of 20 seeds, beside 20 of a numpy program without classes or counts.

@@ -33,7 +33,6 @@ def test_gradient(case, extras):
     check_gradients(lambda p: model.loss_of(p, batch), params, g)
 
 
-@pytest.mark.first(9)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 def test_seeds_together_are_seeds_alone(case, dtype):

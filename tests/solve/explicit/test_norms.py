@@ -34,7 +34,6 @@ def sums() -> tuple[Any, Any]:
     return tree, total
 
 
-@pytest.mark.first(4)
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 31, 32, 33, 64, 65, 96, 100, 1000, 1024, 1025, 3000])
 def test_one_order_of_addition(count, sums):
     """Trees and sums of squares of an error norm have the bits of odesim.runtime.sums."""

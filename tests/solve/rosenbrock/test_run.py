@@ -150,7 +150,6 @@ ENDS: dict[str, tuple[Any, Any, Any, float, float, Status]] = {
 }
 
 
-@pytest.mark.first(3)
 @NAMES
 @pytest.mark.parametrize("name", ENDS)
 def test_ends(name, method):

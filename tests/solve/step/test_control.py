@@ -72,7 +72,6 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.first(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_rules_decide_as_python_does(name: str) -> None:
     """The bits of each rule compiled, as the loops have it, are those of Python's floats, as the Rosenbrock run has it.
