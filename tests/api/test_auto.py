@@ -56,7 +56,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CHOICES)
 def test_choice_by_counted_work(case: str) -> None:
     """What was chosen costs at most three times the cheapest method in counted operations, and the reason has its real numbers."""
@@ -95,7 +95,7 @@ def test_stiff() -> None:
     assert np.array_equal(run.at(1.0)["v"], named.at(1.0)["v"])
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [20_000, 200_000])
 def test_too_few_steps_for_an_explicit_method(most: int) -> None:
     """vern7 needs some 7e5 steps here and costs less than rodas5p, which ends after 700: it is chosen where vern7 may not take as many."""

@@ -57,7 +57,7 @@ def test_closed_forms(name: str, method: str) -> None:
         assert f"t = {found:.12g}" in run.message and run.t_end == pytest.approx(found, rel=1e-14)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_joma(method: str) -> None:
     """joma.linear from random starts: t* = min_i sqrt(pi/2) (1 - sgn(Delta_i) erf(v_i/sqrt 2)) / |Delta_i|, to 1e-8, in any span of t."""

@@ -61,6 +61,7 @@ def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> Non
     assert list(run.events) == ["half"] and len(run.events["half"]) == 2 and list(run.attrs["params"]) == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", LANES, ids=str)
 def test_a_member_ends_where_a_run_does(options: dict[str, Any]) -> None:
     """Rates of members' own: w leaves, u leaves at t = sqrt(2), none does before the end of the span; what the status means is said."""

@@ -80,6 +80,7 @@ def test_levels_that_are_passed(method: str, count: int) -> None:
     np.testing.assert_array_equal(run.down_count, (falls < T1).sum(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "count"), CASES)
 def test_bits_of_single_runs(method: str, count: int) -> None:
     """In strict mode members have the zeros of `integrate`, every bit."""

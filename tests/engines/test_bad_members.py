@@ -47,7 +47,7 @@ def run(method: str, count: int, bad: bool) -> xr.Dataset:
     return odesim.ensemble(MODEL, **asked, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "count"), MANY)
 def test_others_do_not_change(method, count):
     """The others end with the same bits, after the same number of steps; the bad ones have a status of their own and no value."""

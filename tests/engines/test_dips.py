@@ -22,7 +22,7 @@ ENGINES: list[Any] = [
 ]
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ENGINES, ids=str)
 def test_dips_of_members(options: dict[str, Any]) -> None:
     """Where closed forms put them, in strict mode with the bits of single runs."""

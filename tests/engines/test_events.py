@@ -96,6 +96,7 @@ def check_alone(run: Any, system: System, name: str, values: Any, members: Any, 
                 np.testing.assert_array_equal(run[f"{state}_end"][i], one.y_end[state])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "dtype", "step"),
     [

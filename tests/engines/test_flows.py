@@ -77,7 +77,7 @@ def test_no_end_takes_long(engine, names):
     assert np.all(attempts[bounded] < (2500 if engine.stiff else 700)) and attempts[names.index("NaN at once")] == 0
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "end_only"),
     slow_but(
@@ -95,7 +95,7 @@ def test_strict_members_are_single_runs(engine, end_only):
     np.testing.assert_array_equal(together.rejected, single.rejected)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "names"), [*map(case, TOGETHER), FEW_STIFF])
 def test_any_order(engine, names):
     """Members in another order, in other lanes: the same bits and counts."""

@@ -32,7 +32,7 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(one[name], other[name], equal_nan=True) for name in one.data_vars)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [pytest.param(name, marks=marks) for name, (_, marks) in CASES.items()])
 def test_a_member_has_its_own_method(case: str) -> None:
     """Stiff members among others are done by rodas5p, and each member has the bits of an ensemble of its own and of its method by name."""

@@ -60,7 +60,7 @@ QUICK = (
 )
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but([name for name in MODELS if name not in MAPS], QUICK))
 def test_every_model_in_lanes(name: str) -> None:
     """Three members, all of whose real parameters are their own: the rates of each are those of the model, as are those of a time."""
@@ -156,7 +156,7 @@ def test_the_bits_do_not_depend_on_threads(always: list[type]) -> None:
     np.testing.assert_array_equal(one.x, two.x)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("span", [(0.0, 1e-300), (0.0, 1e160), (-1e300, 0.0)], ids=str)
 def test_members_of_any_span_are_single_runs(always: list[type], span: tuple[float, float]) -> None:
     """Decay within the span, whose steps have a square that no number holds: the steps and states of a single run."""

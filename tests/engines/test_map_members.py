@@ -30,7 +30,7 @@ def alone(name: str, i: int, **options: Any) -> Any:
     return odesim.integrate(CASES[name].system, **own, **options)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("save", [None, 7])
 @pytest.mark.parametrize("name", slow_but(CASES, ["momentum", "tent"]))
 def test_strict_members_are_single_runs(name, save):
@@ -46,7 +46,7 @@ def test_strict_members_are_single_runs(name, save):
         np.testing.assert_allclose(other[state], found[state], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [False, True])
 def test_members_end_at_their_own_updates(terminal):
     """Events of members are those of their runs; one that ends a member leaves it at its state there."""

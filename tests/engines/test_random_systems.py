@@ -174,7 +174,7 @@ ROWS: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("row", slow_but(ROWS, ROWS[:2]), ids=lambda row: f"{len(row[0])} and {len(row[1])} terms")
 def test_systems_made_of_many_terms(row):
     """Systems that hold most of the terms."""

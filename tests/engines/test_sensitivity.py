@@ -51,7 +51,7 @@ def followed() -> System:
     )  # fmt: skip
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["follows", "shared", "own"])
 def test_a_start_moves_where_nobody_gave_it(start):
     """x = a^2 b exp(-b t): d/da_k = 2 a_k b exp(-b t), d/db = a^2 (1 - b t) exp(-b t) where the start follows the member's own numbers.

@@ -49,7 +49,7 @@ PROTHERO_ROBINSON = small(
 )
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @FIRST
 def test_robertson_to_1e11(engine):
     """The published end of ROBER: Test Set for IVP Solvers, release 2.4 (2008), t = 1e11. The sum of the three stays 1 to rounding."""
@@ -60,7 +60,7 @@ def test_robertson_to_1e11(engine):
     assert end.sum(axis=0) == pytest.approx(1, abs=1e-13)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @FIRST
 def test_robertson_with_rates_of_their_own(engine):
     """Members with rates a factor of 4 apart, at five times over six decades, against scipy's Radau at 1e-12."""
@@ -90,7 +90,7 @@ def radau_robertson(slow: float, fast: float, back: float, times: tuple[float, .
     return run(f, (0, times[-1]), [1.0, 0.0, 0.0], "Radau", times, jac=J, rtol=1e-12, atol=1e-17).y.T
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @OTHERS
 def test_van_der_pol(engine):
     """mu = 1000 at t = 2000, after a jump: the published end of VDPOL, Test Set for IVP Solvers (2008), where t is in units of mu."""
@@ -100,7 +100,7 @@ def test_van_der_pol(engine):
     assert found.y["y"][0, 0] == pytest.approx(-0.8928097010247975e-3, rel=1e-5)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @FIRST
 def test_no_rate_is_too_large(engine):
     """Members that relax to 1 / (1 + t) at rates from 1 to 1e12 follow it, none with much more work than the slowest; the

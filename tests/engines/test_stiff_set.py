@@ -80,6 +80,7 @@ def test_a_run_in_segments(strict):
     check_sums(known, run.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method", "strict"),
     [

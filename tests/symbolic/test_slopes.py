@@ -42,7 +42,7 @@ def ramp(method: str) -> System:
     )  # fmt: skip
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dop853", "rodas5p"])
 def test_a_run_on_a_corner_has_the_slope_of_one_side(method):
     """dx/dg = t e^(g t), to 100 tolerances; the stiff method takes no more steps than for x' = g x."""

@@ -29,6 +29,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method", "save"), ROWS)
 def test_a_run_is_a_member(name, method, save):
     """The bits, the counts, the end and the events of the strict member; and to rounding, which some 100 steps add up, or which turns a
@@ -58,6 +59,7 @@ def test_a_run_is_a_member(name, method, save):
     assert one.attrs["kernel"] != usual.attrs["kernel"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(DENSE, ["galore.parametric_gradient"]))
 def test_a_dense_jacobian_has_no_lane(name):
     """A strict run is refused in a sentence; the usual one solves with LAPACK."""
@@ -68,6 +70,7 @@ def test_a_dense_jacobian_has_no_lane(name):
     assert "lanes" not in odesim.integrate(name, method="rodas5p", span=(0.0, 0.01)).attrs["kernel"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rodas5p", pytest.param("rodas4", marks=pytest.mark.slow)])
 def test_events_and_ends(method):
     """Events, terminal ones too, saved times and the state at the end: those of the members, some of which end early; dense output."""
@@ -80,7 +83,7 @@ def test_events_and_ends(method):
     np.testing.assert_array_equal(one.at(float(one.t[1]))["x"], one.y["x"][1])
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0.0, 1.0])
 def test_powers_of_half_a_whole_number(start):
     """Right-hand sides whose slopes at 0 are finite though sqrt has none: at rest there, and elsewhere as in the closed form."""

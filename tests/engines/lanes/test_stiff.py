@@ -92,6 +92,7 @@ def test_time_follows():
     follows(COMMON["numbers"], "rodas4", {"T": np.array([0.5, 1.0])}, sizes=given.sizes, span=(0.0, 2.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("states", slow_but([3, 12], [3]))
 def test_loops_follow(states, monkeypatch):
     """States coupled by a sum that stays unknown, in loops over rows: a few where all is in loops, and as many as are not written out."""
@@ -201,6 +202,7 @@ def same(one: Any, other: Any) -> None:
             np.testing.assert_array_equal(one[name].values, other[name].values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", slow_but([False, True], [False]))
 def test_a_member_is_by_itself(strict, monkeypatch):
     """21 members at once, in two blocks of two threads, and some alone: the same bits, in either mode."""
