@@ -276,6 +276,7 @@ def done_members(out: Path) -> int:
     return 4096 * len([p for p in (out / "status" / "c").glob("*") if p.name.isdigit()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_killed_again_and_again(kills, tmp_path):
     """SIGKILL, SIGTERM or SIGINT at any moment: chunks that were done stay, and the run ends with the same bits."""

@@ -112,7 +112,7 @@ LITTLE = 40  # bytes, five numbers: of two models on one architecture each; a st
 SPILLS += [pytest.param(name, *ASKED[-1], strict, marks=pytest.mark.slow) for name, strict in in_turn(MORE, (False, True))]
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "saves", "events", "strict"), SPILLS)
 def test_nvrtc_threads_do_not_spill(model: str, saves: bool, events: int, strict: bool, shim: Callable[..., Any]) -> None:
     """Up to 8 states by tsit5 on all architectures, whatever is asked: at most a handful of a thread's numbers leave its registers."""
@@ -132,6 +132,7 @@ FIRST = [*(("joma.nonlinear", method) for method in ("euler", "tsit5", "rodas5p"
 THREAD_CASES = [(*case, "sm_90") for case in THREADS] + [(*case, arch) for case in FIRST for arch in ARCHITECTURES if arch != "sm_90"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "method", "arch"), slow_but(THREAD_CASES, [("joma.nonlinear", "euler", "sm_90")], several=True))
 def test_nvrtc_compiles_threads(model: str, method: str, arch: str, shim: Callable[..., Any]) -> None:
     """Every third model at a size that a thread holds, every method for one of them; every architecture with a few."""

@@ -11,6 +11,7 @@ import odesim
 from tests.codegen.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [FEW, pytest.param(COMPILED, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_members_and_one_system(names: tuple[str, ...], cuda: Callable[..., ModuleType]) -> None:
     """x' = -a f(b + x/9), a state for each function f."""

@@ -46,18 +46,24 @@ CONDITIONS: dict[str, tuple[Any, Truth, Any]] = {  # on states: those on time ha
         lambda c: [*poles(c), *(np.pi * np.arange(-4, 5) + c)],
     ),
 }  # fmt: skip
-REAL: dict[str, tuple[Any, Truth, Any]] = {  # rodas cannot take the derivative of an exponential that overflows
+REAL: dict[str, tuple[Any, Truth, Any]] = {  # not by rodas
     "logistic": (1 / (1 + exp(1 / (x - c))), lambda u, c: 1 / (1 + np.exp(min(1 / (u - c), 700.0))), lambda c: [c]),
 }
-CASES = [(name, form, at, m) for name, form in {**FORMS, **CONDITIONS}.items() for at in "tx" for m in METHODS]
-CASES += [(name, form, at, m) for name, form in REAL.items() for at in "tx" for m in METHODS[:2]]
-CASES = [case for case in CASES if case[0] not in CONDITIONS or case[2] == "x"]
+CASES = {
+    f"{name}-{at}": (form, at)
+    for name, form in {**FORMS, **CONDITIONS, **REAL}.items()
+    for at in "tx"
+    if at == "x" or name not in CONDITIONS
+}
 
 
-@pytest.mark.parametrize(("name", "form", "at", "method"), CASES, ids=[f"{name}-{at}-{m}" for name, _, at, m in CASES])
-def test_jumps_at_poles(name: str, form: tuple[Any, Truth, Any], at: str, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", CASES)
+def test_jumps_at_poles(case: str, method: str) -> None:
     """The integral, of a function of time and of a state x = t, is that of scipy between the jumps."""
-    rate, value, jumps = form
+    (rate, value, jumps), at = CASES[case]
+    if method.startswith("rodas") and "logistic" in case:
+        pytest.skip("rodas cannot take the derivative of an exponential that overflows")
     made = System(
         name="pole", source=Source("own", "test"), axes={}, equations={x: 1, g: rate if at == "x" else rate.xreplace({x: t})},
         params=(Param(c, 1.0, REALS, "place"),), initial={x: 0, g: 0}, span=(0, END),

@@ -68,7 +68,7 @@ def test_in_a_bucket_as_in_memory(case, bucket, client, small_chunks):
     assert rerun_ensemble(as_place(out)).same
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t_end", "status", "v"])
 def test_what_is_lost_is_computed_again(name, bucket, client, small_chunks):
     """A shard, then resume on a cluster; then an object is lost: it is noticed, and computed again."""
