@@ -2,7 +2,7 @@
 
 Accurate for abs(x) < 2^50 = 1.1e15, where neighbouring numbers are a quarter apart; NaN beyond. A reduction for all of float64 (Payne
 and Hanek) would need a table of some 1100 bits of 2/pi, for angles that no model has. docs/functions.md has the errors.
-The coefficients are weighted least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
+The coefficients are weighted least squares polynomials: tests/runtime/test_coefficients.py makes them.
 """
 
 from math import inf, nan, sqrt

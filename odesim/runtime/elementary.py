@@ -8,7 +8,7 @@ Why own ones: numba from pip has no SVML, so math.exp is a call a number (4.3 ns
 C library's differ between machines. An argument is reduced by Cody and Waite in two parts, a polynomial follows, and the exponent is
 put in by its bits; the logarithm is that of fdlibm, in s = f/(2 + f). A table of 16 entries with a polynomial of degree 6 takes .47 ns
 for exp, against .72 of the polynomial alone; it is not used, since it reads memory at places that each lane chooses.
-The coefficients are weighted least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
+The coefficients are weighted least squares polynomials: tests/runtime/test_coefficients.py makes them.
 """
 
 from math import inf, nan, sqrt

@@ -3,7 +3,7 @@
 Bessel functions, those of the gamma function and the inverse of the error function are computed on whole arrays only, by scipy
 (odesim.targets.numpy_text): no right-hand side of a shipped model has them, and their compiled forms took 400 lines.
 
-docs/functions.md has the errors. The coefficients are least squares polynomials: tests/codegen/runtime/test_coefficients.py makes them.
+docs/functions.md has the errors. The coefficients are least squares polynomials: tests/runtime/test_coefficients.py makes them.
 """
 
 from math import inf, nan, sqrt

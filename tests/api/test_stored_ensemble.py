@@ -195,7 +195,7 @@ def test_one_writer(small_chunks, tmp_path):
 
 def test_a_system_of_python_needs_python(small_chunks, tmp_path):
     """A run of a System goes on by the same call with resume=True; another process cannot have it."""
-    from tests.engines.test_ensemble import forced
+    from tests.run.test_ensemble import forced
 
     asked = {"vary": {"a": "uniform(0.1,3)"}, "members": 20, "out": tmp_path / "run.zarr"}
     system = forced()

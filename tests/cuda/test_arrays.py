@@ -23,7 +23,7 @@ from odesim.store.read import read_solution
 from odesim.symbolic.system import System
 from tests.cuda.test_threads import same as same_members
 from tests.cuda.test_wide import same
-from tests.engines.test_events import W, turning
+from tests.run.test_events import W, turning
 from tests.support.cupy_arrays import OnDevice, failure
 from tests.support.matrix import slow_but
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import odesim
-from tests.codegen.test_inverse import SYSTEM
 from tests.cuda.test_nvrtc import check_wide
 from tests.cuda.test_wide import same
+from tests.targets.test_inverse import SYSTEM
 
 Shim = Callable[..., ModuleType]
 

@@ -19,10 +19,10 @@ from odesim.targets.compiled import CompiledRHS
 from odesim.targets.cuda_system import wide_text
 from odesim.targets.cuda_text import Driver, ModuleScope
 from odesim.targets.nvrtc import compile_cubin, options_for
-from tests.codegen.test_special_functions import COMPILED, INSIDE, together
 from tests.support.matrix import in_turn, slow_but
 from tests.support.systems import SYSTEMS
 from tests.support.threads import IN_THREADS, METHODS, MODELS, thread_text
+from tests.targets.test_special_functions import COMPILED, INSIDE, together
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDE_REGISTERS = 128  # two blocks of 256 threads on a multiprocessor with 65536

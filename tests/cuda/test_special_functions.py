@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import odesim
-from tests.codegen.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
+from tests.targets.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
 
 
 @pytest.mark.slow

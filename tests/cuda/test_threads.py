@@ -13,7 +13,7 @@ import odesim
 from odesim.base.errors import OdesimError, SolveError
 from odesim.run import threads as device_engine
 from odesim.stepper.codes import UNDONE
-from tests.engines.test_events import W, turning
+from tests.run.test_events import W, turning
 from tests.support.dips import DIPS
 from tests.support.dips import own as own_dips
 from tests.support.matrix import slow_but

@@ -177,7 +177,7 @@ def test_wrong_designs(case):
 
 def test_draws_outside_a_domain_are_refused_by_member(tmp_path):
     """normal() reaches below a domain that starts at 0: a wrong request, before a folder is there."""
-    from tests.engines.test_ensemble import forced
+    from tests.run.test_ensemble import forced
 
     with pytest.raises(ParamError, match=r"of member \d+ lies outside"):
         odesim.ensemble(forced(), vary={"a": "normal(1,0.6)"}, members=500, out=tmp_path / "run.zarr")

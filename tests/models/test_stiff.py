@@ -9,7 +9,7 @@ import odesim
 from odesim.inputs.registry import list_models, load_model
 from odesim.ir.linear_systems import Structured
 from odesim.targets.compiled import compile_system
-from tests.codegen.jacobian.test_jacobian import bound, every_form, right_side
+from tests.ir.test_jacobian import bound, every_form, right_side
 from tests.models.test_generated import near_start
 from tests.support.matrix import slow_but
 

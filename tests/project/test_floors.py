@@ -191,3 +191,13 @@ def test_no_facade_name_is_a_submodule():
 def test_every_floor_is_listed_once():
     """The table of floors holds no name twice."""
     assert len(ORDER) == len(set(ORDER))
+
+
+def test_folders_of_tests_are_rooms():
+    """The laws of a room are in the folder of its name; others are of what stands beside odesim/."""
+    beside = {"models", "figures", "docs", "project", "frozen", "cuda", "support"}
+    folders = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/*.py")}
+    assert folders <= {*ORDER, *beside}
+    assert {path.name for path in (ROOT / "tests/lab").iterdir() if path.is_dir() and path.name[0] != "_"} <= {
+        path.name for path in (ROOT / "odesim/lab").iterdir() if path.is_dir()
+    }

@@ -12,7 +12,7 @@ class StiffFacts:
 
     exact: the degree of phi up to which y' = lambda (y - phi) + phi' is solved exactly. order: of y' = -lambda (y - phi) + phi' for all
     lambda together. alpha, d: the times and the weights of df/dt, as the source prints them beside the coefficients they follow from.
-    robertson, van_der_pol, forced: more steps than a run of tests/solve/rosenbrock/test_run.py takes.
+    robertson, van_der_pol, forced: more steps than a run of tests/run/test_rosenbrock.py takes.
     """
 
     exact: int

@@ -11,7 +11,7 @@ from sympy import And, Piecewise, exp, symbols
 import odesim
 from odesim.symbolic import Param, Source, System
 from odesim.symbolic import time as t
-from tests.engines.test_switches import REALS
+from tests.run.test_switches import REALS
 
 s, z = symbols("s z", real=True)
 b = symbols("b1 b2 b3", real=True)

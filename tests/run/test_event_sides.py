@@ -9,7 +9,7 @@ from sympy import Abs, Max, Min, Piecewise, Rational, cos, symbols, tan
 import odesim
 from odesim.symbolic import Event, Param, Source, System
 from odesim.symbolic import time as t
-from tests.engines.test_switches import REALS
+from tests.run.test_switches import REALS
 
 x, y, n, c = symbols("x y n c", real=True)
 u = x - c

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.runtime import sums
-from tests.codegen.reduce_numpy import max_numpy, sum_blocked_numpy
+from tests.support.reduce_numpy import max_numpy, sum_blocked_numpy
 
 # around every change of rule: 64 (sequence), multiples of 32 (a row), 1024 (a block), odd and even numbers of blocks
 LENGTHS = (0, 1, 2, 33, 63, 64, 65, 95, 96, 97, 1000, 1023, 1024, 1025, 1088, 1089, 2048, 3000, 5190, 6144, 13313, 40_000)

@@ -9,7 +9,7 @@ from sympy import Abs, Heaviside, IndexedBase, Max, Mod, Piecewise, Sum, floor
 import odesim
 from odesim.symbolic import Param, Source, System, over
 from odesim.symbolic import time as t
-from tests.engines.test_switches import REALS, M, a, m, system, w, y
+from tests.run.test_switches import REALS, M, a, m, system, w, y
 
 HIDDEN: dict[str, tuple[Any, tuple[float, float]]] = {  # y' with a jump at y = a, y(1) and its slope in a, for a = .3 and w = .6
     "and": (Piecewise((1, (t < w) & (y < a)), (2, True)), (1.7, -1.0)),

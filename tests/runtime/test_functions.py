@@ -14,7 +14,7 @@ import pytest
 
 from odesim.targets.numba_module import OWN, RUNTIME
 
-PAGE = Path(__file__).parents[3] / "docs" / "functions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 ROW = re.compile(r"^\| `(\w+\([^`]*\))` \| (\S+) to (\S+) \| (\S+) \|", re.MULTILINE)
 ALSO = {"LambertW(x)": "lambertw", "LambertW(x, -1)": "lambertw_lower"}
 """{as sympy writes it: the function in generated code}"""
@@ -166,7 +166,7 @@ def test_the_page_states_the_error(name):
 
 
 SHY = ("tanh", "erf")
-"""Functions whose bound is that of tests/codegen/runtime/test_vmath.py, which looks at other points."""
+"""Functions whose bound is that of tests/runtime/test_elementary.py, which looks at other points."""
 
 
 @pytest.mark.first(1)

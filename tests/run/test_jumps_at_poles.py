@@ -13,7 +13,7 @@ from sympy import Abs, Heaviside, Piecewise, atan, atan2, cos, exp, pi, sign, si
 import odesim
 from odesim.symbolic import Param, Source, System
 from odesim.symbolic import time as t
-from tests.engines.test_switches import REALS
+from tests.run.test_switches import REALS
 
 x, y, c, g = symbols("x y c g", real=True)
 METHODS = ("tsit5", "vern7", "rodas5p")

@@ -47,7 +47,7 @@ from odesim.symbolic import IndexedBase, Param, System, over, softmax
 from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import SPECIAL
 from odesim.targets.unroll import write_out
-from tests.engines.test_random_systems import PLANES, TERMS, random_system
+from tests.run.test_random_systems import PLANES, TERMS, random_system
 from tests.support.matrix import LONG, slow_but
 from tests.support.systems import REAL, SOURCE, M, k, m, numbers
 from tests.support.systems import SYSTEMS as COMMON

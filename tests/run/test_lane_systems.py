@@ -42,7 +42,7 @@ def test_solution(name, big):
     f = write_out(system, compiled.program, given.sizes, {p.name: given.params[p.name] for p in system.params if p.integer})
     linear, layout = sparse_system(f), compiled.layout(given.sizes)
     y, p = layout.join(given.states), np.concatenate([[], *(np.ravel(np.asarray(given.params[n], float)) for n in f.values)])
-    from tests.codegen.unrolled.test_elimination import WORDS
+    from tests.ir.test_elimination import WORDS
 
     known: dict[str, Any] = {**WORDS, "t": 0.3, **{f"y{k}": v for k, v in enumerate(y)}, **{f"p{k}": v for k, v in enumerate(p)}}
     exec("\n".join(printed(linear.code)), known)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from odesim.targets.numpy_text import SPECIAL
-from tests.codegen.runtime.test_functions import STATED, error, exact, parts_of, points
+from tests.runtime.test_functions import STATED, error, exact, parts_of, points
 
 NAMES = [name for name in STATED if parts_of(name)[0] in SPECIAL]
 

@@ -18,7 +18,7 @@ from odesim.ir.scalars import printed
 from odesim.symbolic import IndexedBase, Param, System, besseli_ratio, index, sizes
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
-from tests.codegen.unrolled.test_elimination import WORDS
+from tests.ir.test_elimination import WORDS
 from tests.support.systems import SOURCE
 
 x = Symbol("x", real=True)

@@ -23,7 +23,7 @@ from odesim.run.lanes import LaneEngine
 from odesim.stepper.codes import STATUSES, Status
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import Param, Source, System, time
-from tests.engines.test_events import W, turning
+from tests.run.test_events import W, turning
 from tests.support.matrix import DENSE, LONG, in_turn, slow_but
 from tests.support.models import FLOWS
 from tests.support.systems import SYSTEMS as COMMON

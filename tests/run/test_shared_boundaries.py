@@ -11,7 +11,7 @@ from sympy import Heaviside, Piecewise, sign, symbols
 import odesim
 from odesim.symbolic import Event, Param, Source, System, index, sizes
 from odesim.symbolic import IndexedBase as Array
-from tests.engines.test_switches import REALS
+from tests.run.test_switches import REALS
 
 s, a, b, x, h, g, n, c = symbols("s a b x h g n c", real=True)
 METHODS = ("tsit5", "vern7", "rodas5p")

@@ -12,7 +12,7 @@ import odesim
 from odesim.base.errors import SolveError
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
-from tests.engines.test_resets import PLAIN, REALS, system
+from tests.run.test_resets import PLAIN, REALS, system
 from tests.support.balls import BALLS, flight
 
 x, v, n, k, a, b, q = sp.symbols("x v n k a b q", real=True)

@@ -14,7 +14,7 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run import lane_run as lane_alone
 from odesim.symbolic import System
-from tests.engines.test_events import check_alone, turning
+from tests.run.test_events import check_alone, turning
 from tests.support.matrix import DENSE, LONG, in_turn, slow_but
 from tests.support.models import FLOWS
 from tests.support.systems import SOURCE

@@ -3,7 +3,7 @@
 import pytest
 
 from odesim.lab.claims import all_claims, check_claim
-from tests.claims.test_ledger import NAMES, QUICK, claims
+from tests.lab.test_claims import NAMES, QUICK, claims
 from tests.support.matrix import slow_but
 from tests.support.perturbed import CHANGES, perturbed
 

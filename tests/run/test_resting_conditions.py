@@ -11,7 +11,7 @@ from sympy import Abs, Heaviside, Max, Min, Piecewise, Sum, cos, floor, sign, si
 import odesim
 from odesim.symbolic import Event, IndexedBase, MaxOver, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
-from tests.engines.test_switches import REALS
+from tests.run.test_switches import REALS
 
 x, z, c = symbols("x z c", real=True)
 END = 10.0
