@@ -174,6 +174,13 @@ def test_wrong_requests() -> None:
         odesim.integrate(named, clock="rescaled")
 
 
+def test_members_blow_up_at_times_of_their_own() -> None:
+    """y' = y^2 from y0 ends at 1/y0; the one that lies beyond the span is not reached."""
+    made = odesim.ensemble(FORMS["y^2"][0], initial={"y": [0.5, 1.0, 4.0]}, clock="rescaled", span=(0, 1.5), method="tsit5")
+    assert [made.attrs["status_names"][s] for s in made.status.values] == ["ok", "blow_up", "blow_up"]
+    np.testing.assert_allclose(made.blow_up_t, [np.nan, 1.0, 0.25], rtol=1e-5)  # 10 rtol
+
+
 @pytest.mark.slow
 def test_ensemble(tmp_path: Any) -> None:
     """Members as `integrate` does each, bit for bit in strict mode; in memory and on disk; NaN where a member does not blow up."""

@@ -21,7 +21,6 @@ from odesim.run.chunks import Execution
 from tests.support.begun import MODEL, RUN, SIZE, memory, same
 
 pytest.importorskip("distributed", reason="the extra cluster is not installed")
-pytestmark = pytest.mark.slow  # each starts three processes that import odesim
 
 MEMBERS = 40 * SIZE
 ASKED: dict[str, Any] = {**RUN, "members": MEMBERS}
@@ -70,6 +69,7 @@ def eventually(ask: Any) -> Any:
     raise TimeoutError(ask)
 
 
+@pytest.mark.slow  # each starts three processes that import odesim
 def test_a_worker_is_killed(small_chunks, tmp_path):
     """A killed worker of local:2 loses its chunk in flight, which is done again; a worker that joins gets its share."""
     from distributed import get_task_stream
@@ -94,6 +94,7 @@ def test_a_worker_is_killed(small_chunks, tmp_path):
     same(stored, memory(members=MEMBERS))
 
 
+@pytest.mark.slow  # each starts three processes that import odesim
 def test_ctrl_c_in_a_terminal(tmp_path):
     """It goes to the workers of local:2 too: the command says what is kept, in a sentence, and nobody writes a traceback."""
     words = ("ensemble", MODEL, "--vary", "mu=uniform(0.5,2.5)", "--members", "2000000", "--size", "M=3", "--span", "0:4", "--rtol", "1e-9")
@@ -109,6 +110,7 @@ def test_ctrl_c_in_a_terminal(tmp_path):
     assert len(lines) == 1 and lines[0].startswith("odesim: stopped after") and lines[0].endswith("odesim resume continues it")
 
 
+@pytest.mark.slow  # each starts three processes that import odesim
 def test_the_scheduler_is_killed(small_chunks, tmp_path):
     """One sentence for the client, everything written stays, and resume without a cluster ends with the bits of one machine."""
     from distributed import Client
@@ -131,6 +133,7 @@ def test_the_scheduler_is_killed(small_chunks, tmp_path):
     same(odesim.open_run(out), memory(members=MEMBERS))
 
 
+@pytest.mark.slow  # each starts three processes that import odesim
 def test_the_client_is_killed(small_chunks, tmp_path):
     """Everything written stays; another client of the same cluster goes on, and the bits are those of one machine."""
     from distributed import Client

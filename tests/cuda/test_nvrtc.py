@@ -44,6 +44,7 @@ OTHERS = [name for name in list_models() if name not in ("reversal.row", "scan_s
 OWN = [(name, *how) for name, how in in_turn(OTHERS[::2], HOWS[1:])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "dtype", "strict", "arch"), slow_but(WIDE, FIRST_WIDE, several=True))
 def test_nvrtc_compiles_one_large_system(model: str, dtype: str, strict: bool, arch: str) -> None:
     """Four models, every architecture with two of them: few enough registers that all blocks run at once."""

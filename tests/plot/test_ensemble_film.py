@@ -36,7 +36,7 @@ def values_in(figure: Any) -> Any:
     return np.ma.filled(meshes[0].get_array(), np.nan) if meshes else axes.lines[-1].get_ydata()
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [TWO, ONE])
 @pytest.mark.parametrize("var", ["v", "loss"])
 def test_a_frame_is_the_picture_of_its_time(axes, var):

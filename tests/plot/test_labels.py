@@ -18,6 +18,7 @@ def bare(text: str) -> str:
     return re.sub(r"\\mathrm|[${}\s]", "", text)
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("model", list_models())
 def test_a_symbol_is_that_of_the_models_latex(model):
     """States and parameters of every model: the same symbol as sympy prints, with and without indices, or the name as it stands."""

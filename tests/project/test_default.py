@@ -1,5 +1,6 @@
 """What runs by default: few cases, in which each value of each factor of a law occurs."""
 
+import ast
 import subprocess
 import sys
 from itertools import product
@@ -60,22 +61,10 @@ def test_fixture(fixture): ...
 
 
 def collected(folder: Path, *options: str) -> list[str]:
-    """The names of the tests that pytest chooses."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "0",
-        "--collect-only",
-        "-q",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-    ]
-    done = subprocess.run([*command, *options, str(folder)], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+    """FILE::TEST of each that pytest chooses."""
+    words = "-m pytest -p no:cacheprovider -n 0 --collect-only -q -c pyproject.toml"
+    done = subprocess.run([sys.executable, *words.split(), *options, str(folder)], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "::" in line]
 
 
 def test_cases_of_a_file(tmp_path: Path) -> None:
@@ -83,14 +72,21 @@ def test_cases_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems")
     (tmp_path / "test_laws.py").write_text(LAWS)
     default = ["test_rows[u-p]", "test_rows[v-q]", "test_rows[u-r]", "test_first[p]", "test_by_hand[p]", "test_by_hand[r]"]
-    assert sorted(collected(tmp_path)) == sorted([*default, "test_fixture[p]", "test_fixture[q]"])
-    assert sorted(collected(tmp_path, "-m", "slow")) == sorted(
-        ["test_rows[v-p]", "test_rows[u-q]", "test_rows[v-r]", "test_first[q]", "test_by_hand[q]"]
-    )
+    slow = ["test_rows[v-p]", "test_rows[u-q]", "test_rows[v-r]", "test_first[q]", "test_by_hand[q]"]
+    for options, names in ((), [*default, "test_fixture[p]", "test_fixture[q]"]), (("-m", "slow"), slow):
+        assert sorted(line.rpartition("::")[2] for line in collected(tmp_path, *options)) == sorted(names)
+
+
+def slow_as_a_whole(law: str) -> bool:
+    """Whether FILE::FUNCTION has the marker itself."""
+    file, _, name = law.partition("::")
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return any(ast.unparse(decorator) == "pytest.mark.slow" for decorator in function.decorator_list)
 
 
 @pytest.mark.slow
 def test_no_law_is_slow_by_its_cases() -> None:
     """Of a law with a table some cases run by default, or it is marked as a whole."""
-    laws = {name.partition("[")[0] for name in collected(ROOT / "tests", "-m", "slow and not gpu") if "[" in name}
-    assert laws <= {name.partition("[")[0] for name in collected(ROOT / "tests")}
+    slow, default = ({name.partition("[")[0] for name in collected(ROOT / "tests", *options)} for options in (("-m", "slow"), ()))
+    assert [law for law in sorted(slow - default) if not slow_as_a_whole(law)] == []

@@ -18,7 +18,6 @@ from tests.support.threads import same_as_runs
 CASES = slow_but([("tsit5", 2, 5), ("dop853", 2, None), ("rodas5p", 2, 5), ("rodas4", 8, 5)], [("tsit5", 2, 5)], several=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("method", "states", "save"), CASES)
 def test_parts_have_the_bits_of_runs(method: str, states: int, save: int | None) -> None:
     """Strict members have the states, steps, events and ends of strict single runs, whatever times they stop at."""

@@ -41,7 +41,7 @@ def test_population_descent_is_the_discrete_map():
     assert found.theory["c"][0, -1, 0, 19] == pytest.approx(0.1623, abs=5e-5)
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["exp", "linear", "softmax"])
 def test_joint_descent_is_the_discrete_map(attention):
     """Descent on V, Xi and Z of a JoMA block is the map on the System's own right-hand side, seed by seed, with momentum: to rounding."""
@@ -85,7 +85,7 @@ def infinite_contexts(*request: Any) -> Experiment:
     return replace(TASK.experiment_of(*request), stream=lambda _: {})
 
 
-@pytest.mark.first(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rng", ["numpy", "official"])
 def test_random_starts_are_those_of_the_discrete_map(rng):
     """Every seed's map begins at its own Y and Z and stays with its descent in infinite contexts, every column of Y too: to rounding."""

@@ -11,7 +11,6 @@ from odesim.lab.tasks.hierarchy_dag import OFFICIAL_SHIFT, TASK, draw_dag, draw_
 from odesim.lab.training.loop import TrainingOptions, initial_params, train
 from odesim.lab.training.randomness import TorchGenerator
 from odesim.lab.training.task import Experiment
-from tests.support.matrix import slow_but
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 TINY: dict[str, Any] = {"width": 8, "mlp": 7, "layers": 2, "num_classes": 5, "n0": 7, "n1": 6, "vocabulary": 12, "length": 11, "batch": 16}
@@ -120,7 +119,8 @@ def ncorr(cell: tuple[int, int, int, int]) -> Array:
     return np.array(found)
 
 
-@pytest.mark.parametrize("row", slow_but(range(len(UNTRAINED)), []), ids=lambda row: "{} {} {} {}".format(*UNTRAINED[row][0]))
+@pytest.mark.slow
+@pytest.mark.parametrize("row", range(len(UNTRAINED)), ids=lambda row: "{} {} {} {}".format(*UNTRAINED[row][0]))
 def test_untrained(row: int) -> None:
     """Before the first step, every seed's network gives the original's correlations: half the last digit, and 1e-6 of torch's sines."""
     cell, mean, sd = UNTRAINED[row]
