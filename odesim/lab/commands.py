@@ -10,51 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.backends import TRAINING, backends_for
+from odesim.base.backends import TRAINING
 from odesim.base.errors import ParamError
 from odesim.base.options import backend_help
-from odesim.cli.options import CLUSTER, Count, ModelKind, completed, options
+from odesim.cli.options import PATH, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Counter, echo
-from odesim.lab.options import (
-    claims_names,
-    groups_names,
-    read_rates,
-    read_seeds,
-    read_settings,
-    recipes_names,
-    recorded_names,
-    settings_names,
-)
+from odesim.lab.options import TaskName, claims_names, options, read_rates, read_seeds, read_settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from odesim.api.differences import Rerun
     from odesim.base.arrays import Array
-    from odesim.lab.compare.comparison import Comparison
     from odesim.lab.training.loop import Trajectory
-    from odesim.lab.training.task import Task
-
 
 # `odesim train`: a small transformer trained on a task, many seeds at once.
 
 AGAIN = "the same command with --resume continues it"
-PATH = click.Path(path_type=Path)
-
-
-class TaskName(ModelKind):
-    """A task's name; the shell completes it."""
-
-    name = "task"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        from odesim.lab.tasks import TASKS
-
-        return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
 
 
 class TrainCommand(click.Command):
@@ -70,41 +44,16 @@ class TrainCommand(click.Command):
 
 @click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
 @click.argument("task", metavar="TASK", type=TaskName())
-@click.option("--model", metavar="M", help="One of the task's models.")
-@click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed(settings_names), help="Set a setting of the task."
+@options(
+    "model settings show steps seeds optimizer rates save observe dtype backend threads max_seconds cluster out overwrite resume plot "
+    "as_json quiet",
+    seeds={"default": "0:1"},
+    dtype={"default": "float64"},
+    threads={"default": 1, "help": "Number of threads of matrix products; default 1."},
+    out={"help": "Store the run, with checkpoints while it runs."},
+    overwrite={"help": "Replace an existing run."},
+    plot={"help": "Draw the loss and other small observables; an existing picture is replaced."},
 )
-@click.option("--settings", "show", is_flag=True, help="Print the task's settings, models, observables and theory; train nothing.")
-@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
-@click.option("--seeds", metavar="A:B", default="0:1", help="Train the seeds A to B - 1 at once; default 0:1.")
-@click.option("--optimizer", metavar="NAME", help="sgd, momentum, adam or adamw; default: that of the task.")
-@click.option(
-    "--lr",
-    "rates",
-    metavar="GROUP=RATE",
-    multiple=True,
-    shell_complete=completed(groups_names),
-    help="Set the learning rate of a group of parameters.",
-)
-@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
-@click.option(
-    "--observe",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completed(recorded_names, ending=""),
-    help="Record this costly or large observable at all of them, not only at the end.",
-)
-@click.option("--dtype", metavar="NAME", default="float64", help="float64 (default) or float32.")
-@click.option("--backend", metavar="NAME", default=backends_for(TRAINING)[0], help=backend_help(TRAINING))
-@click.option("--threads", metavar="N", type=Count(1), default=1, help="Number of threads of matrix products; default 1.")
-@options("max_seconds")
-@CLUSTER
-@click.option("--out", metavar="RUN.zarr", type=PATH, help="Store the run, with checkpoints while it runs.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing run.")
-@click.option("--resume", is_flag=True, help="Continue the run in --out; with more --steps it becomes longer.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw the loss and other small observables; an existing picture is replaced.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def train_command(
     task: str,
     settings: tuple[str, ...],
@@ -130,6 +79,7 @@ def train_command(
     Ctrl-C keeps what was computed (exit code 3). The same command with --resume
     continues the training; the result has the same bits.
     """
+    from odesim.base.cluster import connected
     from odesim.lab.tasks import load_task
 
     loaded = load_task(task)
@@ -138,29 +88,13 @@ def train_command(
 
         echo(settings_text(loaded))
         return DONE
-    return run_training(loaded, settings, seeds, rates, out, plot, as_json, quiet, options)
-
-
-def run_training(
-    task: "Task",
-    settings: tuple[str, ...],
-    seeds: str,
-    rates: tuple[str, ...],
-    out: Path | None,
-    plot: Path | None,
-    as_json: bool,
-    quiet: bool,
-    options: dict[str, Any],
-) -> int:
-    """Reads the request, trains, prints, draws; returns the exit code."""
-    from odesim.base.cluster import connected
     from odesim.lab.train import train
 
-    values, learning, chosen = read_settings(task.name, task.settings, settings), read_rates(rates), read_seeds(seeds)
+    values, learning, chosen = read_settings(task, loaded.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
-    with connected(options.pop("cluster")) as cluster, TrainingProgress(task.name, False if quiet else None) as progress:
+    with connected(options.pop("cluster")) as cluster, TrainingProgress(task, False if quiet else None) as progress:
         more = {**options, "client": cluster.client} if cluster else options
-        trajectory = train(task, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **more)
+        trajectory = train(loaded, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **more)
     return report(trajectory, out, plot, as_json, quiet)
 
 
@@ -168,10 +102,16 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
     """Prints how a training ended, draws it and prints it; returns the exit code. again: the command that continues it."""
     from odesim.lab.output import training_json, training_text
 
+    def figure() -> "Figure":
+        from odesim.plot.trajectory import figure_of_trajectory
+
+        return figure_of_trajectory(trajectory.to_xarray(), trajectory.attrs.get("labels"))
+
     code = DONE if trajectory.ok else STOPPED
     if code == STOPPED:
-        say(stop_sentence(trajectory, out, again))
-    drawn, lost = draw(lambda: training_figure(trajectory), plot)
+        where = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
+        say(trajectory.message + f"; {where}" * (trajectory.status == "interrupted"))
+    drawn, lost = draw(figure, plot)
     if lost:
         code = STOPPED
         say(lost)
@@ -180,21 +120,6 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
     elif not quiet:
         echo(training_text(trajectory, out, drawn))
     return code
-
-
-def stop_sentence(trajectory: "Trajectory", out: Path | None, again: str) -> str:
-    """Why the training stopped, and how to continue it: with the command `again` if it is stored."""
-    if trajectory.status != "interrupted":
-        return trajectory.message
-    where = f"what was computed is in {out}: {again}" if out else "with --out RUN.zarr, --resume could go on"
-    return f"{trajectory.message}; {where}"
-
-
-def training_figure(trajectory: "Trajectory") -> "Figure":
-    """The picture of a training."""
-    from odesim.plot.trajectory import figure_of_trajectory
-
-    return figure_of_trajectory(trajectory.to_xarray(), trajectory.attrs.get("labels"))
 
 
 # What `odesim list`, `status`, `resume` and `rerun` need of the lab.
@@ -245,43 +170,12 @@ class TrainingProgress(Counter):
 @click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
 @click.argument("first", metavar="[MODEL|RUN]", type=ModelKind(), required=False)
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
-@click.option(
-    "--recipe",
-    metavar="NAME",
-    shell_complete=completed(recipes_names, ending=""),
-    help="Run a stored comparison, and print its numbers beside those recorded.",
+@options(
+    "recipe task settings steps seeds save backend map clock observables align plot as_json quiet",
+    backend={"default": None, "help": backend_help(TRAINING, "Backend of the training; ")},
+    plot={"help": "Draw both as png, pdf or svg; an existing picture is replaced."},
+    quiet={"help": "Print no table and no progress."},
 )
-@click.option("--task", metavar="TASK", type=TaskName(), help="The task to train. Its settings determine the parameters of the model.")
-@click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, shell_complete=completed(settings_names), help="Set a setting of the task."
-)
-@click.option("--steps", metavar="N", type=Count(0), help="Number of updates; default: that of the task.")
-@click.option("--seeds", metavar="A:B", help="Train the seeds A to B - 1 at once; default 0:1.")
-@click.option("--save", metavar="N", type=Count(2), help="Record N iterations, evenly spaced; default: all, at most 1001.")
-@click.option("--backend", metavar="NAME", help=backend_help(TRAINING, "Backend of the training; "))
-@click.option(
-    "--map",
-    "map_",
-    metavar="NAME",
-    help="flow (default): the ODE; discrete: gradient descent with its right-hand side and the momentum of the training.",
-)
-@click.option(
-    "--clock",
-    metavar="NAME",
-    help="Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit.",
-)
-@click.option(
-    "--observable",
-    "observables",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completed("states", "observables", ending=""),
-    help="Compare only this observable; it is recorded even if it is large.",
-)
-@click.option("--align", metavar="AXIS", multiple=True, help="Reorder this axis of the training so that it fits best, for each seed.")
-@click.option("--plot", metavar="FILE.png", type=PATH, help="Draw both as png, pdf or svg; an existing picture is replaced.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print no table and no progress.")
 def compare_command(
     first: str | None,
     second: Path | None,
@@ -289,7 +183,6 @@ def compare_command(
     task: str | None,
     settings: tuple[str, ...],
     seeds: str | None,
-    map_: str | None,
     clock: str | None,
     plot: Path | None,
     as_json: bool,
@@ -349,36 +242,27 @@ def compare_command(
             task=loaded,
             settings=values,
             seeds=chosen,
-            map=map_,
             clock="effective" if clock is None else clock,
             progress=progress.show,
             **options,
         )
-    code = DONE
-    for doubt in comparison.doubts:
-        say(doubt)
-    for note in comparison.notes:
-        code = STOPPED
-        say(note)
-    if not comparison.as_recorded:
-        code = STOPPED
-        say(f"{recipe}: other than recorded: {', '.join(number.name for number in comparison.numbers if not number.agrees)}")
-    drawn, lost = draw(lambda: comparison_figure(comparison), plot)
+    off = ", ".join(number.name for number in comparison.numbers if not number.agrees)
+    for sentence in (*comparison.doubts, *comparison.notes, *[f"{recipe}: other than recorded: {off}"] * bool(off)):
+        say(sentence)
+
+    def figure() -> "Figure":
+        from odesim.plot.comparison import figure_of_comparison
+
+        return figure_of_comparison(comparison)
+
+    drawn, lost = draw(figure, plot)
     if lost:
-        code = STOPPED
         say(lost)
     if as_json:
         echo(comparison_json(comparison))
     elif not quiet:
         echo(f"{comparison}\n\ndrawn in {drawn}" if drawn else str(comparison))
-    return code
-
-
-def comparison_figure(comparison: "Comparison") -> "Figure":
-    """The picture of a comparison."""
-    from odesim.plot.comparison import figure_of_comparison
-
-    return figure_of_comparison(comparison)
+    return STOPPED if comparison.notes or off or lost else DONE
 
 
 # `odesim verify`: checks statements of the papers.
@@ -389,8 +273,7 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
 @click.option("--slow", is_flag=True, help="Check the slow claims (minutes) too.")
 @click.option("--list", "listed", is_flag=True, help="List the claims; check none.")
 @click.option("--page", is_flag=True, help="Print the claims as a page of Markdown; check none.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="Print no progress.")
+@options("as_json quiet", as_json={"help": "Print one JSON object on stdout."}, quiet={"help": "Print no progress."})
 def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_json: bool, quiet: bool) -> int:
     """Check a claim, the claims of a model or of a family, or all: each is a statement of a paper and a run that shows whether it holds.
 
@@ -402,11 +285,8 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
 
     if sum((listed, page, as_json)) > 1:
         raise ParamError("--list, --page and --json exclude each other")
-    if page:
-        echo(ledger_page(choose_claims(name, slow=True)))
-        return DONE
-    if listed:
-        echo(list_text(choose_claims(name, slow=True)))
+    if page or listed:
+        echo((ledger_page if page else list_text)(choose_claims(name, slow=True)))
         return DONE
     with Counter("verify", None if not quiet else False) as progress:
         checked = verify(name, slow=slow, progress=lambda done, total, claim: progress.count(done, total, lambda: claim, "claims"))

@@ -18,8 +18,7 @@ from odesim.lab.training.optimizers import check_optimizer, settings_in_use
 from odesim.lab.training.task import Experiment, Optimizer, Task, check_settings
 
 MOST_SEEDS = 100_000
-
-
+LONG = 1e9  # seconds between two checkpoints
 MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
 
 

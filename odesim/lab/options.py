@@ -1,14 +1,17 @@
-"""Options of the lab's commands: settings, learning rates and seeds read from text, and names that the shell completes."""
+"""Options of the lab's commands: their table; settings, learning rates and seeds read from text; names that the shell completes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.backends import TRAINING, backends_for
 from odesim.base.errors import ParamError, no_such
+from odesim.base.options import backend_help
 from odesim.cli.arguments import once
-from odesim.cli.options import Described, argument_of
+from odesim.cli.options import Command, Count, Described, ModelKind, argument_of, completed
+from odesim.cli.options import options as run_options
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
@@ -93,14 +96,19 @@ def assignment(text: str, option: str, form: str) -> tuple[str, str]:
     return name, value
 
 
-# Shell completion: names of settings, groups of parameters, observables, recipes and claims.
-
-
 def settings_names(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
     from odesim.lab.tasks import load_task
 
     return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
+
+
+def default_model(ctx: click.Context) -> "Model":
+    """The model of the task with its default settings and one seed."""
+    from odesim.lab.tasks import load_task
+
+    task = load_task(argument_of(ctx, "task"))
+    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
 
 
 def groups_names(ctx: click.Context) -> Described:
@@ -111,14 +119,6 @@ def groups_names(ctx: click.Context) -> Described:
 def recorded_names(ctx: click.Context) -> Described:
     """The observables of the task."""
     return ((observable.name, "an observable") for observable in default_model(ctx).observables)
-
-
-def default_model(ctx: click.Context) -> "Model":
-    """The model of the task with its default settings and one seed."""
-    from odesim.lab.tasks import load_task
-
-    task = load_task(argument_of(ctx, "task"))
-    return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
 
 
 def recipes_names(ctx: click.Context) -> Described:
@@ -135,3 +135,68 @@ def claims_names(ctx: click.Context) -> Described:
     claims = choose_claims(None, slow=True)
     groups = dict.fromkeys(name for claim in claims for name in (claim.name.partition(".")[0], *claim.models))
     return iter([*((name, "all its claims") for name in groups), *((claim.name, claim.printed.text) for claim in claims)])
+
+
+class TaskName(ModelKind):
+    """A task's name; the shell completes it."""
+
+    name = "task"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from odesim.lab.tasks import TASKS
+
+        return [CompletionItem(name) for name in TASKS if name.startswith(incomplete)]
+
+
+# options of train and compare, beside those of cli/options.py
+ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "model": ("--model", {"metavar": "M", "help": "One of the task's models."}),
+    "recipe": ("--recipe", {
+        "metavar": "NAME", "shell_complete": completed(recipes_names, ending=""),
+        "help": "Run a stored comparison, and print its numbers beside those recorded."}),
+    "task": ("--task", {
+        "metavar": "TASK", "type": TaskName(), "help": "The task to train. Its settings determine the parameters of the model."}),
+    "settings": ("--set", {
+        "metavar": "NAME=VALUE", "multiple": True, "shell_complete": completed(settings_names), "help": "Set a setting of the task."}),
+    "show": ("--settings", {"is_flag": True, "help": "Print the task's settings, models, observables and theory; train nothing."}),
+    "steps": ("--steps", {"metavar": "N", "type": Count(0), "help": "Number of updates; default: that of the task."}),
+    "seeds": ("--seeds", {"metavar": "A:B", "help": "Train the seeds A to B - 1 at once; default 0:1."}),
+    "optimizer": ("--optimizer", {"metavar": "NAME", "help": "sgd, momentum, adam or adamw; default: that of the task."}),
+    "rates": ("--lr", {
+        "metavar": "GROUP=RATE", "multiple": True, "shell_complete": completed(groups_names),
+        "help": "Set the learning rate of a group of parameters."}),
+    "save": ("--save", {"metavar": "N", "type": Count(2), "help": "Record N iterations, evenly spaced; default: all, at most 1001."}),
+    "observe": ("--observe", {
+        "metavar": "NAME", "multiple": True, "shell_complete": completed(recorded_names, ending=""),
+        "help": "Record this costly or large observable at all of them, not only at the end."}),
+    "backend": ("--backend", {"metavar": "NAME", "default": backends_for(TRAINING)[0], "help": backend_help(TRAINING)}),
+    "resume": ("--resume", {"is_flag": True, "help": "Continue the run in --out; with more --steps it becomes longer."}),
+    "map": ("--map", {
+        "metavar": "NAME",
+        "help": "flow (default): the ODE; discrete: gradient descent with its right-hand side and the momentum of the training."}),
+    "clock": ("--clock", {
+        "metavar": "NAME",
+        "help": "Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit."}),
+    "observables": ("--observable", {
+        "metavar": "NAME", "multiple": True, "shell_complete": completed("states", "observables", ending=""),
+        "help": "Compare only this observable; it is recorded even if it is large."}),
+    "align": ("--align", {
+        "metavar": "AXIS", "multiple": True, "help": "Reorder this axis of the training so that it fits best, for each seed."}),
+}  # fmt: skip
+
+
+def options(names: str, **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Adds the options of these names, in this order: of ROWS, or as `odesim.cli.options.options` does. changes {name: what is other}."""
+
+    def with_options(command: Command) -> Command:
+        for name in reversed(names.split()):
+            if name in ROWS:
+                flag, words = ROWS[name]
+                command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
+            else:
+                command = run_options(name, **{name: changes.get(name, {})})(command)
+        return command
+
+    return with_options

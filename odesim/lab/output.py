@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -19,23 +19,21 @@ from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
 from odesim.lab.training.optimizers import settings_in_use
 from odesim.lab.training.record import MAX_RECORDED_ENTRIES
-from odesim.lab.training.task import Experiment, Observable, Setting, Task, check_settings
+from odesim.lab.training.task import Experiment, Setting, Task, check_settings
 from odesim.store.write import to_plain
 
 if TYPE_CHECKING:
     from odesim.lab.claims import Claim, ClaimResult, Finding, Measurement, Verification
 
 
-# Output of `odesim train TASK --settings`: a task's settings, models and observables, in 80 columns.
-
-
 def settings_text(task: Task) -> str:
-    """The description of a task: settings with defaults and ranges, models with observables, Systems that describe it."""
-    rows = [(s.name, default_text(s), f"{s.doc}{limits_text(s)}") for s in task.settings]
+    """Output of `odesim train TASK --settings`: settings with defaults and ranges, models with observables, Systems that describe it."""
+    rows = [(s.name, default_text(s.default), f"{s.doc}{limits_text(s)}") for s in task.settings]
     parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
     defaults = check_settings(task.name, task.settings, {})
     parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
-    systems = [(system, example_options(pair.example)) for system, pair in pairs_of(task.name).items()]
+    examples = {name: [f"--set{GLUE}{key}={value}" for key, value in pair.example.items()] for name, pair in pairs_of(task.name).items()}
+    systems = [(system, " ".join(words) or "with the default settings") for system, words in examples.items()]
     parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
     return "\n".join(parts)
 
@@ -45,7 +43,9 @@ def model_text(experiment: Experiment, name: str, first: bool) -> str:
     spec = experiment.optimizer
     rates = ", ".join(f"{group}{GLUE}{number_text(rate)}" for group, rate in spec.rates.items())
     run = [("steps", str(experiment.steps)), ("optimizer", spec.name), ("rates", f"{rates} (--lr GROUP=RATE)")]
-    seen = [observable_row(o) for o in experiment.model.observables]
+    seen = [
+        (o.name + (f" ({', '.join(o.dims)})" if o.dims else ""), o.doc + "; at the end" * o.costly) for o in experiment.model.observables
+    ]
     more = (
         f"  (at the end: kept at the end only, as is what has more than {MAX_RECORDED_ENTRIES}\n  entries; all along with --observe NAME)"
     )
@@ -53,20 +53,8 @@ def model_text(experiment: Experiment, name: str, first: bool) -> str:
     return f"{head}\n{table(run)}\nobservables of {name}\n{table([('loss', 'of the batch of the iteration'), *seen])}\n{more}"
 
 
-def observable_row(observable: Observable) -> tuple[str, str]:
-    """A table row of an observable: name with axes, and description."""
-    axes = f" ({', '.join(observable.dims)})" if observable.dims else ""
-    return f"{observable.name}{axes}", observable.doc + ("; at the end" if observable.costly else "")
-
-
-def example_options(example: Mapping[str, Any]) -> str:
-    """The settings of an example as command-line options."""
-    return " ".join(f"--set{GLUE}{name}={value}" for name, value in example.items()) or "with the default settings"
-
-
-def default_text(setting: Setting) -> str:
+def default_text(value: Any) -> str:
     """The default of a setting as text; `-` if there is none."""
-    value = setting.default
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, int | float) else value or "-"
@@ -82,31 +70,13 @@ def limits_text(setting: Setting) -> str:
     return f" ({limits})" if limits else ""
 
 
-# Output of `odesim train`: JSON, or a short table.
-
-
-def training_object(trajectory: Trajectory, out: Path | None) -> dict[str, Any]:
-    """The object that --json prints. `final` {name: [value of each seed]}, a digest for more than 1000 entries of one seed."""
-    fields = {
-        "task": trajectory.task,
-        "model": trajectory.model,
-        "status": trajectory.status,
-        "message": trajectory.message,
-        "steps": trajectory.steps,
-        "seeds": trajectory.seeds,
-        "time": trajectory.iteration,
-        "final": {name: [to_plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()},
-        "stats": trajectory.stats,
-        "optimizer": settings_in_use(trajectory.attrs["optimizer"]),
-        "backend": trajectory.attrs["backend"],
-        "out": out,
-    }
-    return dict(to_plain(fields))
-
-
 def training_json(trajectory: Trajectory, out: Path | None) -> str:
-    """training_object on one line of ASCII."""
-    return json.dumps(training_object(trajectory, out), allow_nan=False)
+    """Output of `odesim train --json` on one line of ASCII. `final` {name: [value of each seed]}, a digest for more than 1000 entries."""
+    fields = {name: getattr(trajectory, name) for name in ("task", "model", "status", "message", "steps", "seeds")}
+    fields |= {"time": trajectory.iteration}
+    fields |= {"final": {name: [to_plain(np.asarray(one)) for one in values] for name, values in trajectory.final.items()}}
+    fields |= {"stats": trajectory.stats, "optimizer": settings_in_use(trajectory.attrs["optimizer"])}
+    return json.dumps(to_plain({**fields, "backend": trajectory.attrs["backend"], "out": out}), allow_nan=False)
 
 
 def training_text(trajectory: Trajectory, out: Path | None, picture: Path | None) -> str:
@@ -139,24 +109,16 @@ def optimizer_text(spec: Any) -> str:
     return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"
 
 
-# Output of `odesim compare` as JSON.
-
-
-def comparison_object(comparison: Comparison) -> dict[str, Any]:
-    """The object that --json prints: what is compared, the times, a row for each observable; NaN is null.
+def comparison_json(comparison: Comparison) -> str:
+    """Output of `odesim compare --json` on one line of ASCII: what is compared, the times, a row for each observable; NaN is null.
 
     `each` of a row is {metric: [value of each seed]}, empty for one seed. numbers: of a recipe.
     """
     times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
     fields = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
+    fields |= {"observables": comparison.table(), "worst": comparison.worst()["observable"]}
     rows = [{**asdict(number), "agrees": number.agrees} for number in comparison.numbers]
-    result = {**fields, "observables": comparison.table(), "worst": comparison.worst()["observable"]}
-    return dict(to_plain({**result, "numbers": rows} if rows else result))
-
-
-def comparison_json(comparison: Comparison) -> str:
-    """comparison_object on one line of ASCII."""
-    return json.dumps(comparison_object(comparison), allow_nan=False)
+    return json.dumps(to_plain({**fields, "numbers": rows} if rows else fields), allow_nan=False)
 
 
 # Output of `odesim verify`: the ledger as text in 80 columns, as JSON, and as a page of Markdown.
@@ -194,16 +156,13 @@ def finding_text(finding: "Finding") -> str:
     lines = [wrap_paragraph(verdict.upper() if not finding.as_recorded else verdict, "    ")]
     if finding.error:
         return "\n".join([*lines, wrap_paragraph(finding.error, "      ")])
-    lines.append(table(map(measurement_row, finding.measurements), indent="      ", right=(1,)))
-    if finding.outside:
-        lines += ["    without this condition", table(map(measurement_row, finding.outside), indent="      ", right=(1,))]
+    for measurements in filter(None, (finding.measurements, finding.outside)):
+        lines += ["    without this condition"] * (measurements is finding.outside)
+        bounds = [f" +- {m.tolerance:.2g}" if m.tolerance else "" for m in measurements]
+        wanted = [f"{m.relation} {m.expected:.6g}{bound}" for m, bound in zip(measurements, bounds, strict=True)]
+        rows = [("yes" if m.holds else "no", f"{m.measured:.6g}", w, m.name) for m, w in zip(measurements, wanted, strict=True)]
+        lines.append(table(rows, indent="      ", right=(1,)))
     return "\n".join(lines)
-
-
-def measurement_row(m: "Measurement") -> tuple[str, ...]:
-    """Whether a measurement holds, the number, what is expected, and its name."""
-    bound = f" +- {m.tolerance:.2g}" if m.tolerance else ""
-    return ("yes" if m.holds else "no", f"{m.measured:.6g}", f"{m.relation} {m.expected:.6g}{bound}", m.name)
 
 
 OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
@@ -229,48 +188,31 @@ def outcome(result: "ClaimResult") -> str:
 
 
 def ledger_json(checked: "Verification") -> str:
-    """The object that --json prints, on one line of ASCII; numbers that are not finite are null."""
+    """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
     rows = [claim_object(result) for result in checked.results]
     return json.dumps({"as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
 
 
 def claim_object(result: "ClaimResult") -> dict[str, Any]:
-    """A claim with its findings as data."""
-    claim = result.claim
-    return {
-        "name": claim.name,
-        "paper": claim.source.key,
-        "place": claim.source.where,
-        "run": claim.run,
-        "models": list(claim.models),
-        "slow": claim.slow,
-        "seconds": result.seconds,
-        "as_recorded": result.as_recorded,
-        "statements": {kind: finding_object(finding) for kind, finding in result.findings.items()},
-    }
-
-
-def finding_object(finding: "Finding") -> dict[str, Any]:
-    """The verdict of a statement and its measurements as data."""
-    statement = finding.statement
-    return {
-        "text": statement.text,
-        "when": statement.when,
-        "verdict": str(finding.verdict),
-        "recorded": str(statement.verdict),
-        "tolerance": statement.tolerance,
-        "error": finding.error,
-        "measurements": [measurement_object(m) for m in finding.measurements],
-        "outside": [measurement_object(m) for m in finding.outside],
-    }
-
-
-def measurement_object(m: "Measurement") -> dict[str, Any]:
-    """A measurement as data."""
+    """A claim with its findings as data: of each statement the verdict and its measurements."""
     from odesim.plot.figures import as_json
 
-    numbers = {"measured": float(m.measured), "expected": float(m.expected), "tolerance": float(m.tolerance)}
-    return {"name": m.name, "relation": m.relation, "holds": bool(m.holds)} | {key: as_json(value) for key, value in numbers.items()}
+    def measured(all_of_them: Iterable["Measurement"]) -> list[dict[str, Any]]:
+        numbers = ("measured", "expected", "tolerance")
+        return [
+            {"name": m.name, "relation": m.relation, "holds": bool(m.holds), **{key: as_json(float(getattr(m, key))) for key in numbers}}
+            for m in all_of_them
+        ]
+
+    claim, statements = result.claim, {}
+    for kind, finding in result.findings.items():
+        statement = finding.statement
+        words = {"text": statement.text, "when": statement.when, "verdict": str(finding.verdict), "recorded": str(statement.verdict)}
+        words |= {"tolerance": statement.tolerance, "error": finding.error}
+        statements[kind] = {**words, "measurements": measured(finding.measurements), "outside": measured(finding.outside)}
+    about = {"name": claim.name, "paper": claim.source.key, "place": claim.source.where, "run": claim.run, "models": list(claim.models)}
+    outcome = {"slow": claim.slow, "seconds": result.seconds, "as_recorded": result.as_recorded}
+    return {**about, **outcome, "statements": statements}
 
 
 def ledger_page(claims: Iterable["Claim"]) -> str:
@@ -278,7 +220,9 @@ def ledger_page(claims: Iterable["Claim"]) -> str:
     about = "Statements of the papers, each checked by `odesim verify NAME`. This page is written by `odesim verify --page`."
     lines = ["# The ledger", "", about]
     for paper, group in groupby(claims, key=lambda claim: claim.source.key):
-        lines += ["", f"## {paper_title(paper)}", "", f"`{paper}`", "", *claim_table(group)]
+        parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", paper)  # tian2023joma -> Tian 2023, joma
+        title = f"{parts[1].capitalize()} {parts[2]}, {parts[3]}" if parts else paper
+        lines += ["", f"## {title}", "", f"`{paper}`", "", *claim_table(group)]
     return "\n".join(lines)
 
 
@@ -291,9 +235,3 @@ def claim_table(claims: Iterable["Claim"]) -> list[str]:
             verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
             lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (first, statement.text, verdict)) + " |")
     return lines
-
-
-def paper_title(key: str) -> str:
-    """The key of a paper as a title: tian2023joma -> Tian 2023, joma."""
-    parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", key)
-    return f"{parts[1].capitalize()} {parts[2]}, {parts[3]}" if parts else key

@@ -1,13 +1,15 @@
-"""A training whose seeds are trained apart, on a dask cluster or one after another; at the end all are joined."""
+"""A training whose seeds are trained apart, on a dask cluster or one after another, each in a folder beside the run, and then joined.
+
+A seed has the bits that it has beside others, so the joined run is the one that one process stores, with its checkpoint.
+"""
 
 import json
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -23,20 +25,17 @@ from odesim.base.errors import ClusterError, ParamError, StoreError, counted
 from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
 from odesim.lab.experiment import TrainingRequest
-from odesim.lab.resume import attributes_of, check_same, check_unchanged, train_into
-from odesim.lab.store import RUNNING, RunSink, checkpoint_file, read_trajectory, training_attributes
-from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, Trajectory, check_count, check_save, outcome_sentence
-from odesim.lab.training.record import Checkpoint, read_checkpoint, write_checkpoint
+from odesim.lab.resume import Progress, attributes_of, stored_before, train_into
+from odesim.lab.store import RunSink, checkpoint_file, read_trajectory
+from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, TrainingOptions, Trajectory, outcome_sentence
+from odesim.lab.training.record import read_checkpoint, write_checkpoint
 from odesim.lab.training.task import Experiment
 from odesim.store.guard import read_document
-from odesim.store.paths import Destination, RunLock, check_new_run, publish
-
-# A training in parts: each seed is stored in a folder beside the run, and all are joined when they have come to their end.
-#
-# A seed has the bits that it has beside others, so the joined run is the one that one process stores, with its checkpoint.
+from odesim.store.paths import Destination, RunLock, publish
 
 PLAN = "parts.json"
 TOKEN = 8  # characters of the token in names
+PATIENCE = 60  # s to wait for another worker, which the cluster gave up, to let go of a seed
 
 
 def parts_folder(path: Path) -> Path:
@@ -44,12 +43,11 @@ def parts_folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.parts")
 
 
-def part_of(folder: Path, seed: int, token: str) -> Path:
-    """The training of one seed in the folder of parts.
-
-    token: that of the plan. A worker that trains for a plan that was replaced, as after a lost connection, has another place to write.
-    """
-    return folder / f"seed-{seed}-{token[:TOKEN]}.zarr"
+def has_parts(path: Path) -> bool:
+    """Whether a training at path was begun in parts that are not joined yet."""
+    with suppress(OSError, ValueError):  # what is no place for a run is said where it is written
+        return (parts_folder(path) / PLAN).is_file()
+    return False
 
 
 def check_no_parts(path: Path) -> None:
@@ -58,11 +56,9 @@ def check_no_parts(path: Path) -> None:
         raise StoreError(f"{parts_folder(path)} holds a training that was begun: --resume continues it, --overwrite replaces it")
 
 
-def has_parts(path: Path) -> bool:
-    """Whether a training at path was begun in parts that are not joined yet."""
-    with suppress(OSError, ValueError):  # what is no place for a run is said where it is written
-        return (parts_folder(path) / PLAN).is_file()
-    return False
+def remove_parts(path: Path) -> None:
+    """Deletes the parts of the training at path."""
+    shutil.rmtree(parts_folder(path), ignore_errors=True)
 
 
 def write_plan(folder: Path, plan: dict[str, Any]) -> None:
@@ -85,109 +81,73 @@ def read_plan(folder: Path) -> dict[str, Any]:
     return plan
 
 
-def check_plan(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
-    """The plan of the parts in the folder. Raises ParamError if they are of other seeds."""
-    plan = read_plan(folder)
-    if plan["seeds"] != list(seeds):
-        raise ParamError(f"{folder} holds parts of a training of other seeds: --resume takes the same command")
-    return plan
+# From the training of all seeds to one of each, up to the last checkpoint, and back.
 
 
 def split(path: Path, part: Path, row: int, experiment: Experiment, attributes: dict[str, Any]) -> None:
-    """Writes seed number `row` of the stored training at path as a training of its own, up to the last checkpoint.
-
-    experiment, attributes: those of the seed alone.
-    """
-    state, rows = read_checkpoint(checkpoint_file(path)), read_trajectory(path).observables
-    known = {name: values[row : row + 1, : state.written] for name, values in rows.items()}
-    known = {name: np.concatenate([values, state.pending[name][row : row + 1]], axis=1) for name, values in known.items() if len(values)}
-    count = next(iter(known.values())).shape[1]
-    if not count:
+    """Writes seed number `row` of the stored training at path as a training of its own. experiment, attributes: of the seed alone."""
+    state, rows, one = read_checkpoint(checkpoint_file(path)), read_trajectory(path).observables, slice(row, row + 1)
+    known = {name: np.concatenate([values[one, : state.written], state.pending[name][one]], axis=1) for name, values in rows.items()}
+    if not next(iter(known.values())).shape[1]:
         return  # the seed begins anew
     sink = RunSink(part, attributes, experiment)
     block = sink.open(state.times, {name: values[:, 0] for name, values in known.items()})
-    written = count // block * block
-    write_blocks(sink, known, block)
-    one = slice(row, row + 1)
-    pending = {name: values[:, written:] for name, values in known.items()}
-    params = {name: a[one] for name, a in state.params.items()}
-    optimizer = {name: a[one] if a.ndim else a for name, a in state.optimizer.items()}
+    written, pending = write_blocks(sink, known, block)
+    params, optimizer = ({name: a[one] if a.ndim else a for name, a in named.items()} for named in (state.params, state.optimizer))
     of_seed = replace(state, written=written, pending=pending, params=params, optimizer=optimizer, bad=state.bad[one])
     write_checkpoint(checkpoint_file(part), of_seed)
     sink.lock.release()
 
 
 def join(parts: Sequence[Path], sink: RunSink) -> Trajectory:
-    """Writes trainings of one seed each, all of them at their end, into the sink; the Trajectory of all."""
-    every = [read_trajectory(part) for part in parts]
-    first, states = every[0], [read_checkpoint(checkpoint_file(part)) for part in parts]
-    block = sink.open(first.t, {name: np.concatenate([one.observables[name][:, 0] for one in every]) for name in first.observables})
-    count = int(np.searchsorted(states[0].times, states[0].iteration))
-    written, pending = count // block * block, {}
+    """Writes trainings of one seed each, all of them at their end, into the sink; the Trajectory of all. seconds: of the longest."""
+    every, states = [read_trajectory(part) for part in parts], [read_checkpoint(checkpoint_file(part)) for part in parts]
+    first, state = every[0], states[0]
+
+    def together(of_seeds: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+        return {name: np.concatenate([one[name] for one in of_seeds]) if a.ndim else a for name, a in of_seeds[0].items()}
+
+    block = sink.open(first.t, together([{name: rows[:, 0] for name, rows in one.observables.items()} for one in every]))
+    written, pending = 0, {}
     for name in first.observables:  # one after another: all of them may be larger than the memory
         values = np.concatenate([one.observables[name] for one in every])
-        write_blocks(sink, {name: values}, block)
-        pending[name] = values[:, written:count].copy()
-    joined = joined_trajectory(every, sink)
-    sink.finish(joined)
-    write_checkpoint(checkpoint_file(sink.path), joined_checkpoint(states, written, pending))
-    return joined
-
-
-def write_blocks(sink: RunSink, rows: dict[str, Array], block: int) -> None:
-    """Writes all rows {name: (R, T, *shape)} into an open sink, block after block."""
-    count = next(iter(rows.values())).shape[1]
-    for k in range(ceil(count / block)):
-        sink.write(k * block, {name: values[:, k * block : (k + 1) * block] for name, values in rows.items()})
-
-
-def joined_trajectory(every: Sequence[Trajectory], sink: RunSink) -> Trajectory:
-    """The Trajectory of trainings of one seed each, whose rows are in the sink. seconds: of the longest."""
-    first = every[0]
+        written, rest = write_blocks(sink, {name: values}, block, int(np.searchsorted(state.times, state.iteration)))
+        pending |= rest
     bad = {seed: i for one in every for seed, i in one.bad.items()}
     status = NON_FINITE if bad else OK
-    return replace(
+    slowest = {name: fold(one.stats[name] for one in every) for name, fold in (("seconds", max), ("steps_per_second", min))}
+    joined = replace(
         first,
         observables=sink.rows(),
-        final={name: np.concatenate([one.final[name] for one in every]) for name in first.final},
+        final=together([one.final for one in every]),
         seeds=tuple(seed for one in every for seed in one.seeds),
         status=status,
         message=outcome_sentence(status, first.iteration, first.steps, bad),
         bad=bad,
-        stats={
-            "seconds": max(one.stats["seconds"] for one in every),
-            "steps_per_second": min(one.stats["steps_per_second"] for one in every),
-        },
+        stats=slowest,
     )
+    sink.finish(joined)
+    params, optimizer = together([s.params for s in states]), together([s.optimizer for s in states])
+    not_finite, seconds = np.concatenate([s.bad for s in states]), max(s.seconds for s in states)
+    of_all = replace(state, written=written, pending=pending, params=params, optimizer=optimizer, bad=not_finite, seconds=seconds)
+    write_checkpoint(checkpoint_file(sink.path), of_all)
+    return joined
 
 
-def joined_checkpoint(states: Sequence[Checkpoint], written: int, pending: dict[str, Array]) -> Checkpoint:
-    """The checkpoint of all seeds. written: rows in complete blocks on disk; pending {name: (R, n, *shape)}: later ones."""
-    first = states[0]
-    arrays: list[dict[str, Array]] = [
-        {name: np.concatenate([get[name] for get in of]) if first_of[name].ndim else first_of[name] for name in first_of}
-        for of, first_of in (([s.params for s in states], first.params), ([s.optimizer for s in states], first.optimizer))
-    ]
-    return replace(
-        first,
-        written=written,
-        pending=pending,
-        params=arrays[0],
-        optimizer=arrays[1],
-        bad=np.concatenate([state.bad for state in states]),
-        seconds=max(state.seconds for state in states),
-    )
+def write_blocks(sink: RunSink, rows: dict[str, Array], block: int, count: int | None = None) -> tuple[int, dict[str, Array]]:
+    """Writes all rows {name: (R, T, *shape)} into an open sink, block after block.
+
+    Returns how many of the first `count` (all without it) are complete blocks, and copies of the others of these {name: (R, n, *shape)}.
+    """
+    total = next(iter(rows.values())).shape[1]
+    for first in range(0, total, block):
+        sink.write(first, {name: values[:, first : first + block] for name, values in rows.items()})
+    count = total if count is None else count
+    written = count // block * block
+    return written, {name: values[:, written:count].copy() for name, values in rows.items()}
 
 
-def remove_parts(path: Path) -> None:
-    """Deletes the parts of the training at path."""
-    shutil.rmtree(parts_folder(path), ignore_errors=True)
-
-
-# A training whose seeds are trained apart: on the workers of a dask cluster, or what a cluster left of it here, one after another.
-
-Progress = Callable[[int, int, Array], None]
-PATIENCE = 60  # s to wait for another worker, which the cluster gave up, to let go of a seed
+# The training of the parts: on the workers of a dask cluster, or what a cluster left of it here, one after another.
 
 
 @dataclass(frozen=True)
@@ -204,8 +164,8 @@ class PartJob:
     versions: dict[str, str] = field(default_factory=versions)
 
     def part(self, seed: int) -> Path:
-        """The training of one seed."""
-        return part_of(Path(self.folder), seed, self.token)
+        """The training of one seed. A worker of a plan that was replaced, as after a lost connection, has another place to write."""
+        return Path(self.folder) / f"seed-{seed}-{self.token[:TOKEN]}.zarr"
 
 
 def train_spread(
@@ -221,94 +181,78 @@ def train_spread(
     progress: called with (mean of updates done, steps, last losses (k,) of the seeds that came to their end). Raises an OdesimError;
     ClusterError where the training was interrupted, or the cluster is gone: then --resume goes on.
     """
-    path = to.path.absolute()
+    path, seeds, experiment = to.path.absolute(), request.seeds, request.experiment()
     folder, lock, run_lock = parts_folder(path), RunLock(), RunLock()
-    experiment = request.experiment()
-    request = replace(request, options=replace(request.options, save=check_save(request.options.save)))
+    goes_on = f"what was computed is in {folder}: the same command with --resume continues it"
     try:
         about = attributes_of(experiment, request.options)
-        steps, done = begin_training(path, replace(to, path=path), request, experiment, about)
+        options, done = begin_training(replace(to, path=path), request, experiment, about)
         if done is not None:
             return done
         lock.acquire(folder)
-        request = replace(request, options=replace(request.options, steps=steps))
-        job = PartJob(request, str(folder), read_plan(folder)["token"], checkpoint_every)
-        ended: dict[int, float] = {}
+        job = PartJob(replace(request, options=options), str(folder), read_plan(folder)["token"], checkpoint_every)
+        steps, ended = options.steps or 0, dict[int, float]()
 
         def look() -> None:
             if progress:
-                counts = [steps if seed in ended else iteration_of(job.part(seed)) for seed in request.seeds]
+                counts = [steps if seed in ended else iteration_of(job.part(seed)) for seed in seeds]
                 progress(int(np.mean(counts)), steps, np.array(list(ended.values())))
 
         with stop_signals() as stop:
             for seed, loss in trained(job, cluster, stop, look):
                 ended[seed] = loss
                 look()
-        if len(ended) < len(request.seeds):
-            raise ClusterError(
-                f"interrupted with {len(ended)} of {counted(len(request.seeds), 'seed')} trained; {resume_sentence(path)}", stored=True
-            )
-        sink = RunSink(path, about, experiment, replaces=True, lock=run_lock)
-        joined = join([job.part(seed) for seed in request.seeds], sink)
+        if len(ended) < len(seeds):
+            raise ClusterError(f"interrupted with {len(ended)} of {counted(len(seeds), 'seed')} trained; {goes_on}", stored=True)
+        joined = join([job.part(seed) for seed in seeds], RunSink(path, about, experiment, replaces=True, lock=run_lock))
         remove_parts(path)
         return joined
     except ClusterError as error:
         if str(error).startswith("interrupted"):
             raise
-        raise ClusterError(f"{error}; {resume_sentence(path)}", stored=True) from error
+        raise ClusterError(f"{error}; {goes_on}", stored=True) from error
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; {resume_sentence(path)}") from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; {goes_on}") from error
     finally:
         lock.release()
         run_lock.release()
 
 
-def resume_sentence(path: Path) -> str:
-    """The sentence that tells where an interrupted training is stored and which command continues it."""
-    return f"what was computed is in {parts_folder(path)}: the same command with --resume continues it"
-
-
 def begin_training(
-    path: Path, to: Destination, request: TrainingRequest, experiment: Any, about: dict[str, Any]
-) -> tuple[int, Trajectory | None]:
-    """(steps, None) with the folder of parts there, begun or from the stored training at path; (steps, Trajectory) of one that is done.
+    to: Destination, request: TrainingRequest, experiment: Experiment, about: dict[str, Any]
+) -> tuple[TrainingOptions, Trajectory | None]:
+    """The options with steps, and the folder of parts is there, begun or from the stored training; or the Trajectory of one that is done.
 
     Raises StoreError or ParamError where something else is there.
     """
-    folder, requested = parts_folder(path), request.options.steps
+    path, folder, options = to.path, parts_folder(to.path), request.options
     if not (to.resume or to.overwrite):
         check_no_parts(path)
     if to.resume and has_parts(path):
-        plan = check_plan(folder, request.seeds)
-        steps = check_count(plan["steps"] if requested is None else requested, "steps", 0)
-        write_plan(folder, {**plan, "steps": steps})
-        return steps, None
-    old = training_attributes(path) if to.joins else None
-    if old is None:
-        check_new_run(path, overwrite=to.overwrite)
-    else:
-        check_unchanged(path, old)
-        check_same(path, old, about)
-    steps = check_count(requested if requested is not None else old["steps"] if old else experiment.steps, "steps", 0)
-    if old and steps < old["iteration"]:
-        raise ParamError(f"{path} has {counted(old['iteration'], 'iteration')} already, more than the {steps} asked for")
-    if old and steps == old["iteration"] == old["steps"] and old["status"] not in (INTERRUPTED, RUNNING):
-        return steps, read_trajectory(path)
+        plan = read_plan(folder)
+        if plan["seeds"] != list(request.seeds):
+            raise ParamError(f"{folder} holds parts of a training of other seeds: --resume takes the same command")
+        options = replace(options, steps=plan["steps"] if options.steps is None else options.steps)
+        write_plan(folder, {**plan, "steps": options.steps})
+        return options, None
+    old, options, done = stored_before(to, experiment, about, options)
+    if done:
+        return options, done
     work = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(work, ignore_errors=True)
     token = uuid4().hex
-    write_plan(work, {"seeds": list(request.seeds), "steps": steps, "token": token})
+    write_plan(work, {"seeds": list(request.seeds), "steps": options.steps, "token": token})
     if old is not None and checkpoint_file(path).exists():
         for row, seed in enumerate(request.seeds):
             alone = request.experiment((seed,))
-            split(path, part_of(work, seed, token), row, alone, attributes_of(alone, request.options))
+            split(path, PartJob(request, str(work), token, 0.0).part(seed), row, alone, attributes_of(alone, request.options))
     publish(work, folder, overwrite=True)  # workers that were cancelled may still write into the one that is there
-    return steps, None
+    return options, None
 
 
 def trained(job: PartJob, cluster: Cluster | None, stop: Callable[[], bool], look: Callable[[], None]) -> Iterator[tuple[int, float]]:
     """(seed, its last loss) of each seed as it comes to its end."""
-    seeds = job.request.seeds
+    seeds, task = job.request.seeds, job.request.task
     if cluster is None:
         for seed in seeds:
             if stop() or (loss := train_part(job, seed, stop, look)) is None:
@@ -317,16 +261,9 @@ def trained(job: PartJob, cluster: Cluster | None, stop: Callable[[], bool], loo
         return
     if find_backend(job.request.options.backend).gpu:
         cluster = cluster.with_gpus()
-    name = experiment_name(job.request)
-    tasks: Iterable[Task] = (Task(name, str(seed), (seed,)) for seed in seeds)
-    for task, loss in cluster.results(partial(train_there, job), tasks, stop, look):
-        yield task.arguments[0], loss
-
-
-def experiment_name(request: TrainingRequest) -> str:
-    """The name of the tasks of a training on dask's dashboard."""
-    task = request.task if isinstance(request.task, str) else request.task.name
-    return task.replace("-", "_") + " seeds"
+    name = (task if isinstance(task, str) else task.name).replace("-", "_") + " seeds"  # on dask's dashboard
+    for of_seed, loss in cluster.results(partial(train_there, job), (Task(name, str(seed), (seed,)) for seed in seeds), stop, look):
+        yield of_seed.arguments[0], loss
 
 
 def train_there(job: PartJob, seed: int) -> float:
@@ -338,10 +275,9 @@ def train_there(job: PartJob, seed: int) -> float:
     folder = Path(job.folder)
     if other := ", ".join(f"{name} {here}, not {there}" for name, (there, here) in other_versions(job.versions, versions()).items()):
         raise ClusterError(f"a worker of the cluster, {platform.node()}, has {other}: its bits could be others")
-    try:
+    token = ""
+    with suppress(StoreError):
         token = read_plan(folder)["token"]
-    except StoreError:
-        token = ""
     if token != job.token:
         raise StoreError(f"a worker of the cluster does not see {folder}: it must be a folder that all machines share")
     try:
@@ -356,22 +292,11 @@ def train_there(job: PartJob, seed: int) -> float:
 
 
 def train_part(job: PartJob, seed: int, stop: Callable[[], bool], look: Callable[[], None] | None = None) -> float | None:
-    """Trains one seed into the folder of parts, from its last checkpoint; its last loss, None if it was stopped."""
-    part = job.part(seed)
-    wait_for(part)
+    """Trains one seed into the folder of parts, from its last checkpoint; its last loss, None if it was stopped.
 
-    def tell(done: int, steps: int, loss: Array) -> None:
-        if look is not None and done % max(steps // 100, 1) == 0:
-            look()
-
-    to, experiment, every = Destination(part, resume=True), job.request.experiment((seed,)), job.checkpoint_every
-    trajectory = train_into(to, experiment, job.request.options, checkpoint_every=every, progress=tell, stop_requested=stop)
-    return None if trajectory.status == INTERRUPTED else float(trajectory.final["loss"][0])
-
-
-def wait_for(part: Path) -> None:
-    """Waits until no other process writes into the part, at most a minute: then train_into() says so."""
-    lock = RunLock()
+    Another worker, which the cluster gave up, may write there still: it waits a minute at most, then train_into() says so.
+    """
+    part, lock = job.part(seed), RunLock()
     for _ in range(PATIENCE):
         try:
             if part.exists():
@@ -380,6 +305,14 @@ def wait_for(part: Path) -> None:
         except StoreError:
             sleep(1.0)
     lock.release()
+
+    def tell(done: int, steps: int, loss: Array) -> None:
+        if look is not None and done % max(steps // 100, 1) == 0:
+            look()
+
+    to, experiment, every = Destination(part, resume=True), job.request.experiment((seed,)), job.checkpoint_every
+    trajectory = train_into(to, experiment, job.request.options, checkpoint_every=every, progress=tell, stop_requested=stop)
+    return None if trajectory.status == INTERRUPTED else float(trajectory.final["loss"][0])
 
 
 def iteration_of(part: Path) -> int:

@@ -4,7 +4,7 @@ The arrays have their full length from the start; the attribute `rows` is the nu
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"
 ROWS = "rows"
+KEPT = ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary", "labels")  # attributes of a Trajectory
 
 
 class RunSink:
@@ -58,9 +59,13 @@ class RunSink:
             with damage_errors(self.path):
                 self.group = open_group(self.path, "r+")
                 stored = {name: self.group[name] for name in (TIME, *rows, *self.group.attrs["observables"])}
-                arrays = {name: stored[name] for name in (TIME, *rows)}
-                self._check_arrays(arrays, rows)
-            self.group.update_attributes({**state, ROWS: min(self.group.attrs[ROWS], len(times))})
+                arrays, count = {name: stored[name] for name in (TIME, *rows)}, self.group.attrs[ROWS]
+                for name, value in rows.items():
+                    array = arrays[name]
+                    shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
+                    if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < count:
+                        raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {counted(count, 'row')}")
+            self.group.update_attributes({**state, ROWS: min(count, len(times))})
             for name, array in arrays.items():
                 shape = (len(times),) if name == TIME else (array.shape[0], len(times), *array.shape[2:])
                 if array.shape != shape:
@@ -72,16 +77,8 @@ class RunSink:
         block = max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(size, 1), len(times)))
         work = temporary_path(self.path)
         try:
-            attributes = {
-                RUN_MARK: RUN_FORMAT,
-                **self.attributes,
-                "states": [],
-                "observables": list(rows),
-                **state,
-                ALL_CHUNKS: True,
-                ROWS: 0,
-                "iteration": 0,
-            }
+            attributes = {RUN_MARK: RUN_FORMAT, **self.attributes, "states": [], "observables": list(rows), **state}
+            attributes |= {ALL_CHUNKS: True, ROWS: 0, "iteration": 0}
             group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
             group.create_group(CHECKPOINT)
             _write_array(group, TIME, times, (TIME,))
@@ -104,28 +101,17 @@ class RunSink:
         self.group = open_group(self.path, "r+")
         return block
 
-    def _check_arrays(self, arrays: Mapping[str, Any], rows: Mapping[str, Array]) -> None:
-        """Raises ValueError unless the stored arrays have the shapes and types of these rows, and the stored number of rows."""
-        count = self.group.attrs[ROWS]
-        for name, value in rows.items():
-            array = arrays[name]
-            shape = (len(value), array.shape[1], *value.shape[1:]) if array.ndim == value.ndim + 1 else None
-            if array.shape != shape or array.dtype != value.dtype or min(arrays[TIME].shape[0], array.shape[1]) < count:
-                raise ValueError(f"{name} is stored as {array.dtype} {array.shape} with {counted(count, 'row')}")
-
     def write(self, first: int, rows: Mapping[str, Array]) -> None:
         """Writes the rows {name: (R, n, *shape)} from row `first` on, then updates the attribute `rows`."""
-
-        count = 0
+        count = next(iter(rows.values())).shape[1]
         with every_chunk_written():
             for name, values in rows.items():
-                count = values.shape[1]
                 self.group[name][:, first : first + count] = values
         self.group.update_attributes({ROWS: max(first + count, self.group.attrs[ROWS])})
 
     def rows(self) -> "StoredRows":
         """The rows written so far, read from disk when used."""
-        return StoredRows(self.path, [name for name in self.group.attrs["observables"] if _has_time(self.group[name])])
+        return StoredRows(self.path, self.group)
 
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the observables that are recorded at the end only, and how the training ended."""
@@ -146,10 +132,11 @@ class RunSink:
 
 
 class StoredRows(Mapping[str, Array]):
-    """{name: (R, T, *shape)} of a stored training; each array is read from disk when used."""
+    """{name: (R, T, *shape)} of the training at path, whose group this is; each array is read from disk when used."""
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.path, self.names = path, tuple(names)
+    def __init__(self, path: Path, group: Any) -> None:
+        names, self.path = group.attrs["observables"], path
+        self.names = tuple(name for name in names if TIME in (group[name].metadata.dimension_names or ()))
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.names:
@@ -179,40 +166,23 @@ def training_attributes(path: str | Path) -> dict[str, Any]:
     return {"backend": TrainingOptions.backend, **run.attributes}  # runs of older versions do not store it
 
 
-def check_stored_rows(path: str | Path, attributes: Mapping[str, Any], written: int) -> None:
-    """Raises StoreError if the training at path has fewer rows than its checkpoint counts as written."""
-    if attributes[ROWS] < written:
-        raise StoreError(
-            f"{path} is damaged: it has {counted(attributes[ROWS], 'recorded iteration')}, and its checkpoint goes on after {written}"
-        )
-
-
 def read_trajectory(path: str | Path) -> Trajectory:
     """The Trajectory stored at path; rows are read from disk when used. Raises StoreError if there is none or it is damaged."""
     attributes = training_attributes(path)
     with damage_errors(path):
-        return _trajectory(path, attributes)
-
-
-def _trajectory(path: str | Path, attributes: Mapping[str, Any]) -> Trajectory:
-    group: Any = open_group(Path(path))  # Any: zarr types an item as a group or an array
-    names = attributes["observables"]
-    rows = StoredRows(Path(path), [name for name in names if _has_time(group[name])])
-    t = np.asarray(group[TIME][: attributes[ROWS]])
-    ends = dict(group[FINAL].arrays()) if FINAL in group else {}
-    final = {name: np.asarray(group[name][...]) for name in names if name not in rows}
-    if ends or len(t):
-        final = {name: np.asarray(ends[name][...] if ends else group[name][:, len(t) - 1]) for name in rows} | final
-    fields = {name: attributes[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
-    dims = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
-    bad = {int(seed): i for seed, i in attributes.get("bad", {}).items()}
-    attrs = {
-        name: value
-        for name, value in attributes.items()
-        if name in ("optimizer", "dtype", "backend", "versions", "save", "observe", "vocabulary", "labels")
-    }
-    seeds, stats = tuple(attributes["seeds"]), attributes.get("stats", {})
-    return Trajectory(t=t, observables=rows, final=final, dims=dims, bad=bad, seeds=seeds, stats=stats, attrs=attrs, **fields)
+        group: Any = open_group(Path(path))  # Any: zarr types an item as a group or an array
+        names, rows = attributes["observables"], StoredRows(Path(path), group)
+        t = np.asarray(group[TIME][: attributes[ROWS]])
+        ends = dict(group[FINAL].arrays()) if FINAL in group else {}
+        final = {name: np.asarray(group[name][...]) for name in names if name not in rows}
+        if ends or len(t):
+            final = {name: np.asarray(ends[name][...] if ends else group[name][:, len(t) - 1]) for name in rows} | final
+        fields = {name: attributes[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
+        fields["attrs"] = {name: attributes[name] for name in KEPT if name in attributes}
+        fields["dims"] = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
+        fields["bad"] = {int(seed): i for seed, i in attributes.get("bad", {}).items()}
+        seeds, stats = tuple(attributes["seeds"]), attributes.get("stats", {})
+        return Trajectory(t=t, observables=rows, final=final, seeds=seeds, stats=stats, **fields)
 
 
 def read_exact(path: str | Path) -> dict[str, Array]:
@@ -221,10 +191,6 @@ def read_exact(path: str | Path) -> dict[str, Array]:
     with damage_errors(path):
         group: Any = open_group(path)
         return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}
-
-
-def _has_time(array: Any) -> bool:
-    return TIME in (array.metadata.dimension_names or ())
 
 
 def _write_array(group: Any, name: str, values: Array, dims: tuple[str, ...] | None) -> None:

@@ -14,8 +14,8 @@ from odesim.base.device import array_module, check_saves_fit
 from odesim.base.errors import ParamError
 from odesim.base.signals import check_seconds, stop_signals, time_limit
 from odesim.inputs.arguments import check_arguments
-from odesim.lab.experiment import TrainingRequest, as_task, check_seeds
-from odesim.lab.resume import LONG, train_into
+from odesim.lab.experiment import LONG, TrainingRequest, as_task, check_seeds
+from odesim.lab.resume import Progress, train_into
 from odesim.lab.spread import check_no_parts, has_parts, remove_parts
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
@@ -93,7 +93,7 @@ def _trained(
     to: Destination | None,
     cluster: Cluster | None,
     checkpoint_every: float,
-    progress: Callable[[int, int, Array], None] | None,
+    progress: Progress | None,
 ) -> Trajectory:
     """The training of a request: in memory, in a folder, or seed by seed on a cluster."""
     options = request.options

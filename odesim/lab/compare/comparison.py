@@ -33,63 +33,50 @@ SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
 NAME = 18  # width of the first column; a longer name has its own line
 
 
-def comparison_text(
-    phrases: Mapping[str, str], t: Array, seeds: Sequence[int], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]
-) -> str:
-    """The table as text: what is compared, then a line for each observable and one for its standard deviation over seeds.
-
-    phrases: the field `said` of a Comparison. rows: of Comparison.table().
-    """
-    if phrases["map"]:
-        parts = [("theory", f"{phrases['theory']}, {phrases['map']}"), ("training", phrases["training"])]
-    else:
-        parts = [("first", phrases["theory"]), ("second", phrases["training"])]
+def comparison_text(comparison: Comparison) -> str:
+    """The table as text: what is compared, then a line for each observable and one for its standard deviation over seeds."""
+    phrases, t, rows = comparison.said, comparison.t, comparison.table()
+    first, second, map = ("theory", "training", f", {phrases['map']}") if phrases["map"] else ("first", "second", "")
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
-    parts += [("clock", phrases["clock"])] if phrases["clock"] else []
+    parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[("clock", phrases["clock"])] * bool(phrases["clock"])]
     parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
-    parts += [("note", note) for note in notes]
+    parts += [("note", note) for note in (*comparison.doubts, *comparison.notes)]
     parts += [(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
     column = max(10, *(len(word) + 2 for word, _ in parts))
     lines = [entry(word, text, column) for word, text in parts]
-    names = [m.name for m in METRICS if m.name not in SECOND_TABLE and (m.name != "spread" or len(seeds) > 1)]
+    names = [m.name for m in METRICS if m.name not in SECOND_TABLE and (m.name != "spread" or len(comparison.seeds) > 1)]
     lines += ["", "observable".ljust(NAME) + "".join(HEADS.get(name, name).rjust(9 if name == "correlation" else 8) for name in names)]
     for row in rows:
-        label = title(row)
-        lines += [label] if len(label) >= NAME else []
-        start = "" if len(label) >= NAME else label
-        lines.append(start.ljust(NAME) + "".join(cell(name, row[name]) for name in names))
+        lines += labelled(title(row), "".join(cell(name, row[name]) for name in names))
         if row["each"]:
             spreads = {name: deviation(values) for name, values in row["each"].items()}
             lines.append("  +- over seeds".ljust(NAME) + "".join(cell(name, spreads.get(name, np.nan), blank=True) for name in names))
-    return "\n".join(line.rstrip() for line in [*lines, "", *agreement(t, rows)])
-
-
-def agreement(t: Array, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines of the second table: the time until which both sides agree, the error of logarithms, the ratio at the end."""
-    lines = ["observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
+    # the second table: the time until which both sides agree, the error of logarithms, the ratio at the end
+    lines += ["", "observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
     for row in rows:
-        label, until = title(row), row["agree_until"]
-        lines += [label] if len(label) >= NAME else []
+        until = row["agree_until"]
         words = "never" if np.isnan(until) else "the end" if until == t[-1] else f"{until:.4g}"
-        start = "" if len(label) >= NAME else label
-        lines.append(start.ljust(NAME) + words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in SECOND_TABLE))
-    return lines
-
-
-def numbers_text(numbers: Sequence[Any]) -> str:
-    """Lines of the Numbers of a recipe: agreement, measured, recorded and tolerance, name; why each tolerance is what it is."""
-    lines = ["", "", f"{'':4}{'measured':>12}{'recorded':>12}{'tolerance':>11}  number"]
+        lines += labelled(title(row), words.rjust(24) + "".join(cell(name, row[name]).rjust(12) for name in SECOND_TABLE))
+    numbers = comparison.numbers
+    lines += ["", f"{'':4}{'measured':>12}{'recorded':>12}{'tolerance':>11}  number"] * bool(numbers)
     for n in numbers:
         start = f"{'ok' if n.agrees else 'OFF':4}{n.measured:>12.6g}{n.recorded:>12.6g}{n.tolerance:>11.2g}  "
         name, *more = textwrap.wrap(escaped(n.name), WIDTH - len(start)) or [""]
         lines += [start + name, *(" " * len(start) + part for part in more)]
-    return "\n".join([*lines, *(entry("tolerance", reason) for reason in dict.fromkeys(n.reason for n in numbers))])
+    lines += [entry("tolerance", reason) for reason in dict.fromkeys(n.reason for n in numbers)]
+    return "\n".join(line.rstrip() for line in lines)
 
 
-def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
+def labelled(label: str, cells: str) -> list[str]:
+    """The line of a row of cells after its label, or two where the label is too long for its column."""
+    return [label, " " * NAME + cells] if len(label) >= NAME else [label.ljust(NAME) + cells]
+
+
+def comparison_html(comparison: Comparison) -> str:
     """The table as HTML for notebooks, without deviations over seeds."""
     from html import escape
 
+    phrases, rows = comparison.said, comparison.table()
     names = [m.name for m in METRICS if any(not np.isnan(row[m.name]) for row in rows)]
     heads = "".join(f"<th>{HEADS.get(name, name).replace('_', ' ')}</th>" for name in ("observable", *names))
     lines = "".join(
@@ -97,7 +84,7 @@ def comparison_html(phrases: Mapping[str, str], rows: Sequence[Mapping[str, Any]
         for row in rows
     )
     theory = f"{phrases['theory']}, {phrases['map']}" if phrases["map"] else phrases["theory"]
-    under = "".join(f"<br/>{escape(note)}" for note in notes)
+    under = "".join(f"<br/>{escape(note)}" for note in (*comparison.doubts, *comparison.notes))
     return f"<div><b>{escape(phrases['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
 
 
@@ -135,9 +122,6 @@ def entry(word: str, text: str, column: int = 10) -> str:
     """A line with a word, and text from this column on; further lines of the text are indented."""
     first = f"{word} ".ljust(column)
     return textwrap.fill(escaped(text), WIDTH, initial_indent=first, subsequent_indent=" " * column, break_on_hyphens=False)
-
-
-# The Comparison of two sides, such as a theory and a training.
 
 
 @dataclass(frozen=True)
@@ -262,14 +246,13 @@ class Comparison:
         return xarray.Dataset(variables, coords=coordinates, attrs={**self.said, "notes": "; ".join((*self.doubts, *self.notes))})
 
     def __str__(self) -> str:
-        text = comparison_text(self.said, self.t, self.seeds, self._rows, (*self.doubts, *self.notes))
-        return text + numbers_text(self.numbers) if self.numbers else text
+        return comparison_text(self)
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.said['training']} with {self.said['theory']}: {', '.join(self.theory)} at {len(self.t)} times>"
 
     def _repr_html_(self) -> str:
-        return comparison_html(self.said, self._rows, (*self.doubts, *self.notes))
+        return comparison_html(self)
 
 
 def compare_sides(
@@ -306,17 +289,13 @@ def compare_sides(
         unit, of = (theory.unit, "first") if theory.unit else (training.unit, "second")
         notes = (f"only the {of} run has a unit of time, {unit!r}: both are on one axis as they are", *notes)
     times = common_times(theory.t, training.t)
-    a: dict[str, Array] = {}
-    b: dict[str, Array] = {}
-    dims: dict[str, tuple[str, ...]] = {}
+    a, b, dims = dict[str, Array](), dict[str, Array](), dict[str, tuple[str, ...]]()
     for name in observables or possible:
-        quantity = links[name].quantity if name in links else name
-        axes = tuple(theory.dims.get(quantity, ()))
-        here, there = theory.at_times(quantity, times), None
-        if name in links and facts:
-            link = links[name]
-            here = link.theory(here, facts)
-            axes = axes if link.dims is None else link.dims
+        link = links.get(name)
+        quantity = link.quantity if link else name
+        axes, here = tuple(theory.dims.get(quantity, ())), theory.at_times(quantity, times)
+        if link and facts:
+            here, axes = link.theory(here, facts), axes if link.dims is None else link.dims
             there = link.make({source: training.at_times(source, times) for source in link.sources}, facts)
         else:
             there = training.at_times(name, times)

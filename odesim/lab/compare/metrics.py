@@ -62,9 +62,11 @@ def half_times(t: Array, y: Array) -> Array:
     return np.where(moving, times, np.nan)
 
 
-def delays(t: Array, a: Array, b: Array) -> Array:
-    """The delays (n,) of the half-times of a (T, n) after those of b (T, n); nan where a component is constant."""
-    return half_times(t, a) - half_times(t, b)
+def delay(t: Array, a: Array, b: Array, of: Callable[[Array], float]) -> float:
+    """One number of the delays (n,) of the half-times of a (T, n) after those of b (T, n), where both move; nan where none does."""
+    delays = half_times(t, a) - half_times(t, b)
+    finite = delays[np.isfinite(delays)]
+    return float(of(finite)) if finite.size else np.nan
 
 
 def spread(a: Array, b: Array) -> float:
@@ -135,20 +137,6 @@ class Metric:
         return int(self.miss(1.0) == 0)
 
 
-def mean_delay(t: Array, a: Array, b: Array) -> float:
-    """The mean of the finite delays of a (T, n) after b (T, n); nan if there are none."""
-    finite = delays(t, a, b)
-    finite = finite[np.isfinite(finite)]
-    return float(finite.mean()) if finite.size else np.nan
-
-
-def worst_delay(t: Array, a: Array, b: Array) -> float:
-    """The delay of a (T, n) after b (T, n) with the largest absolute value; nan if there is none."""
-    finite = delays(t, a, b)
-    finite = finite[np.isfinite(finite)]
-    return float(finite[np.argmax(np.abs(finite))]) if finite.size else np.nan
-
-
 def ratio_error(ratio: float) -> float:
     """The distance of a ratio from 1, equal for r and 1 / r; nan unless ratio > 0."""
     return max(ratio, 1 / ratio) - 1 if ratio > 0 else np.nan
@@ -159,8 +147,13 @@ METRICS = (
     Metric("relative_l2", lambda t, a, b: relative_l2(a, b), abs, "|training - theory| / |theory|; ideal 0"),
     Metric("sup", lambda t, a, b: largest_difference(a, b), abs, "the largest difference; ideal 0"),
     Metric("scale", lambda t, a, b: scale(a, b), lambda x: abs(x - 1), "factor that theory lacks; ideal 1"),
-    Metric("shift", mean_delay, abs, "how much later training is half way, mean over components; ideal 0"),
-    Metric("shift_worst", worst_delay, abs, "the same of the component that is most out of step; ideal 0"),
+    Metric("shift", lambda t, a, b: delay(t, a, b, np.mean), abs, "how much later training is half way, mean over components; ideal 0"),
+    Metric(
+        "shift_worst",
+        lambda t, a, b: delay(t, a, b, lambda d: max(d, key=abs)),
+        abs,
+        "the same of the component that is most out of step; ideal 0",
+    ),
     Metric("log_error", lambda t, a, b: log_error(a, b), abs, "root mean square of ln(training / theory), positive over a decade; ideal 0"),
     Metric("end_ratio", lambda t, a, b: end_ratio(a, b), ratio_error, "training / theory at the end, positive over a decade; ideal 1"),
     Metric("spread", None, abs, "difference of the means in standard errors over the seeds; chance gives 1"),

@@ -13,11 +13,9 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.compare.comparison import Comparison, Number
 from odesim.lab.compare.pairs import why_not_described
-
-# A Recipe: a comparison that is stored with what it must show, number by number.
+from odesim.lab.networks.measures import softmax
 
 Measure = Callable[[Comparison], float]
-SIDES = ("theory", "training")
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,10 @@ class Recipe:
     map: str = "flow"
     observables: tuple[str, ...] = ()
 
+    def request(self) -> dict[str, Any]:
+        """The arguments of `odesim.compare`, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("name", "doc", "readings")}
+
     def numbers(self, comparison: Comparison) -> tuple[Number, ...]:
         """All readings of a comparison beside what is recorded."""
         return tuple(Number(r.name, float(r.of(comparison)), r.recorded, r.tolerance, r.reason) for r in self.readings)
@@ -73,11 +75,6 @@ def metric(name: str, which: str) -> Measure:
         return next(float(row[which]) for row in comparison.table() if row["observable"] == name)
 
     return measure
-
-
-def farthest(name: str) -> Measure:
-    """The largest distance of both sides, over times and components, in the mean over seeds."""
-    return metric(name, "sup")
 
 
 ROUNDING = "rounding of two orders of summation over so many steps"
@@ -124,9 +121,8 @@ def of_chains(side: str, epoch: float, source: int, target: int, first: int = WH
     i = np.arange(first, last)
 
     def measure(comparison: Comparison) -> float:
-        Y = getattr(comparison, side)["Y"][:, :, source + i]  # (R, T, n, M)
-        p = np.exp(Y - Y.max(axis=-1, keepdims=True))
-        p = (p[..., np.arange(len(i)), target + i] / p.sum(axis=-1)).mean(axis=(0, 2))
+        p = softmax(getattr(comparison, side)["Y"][:, :, source + i])  # (R, T, n, M)
+        p = p[..., np.arange(len(i)), target + i].mean(axis=(0, 2))
         return float(np.interp(CHAIN_FACTS * epoch, comparison.t, p))
 
     return measure
@@ -310,7 +306,7 @@ RECIPES: Mapping[str, Recipe] = {
             "joma.self_consistent",
             "joma_regression",
             (
-                Reading("largest distance of v", farthest("v"), 0.0, 4e-3, "noise of batches of 512 at a rate of .001"),
+                Reading("largest distance of v", metric("v", "sup"), 0.0, 4e-3, "noise of batches of 512 at a rate of .001"),
                 Reading("the largest v at t = 1, flow: sqrt(W(16))", at("theory", "v", 1, 3), 1.432897, 1e-6, DIGITS),
                 Reading("trained", at("training", "v", 1, 3), 1.432897, 4e-3, "noise of batches of 512 at a rate of .001"),
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
 from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
-from odesim.lab.compare.recipes import Recipe, find_recipe
+from odesim.lab.compare.recipes import find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
 from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
@@ -80,13 +81,11 @@ def side_of_descent(
 
     with np.errstate(all="ignore"):
         seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
-    values = {**states, **seen}
+    values = {name: np.asarray(value) for name, value in {**states, **seen}.items()}
     notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
 
-    def maker(name: str) -> Callable[[], Array]:
-        return lambda: np.asarray(values[name], float)[None]
-
-    return Side(system.name, reached, "iterations", {name: maker(name) for name in values}, dims, notes=notes)
+    loaders = {name: partial(np.asarray, value[None], float) for name, value in values.items()}
+    return Side(system.name, reached, "iterations", loaders, dims, notes=notes)
 
 
 # Checks that a stored integration is the theory of a stored training: its settings and its parameters.
@@ -99,7 +98,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
         return (does_not_describe(solution.model, facts.task, wrong),)
     from odesim.store.write import to_plain
 
-    experiment = make_experiment(load_task(facts.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64")
+    experiment = experiment_again(trajectory)
     if to_plain(experiment.config) != to_plain(facts.config):  # of a text that is not stored
         return ()
     other = []
@@ -112,19 +111,11 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     return (f"the integration has other parameters than the training: {', '.join(other)}",) if other else ()
 
 
-def known_settings(trajectory: Trajectory) -> dict[str, Any]:
-    """The stored settings that the task has today; the others follow from these."""
-    known = {setting.name for setting in load_task(trajectory.task).settings}
-    return {name: value for name, value in trajectory.config.items() if name in known}
-
-
-def exact_of(trajectory: Trajectory, place: Any) -> Mapping[str, Array]:
-    """The exact population arrays of a task: those stored with the training, or computed again from its settings."""
-    if isinstance(place, str | PathLike):
-        from odesim.lab.store import read_exact
-
-        return read_exact(Path(place))
-    return make_experiment(load_task(trajectory.task), known_settings(trajectory), None, trajectory.seeds, None, {}, "float64").exact
+def experiment_again(trajectory: Trajectory) -> Experiment:
+    """The experiment of a training, from the stored settings that the task has today; the others follow from these."""
+    task = load_task(trajectory.task)
+    settings = {s.name: trajectory.config[s.name] for s in task.settings if s.name in trajectory.config}
+    return make_experiment(task, settings, None, trajectory.seeds, None, {}, "float64")
 
 
 MAPS = ("flow", "discrete")
@@ -178,7 +169,8 @@ def compare(
         extra = [name for name, value in fixed.items() if value is not None] + ["clock"] * (clock != "effective")
         if extra:
             raise ParamError(f"{extra[0]}: the recipe {recipe!r} fixes it already")
-        return compare_recipe(stored, backend, progress)
+        comparison = compare(**stored.request(), backend=backend, progress=progress)
+        return replace(comparison, numbers=stored.numbers(comparison))
     if model is None:
         raise ParamError("compare needs a model and its task, two runs, or a recipe")
     if task is None:
@@ -203,14 +195,6 @@ def compare(
     return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
 
 
-def compare_recipe(recipe: Recipe, backend: str | None, progress: Callable[[int, int, Array], None] | None) -> Comparison:
-    """The comparison of a recipe, with its numbers beside those recorded."""
-    options: dict[str, Any] = {"task": recipe.task, "settings": recipe.settings, "seeds": recipe.seeds, "steps": recipe.steps}
-    options |= {"save": recipe.save, "map": recipe.map, "observables": recipe.observables, "backend": backend, "progress": progress}
-    comparison = compare(recipe.model, **options)
-    return replace(comparison, numbers=recipe.numbers(comparison))
-
-
 def compare_training(
     system: System,
     experiment: Experiment,
@@ -223,7 +207,10 @@ def compare_training(
     """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
     check_described(system.name, facts, experiment.theory)
-    check_axes(names["align"], system)
+    known_axes = [str(index) for index in system.axes]
+    for axis in names["align"]:  # before anything is trained; axes of functions are axis_0, ...
+        if axis not in known_axes and not axis.startswith("axis_"):
+            raise ParamError(no_such("axis", axis, known_axes, system.name))
     pair = find_pair(system.name, experiment.task)
     if map == "discrete" and pair and not pair.linear:
         raise ParamError(
@@ -251,7 +238,7 @@ def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts:
     """Observables that the training must record to be compared, even costly ones. Raises ParamError for one that cannot be compared."""
     links = {link.name: link.sources for link in pair.links} if pair else {}
     if not pair:
-        known = {*map_names(system)}
+        known = {*map(str, system.states), *system.observables}
         links = {name: (name,) for name in [LOSS, *(o.name for o in experiment.model.observables)] if name in known}
     for name in wanted:
         if name not in links:
@@ -259,19 +246,6 @@ def to_observe(experiment: Experiment, system: System, pair: Pair | None, facts:
     needed = [source for name in wanted for source in links[name]]
     needed += [source for link in (pair.starts(facts).values() if pair else ()) for source in link.sources]
     return tuple(sorted(set(needed)))
-
-
-def check_axes(names: Sequence[str], system: System) -> None:
-    """Raises ParamError, before anything is trained, for a name that is no axis of a System; axes of functions are `axis_0`, ..."""
-    known = [str(index) for index in system.axes]
-    for name in names:
-        if name not in known and not name.startswith("axis_"):
-            raise ParamError(no_such("axis", name, known, system.name))
-
-
-def map_names(system: System) -> tuple[str, ...]:
-    """The quantity of a training that each state and observable of a System stands for."""
-    return (*(str(name) for name in system.states), *system.observables)
 
 
 def compare_runs(
@@ -283,13 +257,16 @@ def compare_runs(
     options: dict[str, Any] = {"observables": observables, "align": align}
     kinds = [isinstance(run, Trajectory) for run, _ in runs]
     if kinds[0] == kinds[1]:
-        sides = [side_of(run) for run, _ in runs]
+        sides = [side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run) for run, _ in runs]
         phrases |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
         phrases["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
         return compare_sides(*sides, phrases=phrases, **options)
+    from odesim.lab.store import read_exact
+
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
-    facts = TrainingFacts(trajectory.task, trajectory.config, exact_of(trajectory, where), trajectory.attrs["optimizer"], trajectory.model)
+    exact = read_exact(Path(where)) if isinstance(where, str | PathLike) else experiment_again(trajectory).exact
+    facts = TrainingFacts(trajectory.task, trajectory.config, exact, trajectory.attrs["optimizer"], trajectory.model)
     check_flow(solution.model, facts)
     pair = find_pair(solution.model, trajectory.task)
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
@@ -319,11 +296,6 @@ def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str
         return TrainingClock()
     step = pair.step(facts) if pair else 1.0
     return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind)
-
-
-def side_of(run: Solution | Trajectory) -> Side:
-    """One side of a comparison: a run on its own clock."""
-    return side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run)
 
 
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Options of a training beside its experiment, and the place where it is kept.
+MAX_STEPS, MAX_SAVED = 10**9, 10**6
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How an experiment is trained.
+    """How an experiment is trained. Raises ParamError for numbers out of range.
 
     steps: updates, the experiment's own number where None. save: how many iterations are recorded, all or about 1001 of more where None.
     observe: costly or large observables that are recorded at all of them. dtype: of all numbers. backend: "numpy", or "cuda": cupy and a
@@ -45,6 +45,16 @@ class TrainingOptions:
     dtype: str = "float64"
     backend: str = "numpy"
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, low, most in (("steps", 0, MAX_STEPS), ("save", 2, MAX_SAVED), ("threads", 1, MAX_STEPS)):
+            if (value := getattr(self, name)) is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ParamError(f"{name} must be a whole number, not {value!r}")
+            if not low <= value <= most:
+                raise ParamError(f"{name} must be {low} to {most}, not {value}")
+            object.__setattr__(self, name, int(value))  # numpy's numbers are no JSON
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,6 @@ class TrainingStorage:
     checkpoint_every: float = 5.0
     resume_from: Checkpoint | None = None
 
-
-# The Trajectory: the result of a training.
 
 OK, INTERRUPTED, NON_FINITE = "ok", "interrupted", "non_finite"
 SEED, TIME = "seed", "time"
@@ -173,8 +181,6 @@ def outcome_sentence(status: str, iteration: int, steps: int, bad: Mapping[int, 
 
 # The training loop: batches, gradients, updates, recording, checkpoints.
 
-MAX_STEPS, MAX_SAVED = 10**9, 10**6
-
 DEFAULT, IN_MEMORY = TrainingOptions(), TrainingStorage()
 
 
@@ -198,20 +204,16 @@ def train(
     fits: asked before rows are kept in memory. Raises ParamError where the request is wrong, CodegenError without a GPU,
     DeviceError where one is full or fails.
     """
-    steps = check_count(experiment.steps if options.steps is None else options.steps, "steps", 0)
-    save = check_save(options.save)
-    xp = array_module(options.backend)
-    start_time = monotonic()
+    xp, start_time = array_module(options.backend), monotonic()
+    options = replace(options, steps=experiment.steps) if options.steps is None else options
+    steps, save = options.steps or 0, options.save
     model, previous, sink = experiment.model, storage.resume_from, storage.sink
     times = recorded_iterations(steps, save) if recorded is None else recorded
     if previous is not None:
         if previous.iteration > steps:
             raise ParamError(f"the training has {counted(previous.iteration, 'iteration')} already, more than the {steps} asked for")
-        times = (
-            previous.times
-            if previous.times[-1] == steps
-            else extend_iterations(previous.times[previous.times <= previous.iteration], steps, save)
-        )
+        if (times := previous.times)[-1] != steps:
+            times = extend_iterations(times[times <= previous.iteration], steps, save)
     params = {name: xp.asarray(w) for name, w in initial_params(experiment, options.dtype).items()}
     optimizer = make_optimizer(experiment.optimizer, model.groups, params)
     recorder = Recorder(model.observables, options.observe, times, sink, fits)
@@ -221,17 +223,18 @@ def train(
         optimizer.load(previous.optimizer)
         start, bad = previous.iteration, previous.bad.copy()
 
+    def spent() -> float:
+        return monotonic() - start_time + (previous.seconds if previous else 0.0)
+
     def save_state(i: int) -> None:
         if storage.checkpoint:
-            arrays = {name: to_host(w) for name, w in params.items()}
-            state = {name: to_host(a) for name, a in optimizer.state().items()}
-            spent = monotonic() - start_time + (previous.seconds if previous else 0.0)
-            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), arrays, state, bad, spent))
+            arrays, state = ({name: to_host(a) for name, a in named.items()} for named in (params, optimizer.state()))
+            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), arrays, state, bad, spent()))
 
     clock = monotonic()
     due, interrupted = clock + storage.checkpoint_every, False
     # a diverging seed is said in the message, not in numpy's warnings
-    with threadpool_limits(check_count(options.threads, "threads", 1)), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with threadpool_limits(options.threads), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i in range(start, steps + 1):
             interrupted = stop is not None and stop()
             if i > start and monotonic() >= due:
@@ -240,7 +243,8 @@ def train(
             # the loss comes with the gradient, so that a row is of the parameters before the update, as the papers' logs are
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
             loss = to_host(losses)
-            note_non_finite(bad, loss, i)
+            if not isfinite(loss.sum()):
+                bad[~np.isfinite(loss) & (bad < 0)] = i
             if not recorder.block:
                 recorder.start(params, loss, written=previous.written if previous else 0, pending=previous.pending if previous else None)
                 clock = monotonic()
@@ -257,7 +261,6 @@ def train(
             recorder.add(loss, params)
         recorder.flush()
         final = recorder.final(loss, params)
-    spent = monotonic() - start_time + (previous.seconds if previous else 0.0)
     non_finite = {seed: int(first) for seed, first in zip(experiment.seeds, bad, strict=True) if first >= 0}
     status = INTERRUPTED if interrupted else NON_FINITE if non_finite else OK
     return Trajectory(
@@ -274,7 +277,7 @@ def train(
         status=status,
         message=outcome_sentence(status, i, steps, non_finite),
         bad=non_finite,
-        stats={"seconds": spent, "steps_per_second": rate},
+        stats={"seconds": spent(), "steps_per_second": rate},
         attrs={
             "optimizer": stored_settings(experiment.optimizer),
             "dtype": options.dtype,
@@ -290,23 +293,3 @@ def initial_params(experiment: Experiment, dtype: str) -> Params:
     if experiment.start is not None:
         return experiment.start(dtype)
     return experiment.model.initial(generators(experiment.seeds, INITIAL), dtype)
-
-
-def note_non_finite(bad: Array, loss: Array, i: int) -> None:
-    """Sets bad (R,) to i for seeds whose loss (R,) is not finite for the first time."""
-    if not isfinite(loss.sum()):
-        bad[~np.isfinite(loss) & (bad < 0)] = i
-
-
-def check_save(save: int | None) -> int | None:
-    """save as an int, the number of iterations to record, or None for the default. Raises ParamError."""
-    return None if save is None else check_count(save, "save", 2, MAX_SAVED)
-
-
-def check_count(value: Any, name: str, low: int, most: int = MAX_STEPS) -> int:
-    """value as an int between low and most. Raises ParamError, with name."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ParamError(f"{name} must be a whole number, not {value!r}")
-    if not low <= value <= most:
-        raise ParamError(f"{name} must be {low} to {most}, not {value}")
-    return int(value)

@@ -22,7 +22,7 @@ Fits = Callable[[int, int, int], None]  # (rows, numbers of a row, bytes of a nu
 
 
 class Sink(Protocol):
-    """A destination of recorded rows. open() is called first; a resumed training may write rows again, with the same bits."""
+    """The folder of recorded rows, of a floor above. open() comes first; a resumed training may write rows again, with the same bits."""
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
         """Prepares for times (T,) and rows like these {name: (R, *shape)}; returns the number of rows of a block."""
@@ -40,27 +40,32 @@ class Recorder:
     def __init__(
         self, observables: Sequence[Observable], observe: Iterable[str], times: Array, sink: Sink | None, fits: Fits | None = None
     ) -> None:
-        names = [o.name for o in observables]
+        names = [LOSS, *(o.name for o in observables)]
         for name in observe:
-            if name != LOSS and name not in names:
-                raise ParamError(no_such("observable", name, [LOSS, *names]))
-        self.observables = tuple(observables)
-        self.requested = frozenset(observe)
+            if name not in names:
+                raise ParamError(no_such("observable", name, names))
+        self.observables, self.requested = tuple(observables), frozenset(observe)
         self.recorded = tuple(o for o in observables if not o.costly or o.name in self.requested)
         self.times, self.sink, self.fits = times, sink, fits
         self.written = self.filled = 0
         self.block: dict[str, Array] = {}
 
     def start(self, params: Params, loss: Array, *, written: int = 0, pending: Mapping[str, Array] | None = None) -> None:
-        """Chooses observables by their sizes at these params, opens the sink, and takes over the rows of a checkpoint."""
+        """Chooses observables by their sizes at these params, opens the sink, and takes over the rows of a checkpoint.
+
+        Raises ParamError unless its pending rows {name: (R, n, *shape)} have these names, shapes and types.
+        """
         rows = {LOSS: to_host(loss)}
         for o in self.recorded:
             value = to_host(o.function(params))
             if o.name in self.requested or value[0].size <= MAX_RECORDED_ENTRIES:
                 rows[o.name] = value
         self.recorded = tuple(o for o in self.recorded if o.name in rows)
-        if pending:
-            check_pending(rows, pending)
+        shapes = {name: ((len(v), *v.shape[1:]), str(v.dtype)) for name, v in rows.items()}
+        stored = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()} if pending else shapes
+        for name in sorted({*shapes, *stored}):
+            if shapes.get(name) != stored.get(name):
+                raise ParamError(f"the checkpoint is of another training: of {name} it holds {stored.get(name)}, not {shapes.get(name)}")
         size = self.sink.open(self.times, rows) if self.sink else len(self.times)
         if self.fits:
             self.fits(size, sum(v.size for v in rows.values()), max(v.itemsize for v in rows.values()))
@@ -105,17 +110,6 @@ class Recorder:
         return {LOSS: np.array(to_host(loss))} | {o.name: np.array(to_host(o.function(params))) for o in self.observables}
 
 
-def check_pending(rows: Mapping[str, Array], pending: Mapping[str, Array]) -> None:
-    """Raises ParamError unless pending rows {name: (R, n, *shape)} of a checkpoint match rows {name: (R, *shape)} in shapes and types."""
-    shapes = {name: ((len(v), *v.shape[1:]), str(v.dtype)) for name, v in rows.items()}
-    pending_shapes = {name: ((len(v), *v.shape[2:]), str(v.dtype)) for name, v in pending.items()}
-    for name in sorted({*shapes, *pending_shapes}):
-        if shapes.get(name) != pending_shapes.get(name):
-            raise ParamError(
-                f"the checkpoint is of another training: of {name} it holds {pending_shapes.get(name)}, not {shapes.get(name)}"
-            )
-
-
 def recorded_iterations(steps: int, save: int | None = None) -> Array:
     """The iterations (T,) to record: `save` of 0 ... steps, spread evenly with both ends, or all if there are not more."""
     return np.unique(np.linspace(0, steps, min(save or DEFAULT_ROWS, steps + 1)).round().astype(np.int64))
@@ -135,6 +129,7 @@ def to_host(a: Any) -> Array:
 # Checkpoints of a training in one npz file. A resumed training has the same bits as one that was never stopped.
 
 PARTS = ("params", "optimizer", "pending")
+NUMBERS = ("iteration", "times", "written", "bad", "seconds")
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,7 @@ class Checkpoint:
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Writes the checkpoint to path; if the process ends meanwhile, path holds the complete previous one."""
     arrays: dict[str, Any] = {f"{part}/{name}": a for part in PARTS for name, a in getattr(checkpoint, part).items()}
-    arrays |= {name: np.asarray(getattr(checkpoint, name)) for name in ("iteration", "times", "written", "bad", "seconds")}
+    arrays |= {name: np.asarray(getattr(checkpoint, name)) for name in NUMBERS}
     work = path.with_name(f".{path.name}.partial")
     try:
         with work.open("wb") as file:
@@ -180,11 +175,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
             if any(part.compress_type != ZIP_STORED or part.file_size > path.stat().st_size for part in file.zip.infolist()):
                 raise ParamError("it is compressed, which odesim does not do")
             arrays = {name: file[name] for name in file.files}
-        numbers: dict[str, Any] = {name: arrays.pop(name) for name in ("iteration", "times", "written", "bad", "seconds")}
+        numbers: dict[str, Any] = {name: arrays.pop(name) for name in NUMBERS}
         parts: dict[str, Any] = {part: {} for part in PARTS}
         for name, array in arrays.items():
-            part, _, array_name = name.partition("/")
-            parts[part][array_name] = array
+            part, _, inner = name.partition("/")
+            parts[part][inner] = array
         numbers |= {"iteration": int(numbers["iteration"]), "written": int(numbers["written"]), "seconds": float(numbers["seconds"])}
         return _check_checkpoint(Checkpoint(**numbers, **parts))
     except ParamError as error:
