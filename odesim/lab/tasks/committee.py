@@ -21,7 +21,19 @@ from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, InBlocks, generators
-from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, by_name, same_quantity
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    Stream,
+    by_name,
+    same_quantity,
+)
 
 # Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
 #
@@ -173,25 +185,18 @@ def orthogonal(normal: Array) -> Array:
     return np.linalg.qr(normal)[0].T * len(normal) ** 0.5
 
 
-class TeacherBatches:
+def examples(seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> Stream:
     """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
+    N = teacher.shape[2]
+    rows = max(1, BLOCK // (batch * N))
 
-    def __init__(self, seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> None:
-        self.teacher, self.A, self.activation = teacher, A, activation
-        self.batch, self.sigma, self.dtype = batch, sigma, dtype
-        self.draws = InBlocks(seeds, max(1, BLOCK // (batch * teacher.shape[2])), self.of_seed)
+    def of_seed(rng: Generator, r: int) -> Batch:
+        x = rng.standard_normal((rows, batch, N))
+        fields = x.reshape(-1, N) @ teacher[r].T * N**-0.5  # (iterations * batch, M)
+        y = ACTIVATIONS[activation].value(fields) @ A + sigma * rng.standard_normal(len(fields))
+        return {"x": x.astype(dtype), "y": y.reshape(rows, batch).astype(dtype)}
 
-    def __call__(self, iteration: int) -> Batch:
-        x, y = self.draws(iteration)
-        return {"x": x, "y": y}
-
-    def of_seed(self, rng: Generator, r: int) -> tuple[Array, Array]:
-        """x (iterations, batch, N) and y (iterations, batch) for seed number r."""
-        N, rows = self.teacher.shape[2], self.draws.length
-        x = rng.standard_normal((rows, self.batch, N))
-        fields = x.reshape(-1, N) @ self.teacher[r].T * N**-0.5  # (iterations * batch, M)
-        y = ACTIVATIONS[self.activation].value(fields) @ self.A + self.sigma * rng.standard_normal(len(fields))
-        return x.astype(self.dtype), y.reshape(rows, self.batch).astype(self.dtype)
+    return InBlocks(seeds, rows, of_seed)
 
 
 INITS = ("overlaps", "normal")
@@ -254,7 +259,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     teacher = np.stack([orthogonal(rng.standard_normal((N, M))) for rng in generators(seeds, DATA)])
     start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
     network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
-    stream = TeacherBatches(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+    stream = examples(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
     described = (activation, values["batch"]) == ("erf", 1) and is_plain_descent(values)
     theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
     return Experiment(

@@ -95,25 +95,44 @@ def encode(text: str, vocabulary: int) -> Corpus:
 class Windows:
     """Windows of a text: `length` tokens, the last of them the query, and the next token.
 
-    ids (n,): the tokens of the text. positions (N,): of the queries. Each window lies in one document and one part of the split.
+    ids (n,): the tokens of the text. positions (N,): of the queries; each window lies in one document and one part of the split.
+    classes (N,): where they are of classes.
     """
 
     ids: Array
     positions: Array
     length: int
+    classes: Array
 
     def contexts(self, which: Array) -> Array:
         """The contexts (..., length - 1) before the queries of windows number `which` (...)."""
         back = np.arange(self.length - 1, 0, -1)
         return self.ids.take(self.positions.take(which)[..., None] - back)
 
+    def pairs(self, M: int) -> Array:
+        """Query * M + next token (N,)."""
+        return self.ids[self.positions] * M + self.ids[self.positions + 1]
+
+    def of_pairs(self, chosen: Array, M: int) -> "Windows":
+        """Those of these distinct pairs (K,), each of the class of its pair's number."""
+        order, pairs = np.argsort(chosen), self.pairs(M)
+        index = order[np.minimum(np.searchsorted(chosen, pairs, sorter=order), len(chosen) - 1)]
+        here = chosen[index] == pairs
+        return replace(self, positions=self.positions[here], classes=index[here])
+
+    def counts(self, K: int, M: int) -> Array:
+        """Counts (K, M) of tokens in the contexts of each class."""
+        counts = np.zeros(K * M, int)
+        for part in np.array_split(np.arange(len(self.classes)), 1 + len(self.classes) // 10000):
+            counts += np.bincount((self.classes[part, None] * M + self.contexts(part)).ravel(), minlength=K * M)
+        return counts.reshape(K, M)
+
 
 @dataclass(frozen=True, eq=False)
 class PairClasses:
     """K classes of a text: class n has the next token next[n] (K,) after the query queries[psi[n]] (Q,).
 
-    P (K, M): distribution of tokens in the contexts of a class. p (K,): frequency of classes. windows, classes (N,): training windows and
-    their classes; validation, validation_classes: the same for validation.
+    P (K, M): distribution of tokens in the contexts of a class. p (K,): frequency of classes. windows, validation: theirs.
     """
 
     queries: Array
@@ -122,9 +141,7 @@ class PairClasses:
     P: Array
     p: Array
     windows: Windows
-    classes: Array
     validation: Windows
-    validation_classes: Array
 
 
 def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Windows]:
@@ -143,7 +160,7 @@ def windows(corpus: Corpus, length: int, fraction: float) -> tuple[Windows, Wind
                 f"the text is too short: for {part} it has {stop - start} of its {counted(n, 'token')}, "
                 f"and no document of {counted(length + 1, 'token')}, which length={length} needs"
             )
-        result.append(Windows(corpus.ids, positions, length))
+        result.append(Windows(corpus.ids, positions, length, np.empty(0, int)))
     return result[0], result[1]
 
 
@@ -154,7 +171,7 @@ def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, 
     """
     M = len(corpus.words)
     training, validation = windows(corpus, length, fraction)
-    pairs = _pairs(training, M)
+    pairs = training.pairs(M)
     word = np.array([is_word(token) for token in corpus.words])
     frequent, counts = np.unique(pairs[word[pairs // M] & word[pairs % M]], return_counts=True)
     queries: list[int] = []
@@ -169,47 +186,19 @@ def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, 
     if len(chosen) < num_next:
         raise ParamError(f"num_next must be at most {len(chosen)}, the next words that num_query={num_query} leaves, not {num_next}")
     chosen_pairs = np.array(list(chosen.values()))
-    classes = _classes(pairs, chosen_pairs)
-    training, classes = Windows(training.ids, training.positions[classes >= 0], length), classes[classes >= 0]
-    validation_classes = _classes(_pairs(validation, M), chosen_pairs)
-    validation, validation_classes = (
-        Windows(validation.ids, validation.positions[validation_classes >= 0], length),
-        validation_classes[validation_classes >= 0],
-    )
-    if fraction > 0 and not len(validation_classes):
+    training, validation = training.of_pairs(chosen_pairs, M), validation.of_pairs(chosen_pairs, M)
+    if fraction > 0 and not len(validation.classes):
         raise ParamError(f"validation={fraction:g} leaves none of the {num_next} pairs to the validation")
-    P = token_counts(training, classes, num_next, M).astype(float)
+    P = training.counts(num_next, M).astype(float)
     return PairClasses(
         queries=np.array(queries),
         next=chosen_pairs % M,
         psi=np.array([queries.index(query) for query in (chosen_pairs // M).tolist()]),
         P=P / P.sum(axis=1, keepdims=True),
-        p=np.bincount(classes, minlength=num_next) / len(classes),
+        p=np.bincount(training.classes, minlength=num_next) / len(training.classes),
         windows=training,
-        classes=classes,
         validation=validation,
-        validation_classes=validation_classes,
     )
-
-
-def token_counts(windows: Windows, classes: Array, K: int, M: int) -> Array:
-    """Counts (K, M) of tokens in the contexts of each class, from windows with classes of (N,)."""
-    counts = np.zeros(K * M, int)
-    for part in np.array_split(np.arange(len(classes)), 1 + len(classes) // 10000):
-        counts += np.bincount((classes[part, None] * M + windows.contexts(part)).ravel(), minlength=K * M)
-    return counts.reshape(K, M)
-
-
-def _pairs(windows: Windows, M: int) -> Array:
-    """Query * M + next token (N,) of each window."""
-    return windows.ids[windows.positions] * M + windows.ids[windows.positions + 1]
-
-
-def _classes(pairs: Array, classes: Array) -> Array:
-    """The index (N,) of each pair in the distinct pairs `kept`, or -1."""
-    order = np.argsort(classes)
-    index = order[np.minimum(np.searchsorted(classes, pairs, sorter=order), len(classes) - 1)]
-    return np.where(classes[index] == pairs, index, -1)
 
 
 # Streams of batches from a text: contexts of classes as token counts, and stretches of tokens with their next tokens.
@@ -220,7 +209,7 @@ MAX_VALIDATION = 1000  # largest number of validation windows in a batch
 
 def window_numbers(seeds: Sequence[int], end: int, batch: int) -> InBlocks:
     """Random whole numbers (R, batch) below `end` of each iteration."""
-    return InBlocks(seeds, BLOCK, lambda rng, _: (rng.integers(0, end, (BLOCK, batch)),))
+    return InBlocks(seeds, BLOCK, lambda rng, _: {"which": rng.integers(0, end, (BLOCK, batch))})
 
 
 class CorpusContexts:
@@ -228,22 +217,24 @@ class CorpusContexts:
 
     def __init__(self, pairs: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
         self.pairs, self.seeds, self.dtype = pairs, tuple(seeds), dtype
-        self.draws = window_numbers(seeds, len(pairs.classes), batch)
-        validation_counts = token_counts(pairs.validation, pairs.validation_classes, *pairs.P.shape)
-        self.support, self.place = _support((pairs.P > 0) | (validation_counts > 0))
+        self.draws = window_numbers(seeds, len(pairs.windows.classes), batch)
+        occurs = (pairs.P > 0) | (pairs.validation.counts(*pairs.P.shape) > 0)  # (K, M): tokens of each class, those that occur first
+        order = np.argsort(~occurs, axis=1, kind="stable")
+        self.place = np.empty_like(order)  # (K, M): of each token among them
+        np.put_along_axis(self.place, order, np.broadcast_to(np.arange(occurs.shape[1]), occurs.shape), axis=1)
+        self.support = np.ascontiguousarray(order[:, : int(occurs.sum(axis=1).max())])
 
     def __call__(self, iteration: int) -> Batch:
-        (which,) = self.draws(iteration)
-        return self.batch(self.pairs.windows, self.pairs.classes.take(which), which)
+        which = self.draws(iteration)["which"]
+        return self.batch(self.pairs.windows, which)
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION validation windows, spread evenly, the same for each seed."""
-        which = spread_windows(len(self.pairs.validation_classes), len(self.seeds))
-        return self.batch(self.pairs.validation, self.pairs.validation_classes.take(which), which)
+        return self.batch(self.pairs.validation, spread_windows(len(self.pairs.validation.classes), len(self.seeds)))
 
-    def batch(self, windows: Windows, classes: Array, which: Array) -> Batch:
-        """The batch of windows number `which` (R, B) with these classes (R, B)."""
-        (R, B), W = which.shape, self.support.shape[1]
+    def batch(self, windows: Windows, which: Array) -> Batch:
+        """The batch of windows number `which` (R, B)."""
+        (R, B), W, classes = which.shape, self.support.shape[1], windows.classes.take(which)
         index = self.place[classes[..., None], windows.contexts(which)]  # (R, B, T - 1)
         index += W * np.arange(R * B).reshape(R, B, 1)
         counts = np.bincount(index.ravel(), minlength=R * B * W).reshape(R, B, W)
@@ -264,7 +255,7 @@ class Stretches:
         self.draws = window_numbers(seeds, len(windows.positions), batch)
 
     def __call__(self, iteration: int) -> Batch:
-        return self.batch(self.windows, *self.draws(iteration))
+        return self.batch(self.windows, self.draws(iteration)["which"])
 
     def validation(self) -> Batch:
         """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
@@ -279,14 +270,6 @@ class Stretches:
 def spread_windows(count: int, seeds: int, most: int = MAX_VALIDATION) -> Array:
     """Up to `most` whole numbers below count (R, B), spread evenly, the same for each seed."""
     return np.tile(np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)), (seeds, 1))
-
-
-def _support(occurs: Array) -> tuple[Array, Array]:
-    """(tokens (K, W), positions (K, M)): tokens of each class, those that occur (K, M) first, and the position of each token there."""
-    order = np.argsort(~occurs, axis=1, kind="stable")
-    positions = np.empty_like(order)
-    np.put_along_axis(positions, order, np.broadcast_to(np.arange(occurs.shape[1]), occurs.shape), axis=1)
-    return np.ascontiguousarray(order[:, : int(occurs.sum(axis=1).max())]), positions
 
 
 CONTEXTS = ("windows", "drawn", "infinite")

@@ -20,14 +20,15 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.measures import by_layer
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import ADAM, of_settings
-from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, TorchGenerator, generators, normal_outputs
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, InOrder, TorchGenerator, generators, normal_outputs
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream
 
 # A hierarchy of latent variables with shared children: each node is a set of nodes of the layer below, or of tokens.
 
@@ -105,47 +106,18 @@ def _nodes_below(active: Array, children: Array, size: int) -> Array:
     return active.astype(int) @ members > 0
 
 
-# Batches of the classes of hierarchies: each class once, weighted by how often its label was drawn.
-
 BLOCK = 64  # iterations whose labels are drawn at once
 TEST_LABELS = 1280
 
 
-class NumpyLabels:
-    """Counts (R, C) of each class among the labels of a batch, uniform by numpy's generators."""
+def numpy_labels(seeds: Sequence[int], classes: int, batch: int) -> tuple[Stream, Array]:
+    """A Stream of how often each class was drawn, {"weight": (R, C)}, and such counts (R, C) of the test labels, by numpy's generators."""
 
-    def __init__(self, seeds: Sequence[int], classes: int, batch: int) -> None:
-        self.seeds, self.classes = tuple(seeds), classes
-        self.counts = InBlocks(seeds, BLOCK, lambda rng, _: (self.draw(rng, batch, BLOCK),))
+    def draw(rng: Generator, labels: int, times: int) -> Batch:
+        return {"weight": rng.multinomial(labels, np.full(classes, 1 / classes), times)}
 
-    def __call__(self, iteration: int) -> Array:
-        return self.counts(iteration)[0]
-
-    def test(self) -> Array:
-        """Counts (R, C) of TEST_LABELS labels."""
-        return np.stack([self.draw(rng, TEST_LABELS, 1)[0] for rng in generators(self.seeds, TESTS)])
-
-    def draw(self, rng: np.random.Generator, labels: int, times: int) -> Array:
-        """Counts (times, C) of classes among `labels` uniform random labels."""
-        return rng.multinomial(labels, np.full(self.classes, 1 / self.classes), times)
-
-
-@dataclass(frozen=True)
-class EveryClass:
-    """A Stream with each class once: tokens (R, C, T), log_weight (R, C, T), and as weight (R, C) its number of labels in the batch."""
-
-    tokens: Array
-    log_weight: Array
-    labels: "NumpyLabels | OfficialLabels"
-
-    def __call__(self, iteration: int) -> Batch:
-        return self.weighted_batch(self.labels(iteration))
-
-    def weighted_batch(self, counts: Array) -> Batch:
-        """The batch in which classes occur counts (R, C) times."""
-        targets = np.tile(np.arange(self.tokens.shape[1]), (len(self.tokens), 1))
-        fixed = {"tokens": self.tokens, "targets": targets, "log_weight": self.log_weight}
-        return {**fixed, "weight": counts.astype(self.log_weight.dtype)}
+    tests = np.stack([draw(rng, TEST_LABELS, 1)["weight"][0] for rng in generators(seeds, TESTS)])
+    return InBlocks(seeds, BLOCK, lambda rng, _: draw(rng, batch, BLOCK)), tests
 
 
 # Sequences, start and labels of the published runs of Table 1 of tian2023joma, number for number, from the seeds of its code.
@@ -197,41 +169,20 @@ def official_start(seeds: Sequence[int], design: Transformer, dtype: str) -> Par
     return params
 
 
-class OfficialLabels:
-    """Counts as NumpyLabels, by torch's generator after the start. Test labels come after STEPS batches, as the published runs end.
+def official_labels(seeds: Sequence[int], design: Transformer, batch: int) -> tuple[Stream, Array]:
+    """As numpy_labels, by torch's generator after the start. Test labels come after STEPS batches, as the published runs end."""
+    C, drawn_before = design.classes, start_outputs(design)
 
-    A batch needs those before it: going back starts again.
-    """
+    def begin(seed: int, batches: int = 0) -> TorchGenerator:
+        torch = TorchGenerator(seed + OFFICIAL_SHIFT)
+        torch.skip(drawn_before + batches * batch)
+        return torch
 
-    def __init__(self, seeds: Sequence[int], design: Transformer, batch: int) -> None:
-        self.seeds, self.classes, self.batch, self.drawn_before = tuple(seeds), design.classes, batch, start_outputs(design)
-        self.next = 0
-        self.generators: list[TorchGenerator] = []
-        self.counts: Array = np.empty(0)
+    def draw(torch: TorchGenerator, labels: int = batch) -> Batch:
+        return {"weight": np.bincount(torch.randint(C, (labels,)), minlength=C)}
 
-    def __call__(self, iteration: int) -> Array:
-        if iteration != self.next - 1:
-            if iteration < self.next or not self.generators:
-                self.generators, self.next = self.generators_after(0), 0
-            for torch in self.generators:
-                torch.skip((iteration - self.next) * self.batch)
-            self.counts = self.count(self.generators, self.batch)
-            self.next = iteration + 1
-        return self.counts
-
-    def test(self) -> Array:
-        return self.count(self.generators_after(STEPS), TEST_LABELS)
-
-    def generators_after(self, batches: int) -> list[TorchGenerator]:
-        """A generator for each seed, after the start and so many batches."""
-        result = [TorchGenerator(seed + OFFICIAL_SHIFT) for seed in self.seeds]
-        for torch in result:
-            torch.skip(self.drawn_before + batches * self.batch)
-        return result
-
-    def count(self, generators: Sequence[TorchGenerator], labels: int) -> Array:
-        """Counts (R, C) of the next labels."""
-        return np.stack([np.bincount(torch.randint(self.classes, (labels,)), minlength=self.classes) for torch in generators])
+    tests = np.stack([draw(begin(seed, STEPS), TEST_LABELS)["weight"] for seed in seeds])
+    return InOrder(seeds, begin, lambda torch, batches: torch.skip(batches * batch), draw), tests
 
 
 def correlation(model: Transformer, test: Batch, latents: Sequence[Array]) -> Observable:
@@ -292,13 +243,14 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     # pads attend only pads, so without positions they are equal in every layer, and the first one counts for all of them
     log_weight = np.zeros(tokens.shape, dtype)
     log_weight[..., 0] = np.log(values["length"] - short + 1)
-    labels = OfficialLabels(seeds, transformer, values["batch"]) if official else NumpyLabels(seeds, transformer.classes, values["batch"])
-    stream = EveryClass(tokens, log_weight, labels)
-    latents = latents_of(dags)
-    test = stream.weighted_batch(labels.test())
+    classes = {"tokens": tokens, "targets": np.tile(np.arange(tokens.shape[1]), (len(seeds), 1)), "log_weight": log_weight}
+    labels, tests = (
+        official_labels(seeds, transformer, values["batch"]) if official else numpy_labels(seeds, transformer.classes, values["batch"])
+    )
+    latents, test = latents_of(dags), {**classes, "weight": tests.astype(dtype)}
     return Experiment(
         model=replace(transformer, watch=test, extra=(correlation(transformer, test, latents),)),
-        stream=stream,
+        stream=lambda iteration: {**classes, "weight": labels(iteration)["weight"].astype(dtype)},  # each class once, as often as drawn
         optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=STEPS,
         start=partial(official_start, seeds, transformer) if official else None,

@@ -20,7 +20,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, same_quantity
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, Stream, same_quantity
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 
@@ -47,22 +47,15 @@ def chain_facts(chains: int, whole: int) -> tuple[Array, Array, Array]:
     return trained, np.stack([A[whole:], C[whole:]]), np.stack([A[whole:], B[whole:]])
 
 
-class FactStream:
-    """The Stream {"source": (R, 1), "target": (R, 1)}: one fact in each iteration, with replacement, or each epoch in a new order."""
+def fact_stream(facts: Array, seeds: Sequence[int], *, shuffled: bool) -> Stream:
+    """The Stream {"source": (R, 1), "target": (R, 1)}: one of facts (2, N) an iteration, with replacement, or each epoch in a new order."""
+    count = facts.shape[1]
 
-    def __init__(self, facts: Array, seeds: Sequence[int], *, shuffled: bool) -> None:
-        self.facts, self.shuffled = facts, shuffled
-        self.orders = InBlocks(seeds, facts.shape[1], self.order)
+    def epoch(rng: Generator, _: int) -> Batch:
+        source, target = facts[:, rng.permutation(count) if shuffled else rng.integers(count, size=count), None]
+        return {"source": source, "target": target}
 
-    def order(self, rng: Generator, _: int) -> tuple[Array]:
-        """The numbers of the facts of an epoch, in the order in which they are shown."""
-        count = self.facts.shape[1]
-        numbers: Array = np.asarray(rng.permutation(count) if self.shuffled else rng.integers(count, size=count))
-        return (numbers,)
-
-    def __call__(self, iteration: int) -> Batch:
-        which = self.orders(iteration)[0][:, None]  # (R, 1)
-        return {"source": self.facts[0][which], "target": self.facts[1][which]}
+    return InBlocks(seeds, count, epoch)
 
 
 # The one-layer model on facts (source, relation, target): its decoder alone, with hand-written gradients.
@@ -203,7 +196,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         theory["reversal.row"] = {"M": M, "N": N, "eta_Y": values["eta_Y"]}
     return Experiment(
         model=Decoder(trained, held_out, (2 * pairs, M), *steps),
-        stream=FactStream(trained, seeds, shuffled=values["order"] == "shuffled"),
+        stream=fact_stream(trained, seeds, shuffled=values["order"] == "shuffled"),
         optimizer=of_settings(values, {"Y": values["eta_Y"]}),
         steps=EPOCHS * N,
         vocabulary=M,

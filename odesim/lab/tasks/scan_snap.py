@@ -29,7 +29,7 @@ from odesim.lab.networks.one_layer import (
     starts_at_random,
 )
 from odesim.lab.training.optimizers import OPTIMIZERS, of_settings
-from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, TorchGenerator
+from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, InOrder, TorchGenerator
 from odesim.lab.training.task import Batch, Experiment, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
 
 # Classes of the task scan_snap: from the generator of the paper's code, or from a given table.
@@ -153,29 +153,21 @@ class TokenCounts:
         return table[:, :-1]
 
 
-class ScanSnapContexts:
+def drawn_contexts(seeds: Sequence[int], P: Array, *, batch: int, length: int) -> Stream:
     """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: uniform classes with `length` i.i.d. tokens each from P (K, W)."""
+    draws = [TokenCounts(row) for row in P]
 
-    def __init__(self, seeds: Sequence[int], P: Array, *, batch: int, length: int, dtype: str) -> None:
-        self.batch, self.length, self.dtype = batch, length, dtype
-        self.draws = [TokenCounts(row) for row in P]
-        self.small = np.min_scalar_type(length)
-        self.in_blocks = InBlocks(seeds, BLOCK, self.of_seed)
-
-    def __call__(self, iteration: int) -> Batch:
-        classes, counts = self.in_blocks(iteration)
-        return {"classes": classes, "counts": counts.astype(self.dtype)}
-
-    def of_seed(self, rng: Generator, _: int) -> tuple[Array, Array]:
-        """Classes (BLOCK, batch) and counts (BLOCK, batch, W) for one seed."""
-        classes = rng.integers(0, len(self.draws), size=(BLOCK, self.batch))
-        counts = np.empty((classes.size, self.draws[0].tokens), self.small)
-        for n, draws in enumerate(self.draws):
+    def of_seed(rng: Generator, _: int) -> Batch:
+        classes = rng.integers(0, len(draws), size=(BLOCK, batch))
+        counts = np.empty((classes.size, draws[0].tokens), np.min_scalar_type(length))
+        for n, of_n in enumerate(draws):
             (of_class,) = np.nonzero(classes.ravel() == n)
             # a few contexts at a time, so that the table stays in the cache
-            for part in np.array_split(of_class, -(-of_class.size * self.length // BUCKETS)) if of_class.size else ():
-                counts[part] = draws.counts(rng, len(part), self.length)
-        return classes, counts.reshape(*classes.shape, -1)
+            for part in np.array_split(of_class, -(-of_class.size * length // BUCKETS)) if of_class.size else ():
+                counts[part] = of_n.counts(rng, len(part), length)
+        return {"classes": classes, "counts": counts.reshape(*classes.shape, -1)}
+
+    return InBlocks(seeds, BLOCK, of_seed)
 
 
 # Start and contexts of the published runs of tian2023scan, number for number, from the seeds of its code.
@@ -208,51 +200,32 @@ def official_weights(common: int, unique: int) -> Array:
     return weights / weights.sum()
 
 
-class OfficialContexts:
+def official_contexts(seeds: Sequence[int], weights: Array, K: int, drawn_before: int, *, batch: int, length: int) -> Stream:
     """A Stream {"classes": (R, batch), "counts": (R, batch, W)}: classes 0 to K - 1, `length` tokens each with these weights (W,).
 
-    drawn_before: torch's 32-bit outputs that the start took. A batch needs those before it: going back starts again.
+    drawn_before: torch's 32-bit outputs that the start took.
     """
+    W = len(weights)
 
-    def __init__(self, seeds: Sequence[int], weights: Array, K: int, *, batch: int, length: int, drawn_before: int, dtype: str) -> None:
-        self.seeds, self.weights, self.K, self.batch, self.length = tuple(seeds), weights, K, batch, length
-        self.drawn_before, self.dtype = drawn_before, dtype
-        self.next = 0
-        self.generators: list[tuple[Random, TorchGenerator]] = []
-        self.drawn: Batch = {}
+    def begin(seed: int) -> tuple[Random, TorchGenerator]:
+        torch = TorchGenerator(seed + OFFICIAL_SHIFT)
+        torch.skip(drawn_before)
+        return Random(seed), torch
 
-    def __call__(self, iteration: int) -> Batch:
-        if iteration != self.next - 1:
-            self.go_to(iteration)
-            batches = [self.one_seed(*pair) for pair in self.generators]
-            classes, counts = (np.stack(arrays) for arrays in zip(*batches, strict=True))
-            self.drawn = {"classes": classes, "counts": counts.astype(self.dtype)}
-            self.next += 1
-        return self.drawn
+    def draw_classes(python: Random, batches: int) -> list[int]:
+        return [python.choice(range(K)) for _ in range(batches * batch)]
 
-    def go_to(self, iteration: int) -> None:
-        """The generators before this batch."""
-        if iteration < self.next or not self.generators:
-            self.generators = [(Random(seed), TorchGenerator(seed + OFFICIAL_SHIFT)) for seed in self.seeds]
-            for _, torch in self.generators:
-                torch.skip(self.drawn_before)
-            self.next = 0
-        for python, torch in self.generators:
-            self.draw_classes(python, iteration - self.next)
-            torch.skip(2 * (iteration - self.next) * self.batch * self.length)
-        self.next = iteration
+    def skip(pair: tuple[Random, TorchGenerator], batches: int) -> None:
+        draw_classes(pair[0], batches)
+        pair[1].skip(2 * batches * batch * length)
 
-    def draw_classes(self, python: Random, batches: int) -> list[int]:
-        """The classes of so many batches, one after the other."""
-        choices = range(self.K)
-        return [python.choice(choices) for _ in range(batches * self.batch)]
+    def draw(pair: tuple[Random, TorchGenerator]) -> Batch:
+        tokens = pair[1].multinomial(weights, batch * length).reshape(batch, length)
+        places = tokens + W * np.arange(batch)[:, None]
+        counts = np.bincount(places.ravel(), minlength=W * batch).reshape(batch, W)
+        return {"classes": np.array(draw_classes(pair[0], 1)), "counts": counts}
 
-    def one_seed(self, python: Random, torch: TorchGenerator) -> tuple[Array, Array]:
-        """Classes (batch,) and counts (batch, W) for one seed."""
-        W = len(self.weights)
-        tokens = torch.multinomial(self.weights, self.batch * self.length).reshape(self.batch, self.length)
-        places = tokens + W * np.arange(self.batch)[:, None]
-        return np.array(self.draw_classes(python, 1)), np.bincount(places.ravel(), minlength=W * self.batch).reshape(self.batch, W)
+    return InOrder(seeds, begin, skip, draw)
 
 
 SAMPLE_SETTINGS = (*GENERATOR_SETTINGS, "length", "batch", "rng")
@@ -285,11 +258,6 @@ SETTINGS = (
 )
 
 
-def population_batch(iteration: int) -> Batch:
-    """The empty batch, for the gradient of the population."""
-    return {}
-
-
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the table P, Y and Z with gradients, batches."""
     if values["P"] is not None:
@@ -320,7 +288,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         config=as_config({name: value for name, value in values.items() if name != TOKENS}),
         model=yz,
-        stream=population_batch if population else make_contexts(yz, values, seeds, dtype),
+        stream=(lambda iteration: {}) if population else make_contexts(yz, values, seeds, dtype),
         start=partial(official_start, tuple(seeds), yz) if (values["rng"], values["init"]) == ("official", "torch") else None,
         optimizer=of_settings(values, rates),
         steps=STEPS,
@@ -360,12 +328,19 @@ def token_names(text: str, count: int) -> tuple[str, ...]:
 
 
 def make_contexts(yz: YZ, values: Settings, seeds: Sequence[int], dtype: str) -> Stream:
-    """The Stream of random contexts: length - 1 tokens before the query."""
+    """The Stream of random contexts: length - 1 tokens before the query, counted in whole numbers until a batch is used."""
     sizes = {"batch": values["batch"], "length": values["length"] - 1}
     if values["rng"] == "official":
         weights = official_weights(values["num_common"] + values["num_common_per_last"], values["num_unique_per_next"])
-        return OfficialContexts(seeds, weights, len(yz.P), **sizes, drawn_before=2 * int(yz.M) ** 2, dtype=dtype)
-    return ScanSnapContexts(seeds, np.take_along_axis(yz.P, yz.counted_tokens, axis=1), **sizes, dtype=dtype)
+        stream = official_contexts(seeds, weights, len(yz.P), 2 * int(yz.M) ** 2, **sizes)
+    else:
+        stream = drawn_contexts(seeds, np.take_along_axis(yz.P, yz.counted_tokens, axis=1), **sizes)
+
+    def contexts(iteration: int) -> Batch:
+        batch = stream(iteration)
+        return {**batch, "counts": batch["counts"].astype(dtype)}
+
+    return contexts
 
 
 def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.random import Generator, RandomState, default_rng
@@ -23,26 +24,52 @@ def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Gener
     return [default_rng([seed, purpose, place]) for seed in seeds]
 
 
-DrawBlock = Callable[[Generator, int], tuple[Array, ...]]
-"""(generator, number of the seed) -> arrays (iterations, ...) of a block."""
 Draw = Callable[[Generator, int], Batch]
 """(generator, count) -> arrays (count, ...) by name."""
 
 
 class InBlocks:
-    """Arrays (R, ...) of each iteration, drawn for `length` iterations at once and kept until another block is used."""
+    """A Stream of arrays (R, ...) by name, drawn for `length` iterations at once and kept until another block is used.
 
-    def __init__(self, seeds: Sequence[int], length: int, draw: DrawBlock) -> None:
+    draw(generator, number of the seed): arrays (length, ...) of one seed.
+    """
+
+    def __init__(self, seeds: Sequence[int], length: int, draw: Draw) -> None:
         self.seeds, self.length, self.draw = tuple(seeds), length, draw
-        self.block = -1
-        self.arrays: tuple[Array, ...] = ()
+        self.block, self.arrays = -1, dict[str, Array]()
 
-    def __call__(self, iteration: int) -> tuple[Array, ...]:
+    def __call__(self, iteration: int) -> Batch:
         block, row = divmod(iteration, self.length)
         if block != self.block:
             by_seed = [self.draw(rng, r) for r, rng in enumerate(generators(self.seeds, BATCHES, block))]
-            self.block, self.arrays = block, tuple(np.stack(arrays, axis=1) for arrays in zip(*by_seed, strict=True))
-        return tuple(a[row] for a in self.arrays)
+            self.block, self.arrays = block, {name: np.stack([one[name] for one in by_seed], axis=1) for name in by_seed[0]}
+        return {name: a[row] for name, a in self.arrays.items()}
+
+
+G = TypeVar("G")
+
+
+class InOrder(Generic[G]):
+    """A Stream of arrays (R, ...) by name from generators of a published program, of which a batch needs those before it.
+
+    begin(seed): the generator of a seed before its first batch. skip(generator, batches) leaves out so many. draw(generator): arrays
+    (...) of the next one. Going back begins again.
+    """
+
+    def __init__(self, seeds: Sequence[int], begin: Callable[[int], G], skip: Callable[[G, int], None], draw: Callable[[G], Batch]) -> None:
+        self.seeds, self.begin, self.skip, self.draw = tuple(seeds), begin, skip, draw
+        self.next, self.generators = 0, list[G]()
+        self.batch: Batch = {}
+
+    def __call__(self, iteration: int) -> Batch:
+        if iteration != self.next - 1:
+            if iteration < self.next or not self.generators:
+                self.generators, self.next = [self.begin(seed) for seed in self.seeds], 0
+            for generator in self.generators:
+                self.skip(generator, iteration - self.next)
+            drawn = [self.draw(generator) for generator in self.generators]
+            self.batch, self.next = {name: np.stack([one[name] for one in drawn]) for name in drawn[0]}, iteration + 1
+        return self.batch
 
 
 class Drawn:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from odesim.lab.networks.one_layer import YZ
-from odesim.lab.tasks.reversal import Decoder, FactStream, chain_facts, pair_facts
+from odesim.lab.tasks.reversal import Decoder, chain_facts, fact_stream, pair_facts
 
 TRAINED, HELD_OUT = pair_facts(3, 2)
 MODEL = Decoder(TRAINED, HELD_OUT, (6, 9))
@@ -80,9 +80,9 @@ def test_chains():
 @pytest.mark.parametrize("shuffled", [True, False])
 def test_the_stream_is_an_epoch_after_the_other(shuffled):
     """In any order of asking the same; each fact once an epoch, in an order of its own, or drawn."""
-    stream = FactStream(TRAINED, (0, 4), shuffled=shuffled)
+    stream = fact_stream(TRAINED, (0, 4), shuffled=shuffled)
     rows = [stream(i) for i in range(15)]
-    again = FactStream(TRAINED, (4,), shuffled=shuffled)
+    again = fact_stream(TRAINED, (4,), shuffled=shuffled)
     for i in (14, 3, 9, 0):
         np.testing.assert_array_equal(again(i)["source"][0], rows[i]["source"][1])
     epochs = np.reshape([10 * row["source"][:, 0] + row["target"][:, 0] for row in rows], (3, 5, 2))
