@@ -15,7 +15,7 @@ from odesim.base.options import __version__
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions
 from odesim.lab.training.optimizers import check_optimizer, settings_in_use
-from odesim.lab.training.task import Experiment, Optimizer, Task, check_settings
+from odesim.lab.training.task import Experiment, Task, check_settings
 
 MOST_SEEDS = 100_000
 LONG = 1e9  # seconds between two checkpoints
@@ -25,62 +25,49 @@ MOMENTUM = 0.9  # of --optimizer momentum, where the task has none
 def make_experiment(
     task: Task,
     settings: Mapping[str, Any],
-    model: str | None,
     seeds: tuple[int, ...],
-    optimizer: str | None,
-    rates: Mapping[str, float],
-    dtype: str,
+    *,
+    model: str | None = None,
+    optimizer: str | None = None,
+    rates: Mapping[str, float] | None = None,
+    dtype: str = "float64",
 ) -> Experiment:
     """The experiment of a task, with checked settings, and the optimizer and rates requested; its config stores them. Raises ParamError."""
     if model is not None and model not in task.models:
         raise ParamError(no_such("model", model, task.models, task.name))
-    chosen = any(setting.name == "optimizer" for setting in task.settings)
-    if chosen and optimizer is not None:
-        if settings.get("optimizer", optimizer) != optimizer:
-            raise ParamError(f"the optimizer is given twice: {optimizer} and --set optimizer={settings['optimizer']}")
-        settings = {**settings, "optimizer": optimizer}
-    settings = with_rates(task, settings, rates)
+    rates = {} if rates is None else rates
+    if not isinstance(rates, Mapping):
+        raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
+    known = {setting.name: setting for setting in task.settings}
+    # a task may have settings for them: a value given there too must be the same
+    also: list[tuple[str, str, Any]] = [("the optimizer", "optimizer", optimizer)] * (optimizer is not None)
+    also += [(f"the learning rate of {group}", f"eta_{group}", rate) for group, rate in rates.items()]
+    for what, name, value in also:
+        if name in known:
+            if settings.get(name, value) != value:
+                raise ParamError(f"{what} is given twice: {value} and --set {name}={settings[name]}")
+            settings = {**settings, name: value}
     values = check_settings(task.name, task.settings, settings)
     named = f"{counted(len(seeds), 'seed')} of {task.name}" if len(seeds) > 1 else task.name
     check_fits(f"a training of {named} with these settings", task.memory(values, len(seeds), model), 8)
     experiment = task.make(values, seeds=seeds, model=model, dtype=dtype)
-    spec = experiment.optimizer
-    if optimizer is not None and not chosen:
-        momentum = spec.momentum or MOMENTUM if optimizer == "momentum" else spec.momentum
-        spec = replace(spec, name=optimizer, momentum=momentum)
-    config = dict(experiment.config)
+    spec, config = experiment.optimizer, dict(experiment.config)
+    if optimizer is not None and "optimizer" not in known:
+        spec = replace(spec, name=optimizer, momentum=spec.momentum or MOMENTUM * (optimizer == "momentum"))
     for group, rate in rates.items():
         if group not in spec.rates:
             raise ParamError(no_such("group of parameters", str(group), spec.rates, f"{task.name} ({experiment.model.name})"))
-        setting_name = rate_setting(group)
-        if setting_name in values and spec.rates[group] != rate:
-            stands = f"{setting_name}={rate:g} stands for {spec.rates[group]:g}"
+        if f"eta_{group}" in values and spec.rates[group] != rate:
+            stands = f"eta_{group}={rate:g} stands for {spec.rates[group]:g}"
             raise ParamError(f"the learning rate of {group} cannot be {rate:g} in {task.name}, where {stands}")
-    spec = Optimizer(**{**vars(spec), "rates": {**spec.rates, **rates}})
+    spec = replace(spec, rates={**spec.rates, **rates})
     if "momentum" not in settings_in_use(vars(spec)):
-        default = next((setting.default for setting in task.settings if setting.name == "momentum"), None)
-        if default is not None and values["momentum"] != default:
+        if "momentum" in known and known["momentum"].default is not None and values["momentum"] != known["momentum"].default:
             raise ParamError(f"momentum={values['momentum']:g} has no meaning with the optimizer {spec.name}, which has betas instead")
         spec = replace(spec, momentum=0.0)
         config.pop("momentum", None)
     check_optimizer(spec)
     return replace(experiment, optimizer=spec, config=config)
-
-
-def rate_setting(group: str) -> str:
-    """The setting of a task that holds the learning rate of a group of parameters, if it has one."""
-    return f"eta_{group}"
-
-
-def with_rates(task: Task, settings: Mapping[str, Any], rates: Any) -> dict[str, Any]:
-    """The settings, with learning rates of groups as settings where the task has them. Raises ParamError if one is given twice."""
-    if not isinstance(rates, Mapping):
-        raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
-    names = {group: rate_setting(group) for group in rates if any(s.name == rate_setting(group) for s in task.settings)}
-    for group, name in names.items():
-        if settings.get(name, rates[group]) != rates[group]:
-            raise ParamError(f"the learning rate of {group} is given twice: {rates[group]} and --set {name}={settings[name]}")
-    return {**settings, **{name: rates[group] for group, name in names.items()}}
 
 
 def as_task(task: Any) -> Task:
@@ -129,5 +116,5 @@ class TrainingRequest:
 
     def experiment(self, seeds: tuple[int, ...] = ()) -> Experiment:
         """The experiment of these seeds; of all without them. Raises ParamError."""
-        chosen = seeds or self.seeds
-        return make_experiment(as_task(self.task), self.settings, self.model, chosen, self.optimizer, self.rates, self.options.dtype)
+        named: dict[str, Any] = {"model": self.model, "optimizer": self.optimizer, "rates": self.rates, "dtype": self.options.dtype}
+        return make_experiment(as_task(self.task), self.settings, seeds or self.seeds, **named)

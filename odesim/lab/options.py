@@ -196,7 +196,7 @@ def options(names: str, **changes: Mapping[str, Any]) -> Callable[[Command], Com
                 flag, words = ROWS[name]
                 command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
             else:
-                command = run_options(name, **{name: changes.get(name, {})})(command)
+                command = run_options(name, "", **{name: changes.get(name, {})})(command)
         return command
 
     return with_options

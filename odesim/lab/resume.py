@@ -40,7 +40,7 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
         raise ParamError(f"{what}: call odesim.train with it again, and resume=True") from None
     settings = {s.name: attributes["config"][s.name] for s in task.settings if s.name in attributes["config"]}
     try:
-        fresh = make_experiment(task, settings, attributes["model"], tuple(attributes["seeds"]), None, {}, attributes["dtype"])
+        fresh = make_experiment(task, settings, tuple(attributes["seeds"]), model=attributes["model"], dtype=attributes["dtype"])
         spec = {**attributes["optimizer"], "betas": tuple(attributes["optimizer"]["betas"])}
         experiment = replace(fresh, optimizer=Optimizer(**spec))
         about = attributes_of(experiment, training_options_of(attributes))
@@ -88,15 +88,15 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
     stopped = new.iteration < min(last, old.steps)
     differences = Differences()
     with damage_errors(path, "compared"):  # arrays of other names or shapes than this training has
-        count, share = min(len(old.t), len(new.t)), HALF[attributes["dtype"]]
+        both, share = min(len(old.t), len(new.t)), HALF[attributes["dtype"]]
 
         def bounded(a: Array, b: Array) -> tuple[Array, Array, float]:
             """Two arrays, and the difference between them that other code may make, by the largest entry."""
             return a, b, share * float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
 
-        rows = {name: (np.swapaxes(v[:, :count], 0, 1), np.swapaxes(new.observables[name], 0, 1)) for name, v in old.observables.items()}
-        pairs = {name: bounded(a, b[:count]) for name, (a, b) in rows.items()}
-        differences.add(pairs, np.ones(count, bool), lambda i: f"iteration {old.t[i]}")
+        rows = {name: (np.swapaxes(v[:, :both], 0, 1), np.swapaxes(new.observables[name], 0, 1)) for name, v in old.observables.items()}
+        pairs = {name: bounded(a, b[:both]) for name, (a, b) in rows.items()}
+        differences.add(pairs, np.ones(both, bool), lambda i: f"iteration {old.t[i]}")
         if not (killed or stopped):
             last = {name: bounded(v[None], new.final[name][None]) for name, v in old.final.items()}
             differences.add(last, np.ones(1, bool), lambda _: "the end", rows=False)
@@ -132,8 +132,8 @@ def train_into(
         sink = RunSink(path, about, experiment, resume=state is not None, replaces=to.overwrite or old is not None, lock=lock)
         with stop_signals() as stop:
             storage = TrainingStorage(sink, checkpoint_file(path), checkpoint_every, state)
-            more = {"progress": progress, "fits": check_saves_fit}
-            trajectory = train_experiment(experiment, options, storage, stop=lambda: stop() or stop_requested(), **more)
+            follow: dict[str, Any] = {"progress": progress, "fits": check_saves_fit}
+            trajectory = train_experiment(experiment, options, storage, stop=lambda: stop() or stop_requested(), **follow)
             sink.finish(trajectory)
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):

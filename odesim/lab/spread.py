@@ -108,7 +108,7 @@ def join(parts: Sequence[Path], sink: RunSink) -> Trajectory:
         return {name: np.concatenate([one[name] for one in of_seeds]) if a.ndim else a for name, a in of_seeds[0].items()}
 
     block = sink.open(first.t, together([{name: rows[:, 0] for name, rows in one.observables.items()} for one in every]))
-    written, pending = 0, {}
+    written, pending = 0, dict[str, Array]()
     for name in first.observables:  # one after another: all of them may be larger than the memory
         values = np.concatenate([one.observables[name] for one in every])
         written, rest = write_blocks(sink, {name: values}, block, int(np.searchsorted(state.times, state.iteration)))
@@ -169,12 +169,7 @@ class PartJob:
 
 
 def train_spread(
-    request: TrainingRequest,
-    to: Destination,
-    cluster: Cluster | None,
-    *,
-    checkpoint_every: float = 5.0,
-    progress: Progress | None = None,
+    request: TrainingRequest, to: Destination, cluster: Cluster | None, *, checkpoint_every: float = 5.0, progress: Progress | None = None
 ) -> Trajectory:
     """Trains each seed by itself into a folder of parts, and joins them. cluster: None for here, one after another.
 

@@ -89,11 +89,7 @@ def train(
 
 
 def _trained(
-    request: TrainingRequest,
-    to: Destination | None,
-    cluster: Cluster | None,
-    checkpoint_every: float,
-    progress: Progress | None,
+    request: TrainingRequest, to: Destination | None, cluster: Cluster | None, checkpoint_every: float, progress: Progress | None
 ) -> Trajectory:
     """The training of a request: in memory, in a folder, or seed by seed on a cluster."""
     options = request.options

@@ -3,7 +3,7 @@
 Recorded numbers are of programs other than odesim, or closed forms; each tolerance says what it is made of.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,11 @@ def metric(name: str, which: str) -> Measure:
         return next(float(row[which]) for row in comparison.table() if row["observable"] == name)
 
     return measure
+
+
+def distances(names: Iterable[str], tolerance: float, reason: str) -> list[Reading]:
+    """The relative L2 errors of these quantities, which are 0 but for the reason."""
+    return [Reading(f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, tolerance, reason) for name in names]
 
 
 ROUNDING = "rounding of two orders of summation over so many steps"
@@ -151,15 +156,12 @@ def centred(a: Array) -> Array:
 
 def joint(attention: str, *more: Reading, **options: Any) -> Recipe:
     """The recipe of a whole JoMA block beside the discrete map of its System."""
-    exact = tuple(
-        Reading(f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, 1e-9, ROUNDING) for name in ("loss", "V", "Z", "entropy")
-    )
     return Recipe(
         f"joma_joint_{attention}",
         f"MLP and {attention} attention, trained together: descent is the map on the System's own right-hand side",
         f"joma.joint_{attention}",
         "joma_gaussian",
-        (*exact, *more),
+        (*distances(("loss", "V", "Z", "entropy"), 1e-9, ROUNDING), *more),
         map="discrete",
         observables=("loss", "entropy", "V", "Xi", "Z", "attention"),
         **options,
@@ -192,18 +194,14 @@ RECIPES: Mapping[str, Recipe] = {
             "scan_snap.reduced_symmetric",
             "scan_snap",
             (
-                *(
-                    Reading(
-                        f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, 0.05, "contexts of 1023 tokens, and eta_Z / eta_Y = .01"
-                    )
-                    for name in ("z", "zc", "c", "cc")
-                ),
+                *distances(("z", "zc", "c", "cc"), 0.05, "contexts of 1023 tokens, and eta_Z / eta_Y = .01"),
                 # u = 4.5184 at eta_Y t = 14.1054
-                Reading(
-                    "loss of the theory at 141", at("theory", "loss", 141), float(np.log1p(33 * np.exp(-4.5184))), 1e-3, "141 of 141.054"
-                ),
-                Reading(
-                    "loss of the training there", at("training", "loss", 141), float(np.log1p(33 * np.exp(-4.5184))), 0.02, "steps of .1"
+                *(
+                    Reading(f"loss of the {side} {where}", at(side, "loss", 141), float(np.log1p(33 * np.exp(-4.5184))), wide, reason)
+                    for side, where, wide, reason in (
+                        ("theory", "at 141", 1e-3, "141 of 141.054"),
+                        ("training", "there", 0.02, "steps of .1"),
+                    )
                 ),
             ),
             settings={"decoder": "decorrelated", "eta_Y": 0.1, "eta_Z": 0.001, "momentum": 0.0, "length": 1024},
@@ -318,10 +316,7 @@ RECIPES: Mapping[str, Recipe] = {
             "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
             "hierarchy.multilayer",
             "hierarchy_layers",
-            tuple(
-                Reading(f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, 3e-3, "steps of .02, which count to first order")
-                for name in ("loss", "V1", "V2", "U")
-            ),
+            tuple(distances(("loss", "V1", "V2", "U"), 3e-3, "steps of .02, which count to first order")),
             settings={"K1": 20, "K2": 20, "init_scale": 0.5},
             seeds=range(2),
             steps=300,

@@ -115,7 +115,7 @@ def experiment_again(trajectory: Trajectory) -> Experiment:
     """The experiment of a training, from the stored settings that the task has today; the others follow from these."""
     task = load_task(trajectory.task)
     settings = {s.name: trajectory.config[s.name] for s in task.settings if s.name in trajectory.config}
-    return make_experiment(task, settings, None, trajectory.seeds, None, {}, "float64")
+    return make_experiment(task, settings, trajectory.seeds)
 
 
 MAPS = ("flow", "discrete")
@@ -191,7 +191,7 @@ def compare(
     loaded = as_task(task)
     options = TrainingOptions(steps, save, backend=TrainingOptions.backend if backend is None else backend)
     array_module(options.backend)  # before anything is made
-    experiment = make_experiment(loaded, settings or {}, None, check_seeds((0,) if seeds is None else seeds), None, {}, "float64")
+    experiment = make_experiment(loaded, settings or {}, check_seeds((0,) if seeds is None else seeds))
     return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
 
 

@@ -27,15 +27,7 @@ Activation = Callable[[Array], tuple[Array, Array]]  # x -> (y, slope), all of o
 
 # 1 - Phi(x) = exp(-x^2 / 2) * A(x) / B(x) for x >= 0: algorithm 5666 of Hart et al., Computer Approximations (1968),
 # as given by West, Better approximations to cumulative normal functions, Wilmott Magazine (2005); highest power first
-HART_A = (
-    0.0352624965998911,
-    0.700383064443688,
-    6.37396220353165,
-    33.912866078383,
-    112.079291497871,
-    221.213596169931,
-    220.206867912376,
-)
+HART_A = (0.0352624965998911, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931, 220.206867912376)
 HART_B = (
     0.0883883476483184,
     1.75566716318264,

@@ -121,12 +121,7 @@ class Trajectory:
         return run
 
     def plot(
-        self,
-        var: str | Iterable[str] = (),
-        *,
-        index: int | Iterable[int] | None = None,
-        log: str | None = None,
-        ax: Axes | None = None,
+        self, var: str | Iterable[str] = (), *, index: int | Iterable[int] | None = None, log: str | None = None, ax: Axes | None = None
     ) -> Axes | Array:
         """Draws observables against iterations, with bands over seeds; returns Axes, an array of them for several panels.
 

@@ -13,10 +13,7 @@ from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.task import Optimizer, Params, Setting, Settings
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
-SGD = (
-    Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-)
+SGD = (Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS), Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0))
 ADAM = Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd"))
 COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
 
