@@ -115,15 +115,6 @@ class Tree:
         return posterior
 
 
-def co_occurrence(rho: float, rho0: float, depth: int, height: Array) -> Array:
-    """P[y_l = 1 | y_m = 1] for leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
-
-    rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper writes depth for the height. Its rho0 can be read as
-    P[y = 0]: with that the formula does not hold. Nor does it where the root is the common ancestor.
-    """
-    return 1 - (1 - rho ** (2 * np.asarray(height, float))) / (2 * (1 - rho ** (depth - 1) * rho0))
-
-
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded
 MAX_LEAVES = 2048  # leaves
 TOLERANCE = 1e-6  # of probabilities that sum to 1

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
-from odesim.lab.tasks.hierarchy_tree import TEST_SEQUENCES, Tree, co_occurrence, nodes_of_tests
+from odesim.lab.tasks.hierarchy_tree import TEST_SEQUENCES, Tree, nodes_of_tests
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.lab.training.randomness import INITIAL, generators
 
@@ -70,6 +70,15 @@ def test_moments(name):
 
 # D = 10, N = 2, L = 4, rho = .9: exact, and from 2e6 samples of an independent script; by height of the common ancestor
 ONE_TREE = [(1, 0.77207, 0.77202), (2, 0.58745, 0.58711), (3, 0.43791, 0.43779), (4, 0.18290, 0.18263)]
+
+
+def co_occurrence(rho, rho0, depth, height):
+    """P[y_l = 1 | y_m = 1] for leaves whose lowest common ancestor has a height of 1 to L - 1 (Theorem 5).
+
+    rho0 is the mean polarity 2 P[y = 0] - 1 of a child of the root. The paper writes depth for the height. Its rho0 can be read as
+    P[y = 0]: with that the formula does not hold. Nor does it where the root is the common ancestor.
+    """
+    return 1 - (1 - rho ** (2 * np.asarray(height, float))) / (2 * (1 - rho ** (depth - 1) * rho0))
 
 
 @pytest.mark.parametrize("height, exact, sampled", ONE_TREE)
