@@ -98,8 +98,8 @@ def rerun_training(path: Path, *, threads: int | None = None, progress: Progress
         pairs = {name: bounded(a, b[:both]) for name, (a, b) in rows.items()}
         differences.add(pairs, np.ones(both, bool), lambda i: f"iteration {old.t[i]}")
         if not (killed or stopped):
-            last = {name: bounded(v[None], new.final[name][None]) for name, v in old.final.items()}
-            differences.add(last, np.ones(1, bool), lambda _: "the end", rows=False)
+            ends = {name: bounded(v[None], new.final[name][None]) for name, v in old.final.items()}
+            differences.add(ends, np.ones(1, bool), lambda _: "the end", rows=False)
     of = "" if len(old.seeds) == 1 else f" of {counted(len(old.seeds), 'seed')}"
     other = other_code(attributes, "", versions(attributes["backend"]))
     bound = f"half the digits of {attributes['dtype']}"

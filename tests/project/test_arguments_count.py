@@ -12,7 +12,6 @@ KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take nu
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
     "targets/unroll.py combine_block": "runs that kernel, with its arguments",
-    "lab/commands.py run_training": "the arguments of the command",
     "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
