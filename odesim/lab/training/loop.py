@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from odesim.base.arrays import Array
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.device import array_module, device_errors
-from odesim.base.errors import ParamError, counted
+from odesim.base.errors import ParamError, counted, value_text
 from odesim.base.parsing import readable
 from odesim.lab.training.optimizers import copy_arrays, make_optimizer, stored_settings
 from odesim.lab.training.randomness import INITIAL, generators
@@ -51,7 +51,7 @@ class TrainingOptions:
             if (value := getattr(self, name)) is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ParamError(f"{name} must be a whole number, not {value!r}")
+                raise ParamError(f"{name} must be a whole number, not {value_text(value)}")
             if not low <= value <= most:
                 raise ParamError(f"{name} must be {low} to {most}, not {value}")
             object.__setattr__(self, name, int(value))  # numpy's numbers are no JSON
