@@ -1,8 +1,9 @@
 """The text of a kernel that integrates W members of an ensemble in lockstep, each with its own time and step.
 
-A loop over the lanes does one step of all of them: the one text of an explicit step (explicit.py), printed with components written out
-(lanes.py), or that of a Rosenbrock step (lane_rosenbrock.py). The rest is done lane by lane: a finished member is written, and the next
-one takes its place (lane_feed.py). In strict mode a member has the bits that the integrator of one system gives it.
+A loop over the lanes does one step of all of them: the one text of an explicit step (explicit.py) or of a Rosenbrock step (implicit.py),
+printed with components written out, or a large Rosenbrock step with loops (lanes.py, lane_implicit.py). The rest is done lane by lane: a
+finished member is written, and the next one takes its place (lane_feed.py). In strict mode a member has the bits that the integrator of one
+system gives it.
 
 What a step leaves for its interpolant, and the samples of events, are taken while its stages are in registers. With one fixed step, lanes
 take many steps without a look at the numbers. What is not finite stays so. Where it shows after some steps, they are taken once more, one
@@ -18,59 +19,62 @@ from functools import cache
 
 import numpy as np
 
-from odesim.run import lane_rosenbrock, lane_rosenbrock_loops
 from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
 from odesim.run.lane_feed import judged_texts, run_text
-from odesim.run.lane_plan import KernelPlan, Rows, at, names, span_arguments
+from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
+from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
 from odesim.stepper import control
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.search_compiled import SEARCH
-from odesim.stepper.statements import Each, Let, Reader, Right, Row, explicit_reader, name
+from odesim.stepper.statements import Each, Let, Reader, Right, Row, name
 from odesim.stepper.tableau import Method, stable_up_to
 from odesim.stepper.template import fit
 from odesim.targets.cache import functions_of, source_of
 from odesim.targets.numba_module import key_for, own_imports
 
 
-def reader_of(plan: KernelPlan, events: bool) -> Reader:
-    """The text for a plan. events: whether its stages serve a search."""
-    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events, chooses=plan.chooses)
-
-
 def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
     """The printer of a plan's step, with its rows."""
+    numbers, texts = lane_numbers(plan, rows)
     places: dict[Row, range] = {"y": rows.y, ("k", 0): rows.f, "p": rows.p}
-    numbers = {"t": rows.t, "h": rows.h, "log_old": rows.error, "retry": rows.retry, "steps": rows.steps, "rejected": rows.rejected}
-    numbers["code"] = rows.code
-    numbers |= {"due": rows.next_save} if plan.saves else {}
-    numbers |= {"most": rows.most} if plan.looks else {}
-    numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}
-    numbers |= {"longest": rows.longest} if plan.limited else {}
-    numbers |= {"h0": rows.h} if not plan.chooses else {}  # a member is given it there
+    if plan.stiff:
+        places = {"y": rows.y, "f": rows.f, "J": rows.slopes, "p": rows.p}
     places |= {name: range(row, row + 1) for name, row in numbers.items()}
     f = plan.formulas
-    known = {"n": str(f.states), **({} if plan.limited else {"longest": "inf"})}
-    return Written(reader, plan.width, f.states, places, known, Kinds(f.dtype, frozenset(f.doubles), f.late if plan.strict else 0))
+    arguments = (reader, plan.width, f.states, places, texts, Kinds(f.dtype, frozenset(f.doubles), f.late if plan.strict else 0))
+    return WrittenImplicit(plan, rows, *arguments) if plan.stiff else Written(*arguments)
 
 
 def begin_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of the start: the derivative and the first step of all lanes, and the values of events."""
-    reader = reader_of(plan, events=False)
-    lines = written(plan, rows, reader).lines(reader.read("begin"), {("k", 0), "h", "code"})
-    if plan.watch is not None:
-        lines += [*(param_lines(plan, rows) if plan.discrete else []), *begin_lines(plan, rows)]  # of a Map nothing has read them yet
-    return function(f"begin(S, {span_arguments(plan)}, rtol, atol)", over_lanes(plan.width, lines))
+    w, reader, watch = plan.width, reader_of(plan, events=False), begin_lines(plan, rows)
+    if plan.loops:
+        load = [*load_rows("y", rows.y, w), *load_rows("p", rows.p, w), *([f"t0 = {at(rows.start, w)}"] if plan.parts else [])]
+        lines = [*LoopedImplicit(plan, rows).begin_lines(), *(over_lanes(w, [*load, *watch]) if watch else [])]
+    else:
+        lines = written(plan, rows, reader).lines(reader.read("begin"), {("k", 0), "f", "J", "h", "code"})
+        # of a Map nothing has read them yet
+        lines = over_lanes(w, [*lines, *(param_lines(plan, rows) if plan.discrete and watch else []), *watch])
+    return function(f"begin(S, {span_arguments(plan)}, rtol, atol)", lines)
 
 
 def step_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of one step of all lanes, which returns how many have ended."""
     w, reader = plan.width, reader_of(plan, events=plan.watch is not None)
-    step = written(plan, rows, reader)
-    accept = reader_of(plan, events=False).read("accept")
-    stored: set[Row] = {"y", ("k", 0), "t", "h", "log_old", "retry", "steps", "rejected", "code"}
-    lines = step.lines([*reader.read("aim", "step"), Let(["before"], name("t")), *accept], stored)
+    counts = "ended, saving, hits" if plan.joined else "ended, saving"
+    head = f"{counts} = {', '.join('0' for _ in counts.split(', '))}"
+    lines = LoopedImplicit(plan, rows).step_lines() if plan.loops else over_lanes(w, step_lines(plan, rows, reader))
+    fixed = ", fixed, rest, total" if plan.fixed else ""
+    return function(f"step(S, {span_arguments(plan)}, rtol, atol, most{fixed})", [head, *lines, f"return {counts}"])
+
+
+def step_lines(plan: KernelPlan, rows: Rows, reader: Reader) -> list[str]:
+    """Lines of one step of lane l."""
+    w, step, accept = plan.width, written(plan, rows, reader), reader_of(plan, events=False).read("accept")
+    stored: set[Row] = {"y", ("k", 0), "f", "J", "t", "h", "past", "retry", "steps", "rejected", "code"}
+    lines = step.lines([*reader.read("aim", "step", "judge"), Let(["before"], name("t")), *accept], stored)
     lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
@@ -83,12 +87,7 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
         lines += ["h, taken = used, accept", f"{at(rows.until, w)} = {at(rows.done, w)}"]
         lines += [f"n{d} = z{d}" for d in range(plan.formulas.states)]  # states inside the step are called z there
         lines += watched_lines(plan, rows, "before", {d: f"n{d}" for d in range(plan.formulas.states)})
-    counts = "ended, saving, hits" if plan.joined else "ended, saving"
-    head = [f"{counts} = {', '.join('0' for _ in counts.split(', '))}"]
-    return function(
-        f"step(S, {span_arguments(plan)}, rtol, atol, most{', fixed, rest, total' if plan.fixed else ''})",
-        [*head, *over_lanes(w, lines), f"return {counts}"],
-    )
+    return lines
 
 
 def look_numbers(method: Method, dtype: str) -> dict[str, float]:
@@ -145,7 +144,11 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     step = written(plan, rows, reader)
     step.numbers = {**step.numbers, "used": "fixed"}
     step.places = {row: at_ for row, at_ in step.places.items() if row != "t"}  # the times of these steps are computed here
-    stages = [s for s in reader.read("step") if isinstance(s, Each) or (isinstance(s, Right) and int(s.stage) <= last)]
+    stages = [
+        s
+        for s in reader.read("step")
+        if isinstance(s, Each) or (isinstance(s, Right) and isinstance(s.row, tuple) and int(s.row[1]) <= last)
+    ]
     moment = "{} = moment({} + k{}, t0, t1, fixed, total)".format
     steps = at(rows.steps, w)
     one = [moment("t", steps, ""), moment("new", steps, " + 1.0"), *step.lines(stages)]
@@ -203,12 +206,11 @@ def kernel_text(plan: KernelPlan) -> str:
 def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a step, which lead to the feed."""
     events = [happen_text(plan.watch)] if plan.watch is not None else []
-    stiff = lane_rosenbrock_loops if plan.loops else lane_rosenbrock
-    begin, step = (stiff.begin_text, stiff.step_text) if plan.stiff else (begin_text, step_text)
     return [
         *events,
-        begin(plan, rows),
-        step(plan, rows),
+        *(LoopedImplicit(plan, rows).system_texts() if plan.loops else []),
+        begin_text(plan, rows),
+        step_text(plan, rows),
         *march_texts(plan, rows),
         *interpolant_texts(plan),
         *save_texts(plan, rows),
@@ -220,9 +222,9 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
 
 STIFF_SOURCES = (
     "odesim.run.lane_systems",
-    "odesim.run.lane_rosenbrock",
-    "odesim.run.lane_rosenbrock_loops",
+    "odesim.run.lane_implicit",
     "odesim.run.lane_dense",
+    *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "lanes")),
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
     "odesim.stepper.rosenbrock_methods",
     CONTROL,

@@ -1,21 +1,22 @@
 """The plan of a lane kernel as data, the rows of its memory, and the lines of text that name them.
 
-A row is a number of every lane: row r of lane l is S[r * W + l]. Explicit steps (lane_kernel.py) say by name what lies in which row, and
-their printer loads and stores; the templates of Rosenbrock steps use the lines here.
+A row is a number of every lane: row r of lane l is S[r * W + l]. Steps (lane_kernel.py) say by name what lies in which row, and their
+printer loads and stores.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
 from odesim.run.lane_systems import Factors, factor
-from odesim.stepper.codes import Code
+from odesim.stepper.lanes import Looped, Place
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
+from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, implicit_reader
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
 # in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
@@ -194,9 +195,9 @@ def facts_of(directions: Sequence[int], terminal: Sequence[bool], affine: Sequen
 
 
 class Rows:
-    """The names of the rows of S, and their number."""
+    """The names of the rows of S, and their number. further: those of a step with loops too, which follow."""
 
-    def __init__(self, plan: KernelPlan) -> None:
+    def __init__(self, plan: KernelPlan, further: bool = True) -> None:
         n, m = plan.formulas.states, plan.method
         self.count = 0
         self.y, self.f = self.take(n), self.take(0 if plan.discrete else n)
@@ -234,7 +235,9 @@ class Rows:
         if plan.limited:
             (self.longest,) = self.take(1)
         self.held = self.take(n + len(self.f) if plan.marches else 0)
-        if plan.loops:
+        self.plain = self.count
+        if plan.loops and further:
+            self.count = rows_of_loops(plan)
             self.loops = Loops(plan, self)
 
     def take(self, count: int) -> range:
@@ -246,20 +249,55 @@ MOST_FACTORS = 300
 """Lines of an elimination that is written out."""
 
 
+def lane_numbers(plan: KernelPlan, rows: "Rows") -> tuple[dict[str, int], dict[str, str]]:
+    """{number of the text of a step: its row}, and {number: text} of those that are no rows."""
+    numbers = {"t": rows.t, "h": rows.h, "past": rows.error, "retry": rows.retry, "steps": rows.steps, "rejected": rows.rejected}
+    numbers["code"] = rows.code
+    numbers |= {"due": rows.next_save} if plan.saves else {}
+    numbers |= {"most": rows.most} if plan.looks else {}
+    numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}
+    numbers |= {"longest": rows.longest} if plan.limited else {}
+    numbers |= {"h0": rows.h} if not plan.chooses else {}  # a member is given it there
+    return numbers, {"n": str(plan.formulas.states), **({} if plan.limited else {"longest": "inf"})}
+
+
+def reader_of(plan: KernelPlan, events: bool) -> Reader:
+    """The text of a step for a plan. events: whether its stages serve a search."""
+    if plan.stiff:  # states are saved, and events found, after the step
+        switches = Switches(adaptive=not plan.fixed, chooses=plan.chooses, together=True)
+        return implicit_reader(plan.method, plan.formulas.states, switches, loops=plan.loops)
+    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events, chooses=plan.chooses)
+
+
+def loop_arguments(plan: KernelPlan, rows: "Rows") -> tuple[Any, ...]:
+    """The arguments of Looped for a Rosenbrock step; its further rows follow those of the plan."""
+    numbers, texts = lane_numbers(plan, rows)
+    there: dict[Row, int] = {"y": rows.y.start, "f": rows.f.start, "J": rows.slopes.start}
+    there.update(numbers)
+    there |= {("k", s): stage[0] for s, stage in enumerate(rows.stages)}
+    arguments = ["rtol", "atol", "most", *([] if plan.parts else ["t0", "t1"])]
+    head = [f"n = {texts.pop('n')}"]
+    place = Place(there, rows.plain, texts, len(plan.linear.constants))
+    return reader_of(plan, events=False), plan.width, plan.formulas.states, arguments, head, plan.strict, place
+
+
+@lru_cache(maxsize=64)
+def rows_of_loops(plan: KernelPlan) -> int:
+    """The number of rows with those of a step with loops; kept, for it takes as long as all else of a short run."""
+    return Looped(*loop_arguments(plan, Rows(plan, further=False))).count
+
+
 class Loops:
-    """The names of the further rows of S that loops need."""
+    """The rows of S that linear systems need in lanes with loops. handed: a number for a function. late: right sides of the sums."""
 
     def __init__(self, plan: KernelPlan, rows: Rows) -> None:
-        linear, n = plan.linear, plan.formulas.states
-        found = factor(linear, "g")
-        self.factors: Factors | None = found if len(found.code) <= MOST_FACTORS else None
-        self.unknown = n + len(linear.sums)
-        take = rows.take
-        self.u = [range(r[0], r[0] + n) for r in rows.stages] or [take(n) for _ in range(plan.method.stages)]
-        self.new, self.length, self.g, self.error, self.defect, self.accept = take(6)
-        self.z, self.after, self.ahead = take(n), take(n), take(n + len(linear.constants))
-        self.late, self.x = take(len(linear.sums)), take(self.unknown)  # right-hand sides of the sums; the last solution
-        self.matrix = take(len(found.names()) if self.factors else self.unknown**2)
+        linear = plan.linear
+        factors = factor(linear, "g")
+        self.factors: Factors | None = factors if len(factors.code) <= MOST_FACTORS else None
+        unknown = plan.formulas.states + len(linear.sums)
+        (self.handed,) = rows.take(1)
+        self.late, self.x = rows.take(len(linear.sums)), rows.take(unknown)  # x: the last solution
+        self.matrix = rows.take(len(factors.names()) if self.factors else unknown**2)
 
 
 def at(row: int, width: int) -> str:
@@ -288,59 +326,6 @@ def call_right(plan: KernelPlan, t: str, state: str, into: str, prefix: str = "p
     return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"
 
 
-def longest(plan: KernelPlan, rows: Rows) -> str:
-    """The text of the largest step of a lane."""
-    return at(rows.longest, plan.width) if plan.limited else "inf"
-
-
-def end_lines(shortest: str = "") -> list[str]:
-    """Lines for the end of the next step of `size` from t: new, h; whether it is the last one, or too small.
-
-    shortest: what it must not be below either.
-    """
-    lost = f"(size < {shortest} or too_small(t, size, new, t0))" if shortest else "too_small(t, size, new, t0)"
-    return ["new, last = step_end(t, size, t1)", f"small = (not last) and {lost}", "h = new - t"]
-
-
-def fits_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines for whether the step with this `error` is accepted."""
-    running = f"running = {at(rows.code, plan.width)} == {float(Code.RUNNING)}"
-    return [running, "fits = error <= 1.0", "accept = running and fits and not small"]
-
-
-def next_lines(plan: KernelPlan, rows: Rows, factors: tuple[float, float]) -> list[str]:
-    """Lines for the size `following` of the next step by a rule's `factor`; factors: bounds of shrinking and growing."""
-    again = f"{at(rows.retry, plan.width)} != 0.0"
-    lines = [f"following = next_step(h, error, factor, {again}, {factors[0]!r}, {factors[1]!r})"]
-    return lines + ([f"following = at_most(following, {longest(plan, rows)})"] if plan.limited else [])
-
-
-def counted_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that update counts, time and code after a step that is accepted, rejected or too small."""
-    w = plan.width
-    limit = at(rows.most, w) if plan.looks else "most"
-    running = float(Code.RUNNING)
-    return [
-        f"{at(rows.retry, w)} = 0.0 if fits else 1.0",
-        f"{at(rows.h, w)} = size if small else following",
-        f"ahead = {at(rows.steps, w)} + (1.0 if accept else 0.0)",
-        f"back = {at(rows.rejected, w)} + (0.0 if accept or small or not running else 1.0)",
-        f"{at(rows.steps, w)}, {at(rows.rejected, w)} = ahead, back",
-        f"{at(rows.t, w)} = new if accept else t",
-        f"code = {float(Code.MAX_STEPS)} if ahead + back >= {limit} else {running}",
-        f"code = {float(Code.OK)} if accept and last else ({float(Code.STEP_TOO_SMALL)} if small else code)",
-        f"code = code if running else {at(rows.code, w)}",
-        f"{at(rows.code, w)} = code",
-        f"ended += 0 if code == {running} else 1",
-    ]
-
-
 def span_arguments(plan: KernelPlan) -> str:
     """The arguments of a kernel for the span: each lane has its own if members run in parts."""
     return "start, end" if plan.parts else "t0, t1"
-
-
-def span_lines(plan: KernelPlan, rows: Rows, length: bool = False) -> list[str]:
-    """Lines that name a lane's own span. length: span too."""
-    own = [f"t0, t1 = {at(rows.start, plan.width)}, {at(rows.end, plan.width)}"] if plan.parts else []
-    return [*own, *(["span = t1 - t0"] if length else [])]

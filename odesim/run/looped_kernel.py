@@ -106,7 +106,7 @@ NUMBERS = {
     "code": "code",
     "t": "t",
     "h": "h",
-    "error": "log_old",
+    "error": "past",
     "retry": "retry",
     "steps": "steps",
     "rejected": "rejected",

@@ -1,7 +1,7 @@
 """Step control: the rules of every integrator, as scalar functions.
 
-The loop of one explicit run compiles them. Kernels of lanes and threads of a GPU hold them. The Rosenbrock run calls them as they are.
-Powers come from the caller: compiled code has its own (powers.py).
+The loop of one explicit run compiles them. Kernels of lanes and threads of a GPU hold them. A Rosenbrock run on arrays calls them as they
+are. Powers come from the caller: compiled code has its own (powers.py).
 
 Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 (first step, p. 169); Hairer, Wanner II (1996), IV.2 (PI
 rule) and IV.8, eqs. 8.27-8.28 (Gustafsson's rule; numbers as in their code rodas.f).
@@ -90,15 +90,6 @@ def gustafsson(less: float, ratio: float, fits: bool) -> float:
     """The factor of Gustafsson's rule; less: error^(-1/p); ratio: SAFETY h / (h_old less_old), of the step accepted before."""
     factor, ahead = SAFETY * less, ratio * less * less
     return ahead if fits and ahead < factor else factor
-
-
-def gustafsson_by_norms(error: float, ratio: float, old: float, p: int) -> float:
-    """The factor of Gustafsson's rule from the error norms themselves, with other rounding than gustafsson().
-
-    ratio: SAFETY h / h_old, 0 if no step was accepted before.
-    """
-    factor = SAFETY * error ** (-1 / p)
-    return min(factor, ratio * (old / error**2) ** (1 / p)) if error <= 1.0 and ratio > 0.0 else factor
 
 
 def next_step(h: float, error: float, factor: float, again: bool, shrink: float, grow: float) -> float:

@@ -1,22 +1,12 @@
-# ruff: noqa: F821, F841, RUF059
+# ruff: noqa: F821, F841
 # mypy: ignore-errors
-"""One explicit step, written once: stages, error norm, control, events, saved states, for one system, lanes and threads of a GPU.
+"""One explicit step, written once: stages and error norm, for one system, lanes and threads of a GPU.
 
-The functions here are text. statements.py parses them, and no one calls them. A name is a row of memory (ROWS), a number common to all
-members (COMMON), a constant (capitals: known when the text is read, or a number in a table), or else one number a member. An expression
-with a row in it is meant for each component; `sum_of` adds over them in the one order of all targets. `k[s] = right(t, y, z)` leaves the
-state at which it evaluates in z. What is *not* said is the target's: how many members run side by side, whether components are written
-out, whether a row is memory or a register, whether `take` selects, branches or swaps addresses.
-
-Constants that switch. ADAPTIVE: else steps are fixed, which is another control and not another step. CHOOSES: the first step follows from
-the state and its derivatives; else it is h0. LAST: the stage at the new point; 0
-of a Map, whose stage 0 is the new state. SAVES, EVENTS, LAWS: whether there are any. TOGETHER: members are stepped side by side, and what
-some do not need is computed for all; a single run skips it, and its right-hand sides are counted.
+It is text, read together with step.py, which says how. LAST: the stage at the new point; 0 of a Map, whose stage 0 is the new state.
 """
 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
-COMMON = ("t0", "t1", "rtol", "atol", "longest", "h0", "most", "fixed", "rest", "total")
 DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
 LOGICAL = ("last",)
 
@@ -26,16 +16,12 @@ def squares(what, old, new):
     return sum_of(square(what / (atol + rtol * larger(abs(old), abs(new)))) + (abs(new) - abs(new)))
 
 
-def strays(what, new):  # 0, or NaN where one of them is not finite
-    return sum_of((new - new) + (what - what))
-
-
 def norm(what, old, new):
     return sqrt(squares(what, old, new) / N)
 
 
 def begin():
-    t, log_old, retry, steps, rejected, due, saved = t0, LOG2_LEAST_OLD, 0.0, 0.0, 0.0, inf, 0.0
+    t, past, retry, steps, rejected, due, saved = t0, LOG2_LEAST_OLD, 0.0, 0.0, 0.0, inf, 0.0
     if LAST > 0:
         k[0] = right(t0, y)
         wild = strays(k[0], y)
@@ -53,31 +39,16 @@ def begin():
     code = RUNNING if wild == 0.0 else NON_FINITE
 
 
-def first_looks():  # of one member
-    if EVENTS:
-        begin_events(t0, y)
-    if LAWS:
-        begin_laws(t0, y)
+def inside(theta):  # the state at t + theta used
+    return y + used * dot(weights(theta), k)
 
 
-def first_save():  # of one member
-    due = grid(saved)
-    if due == t0:
-        out(saved, y)
-        saved = 1.0
-        due = grid(saved)
+def goal():  # the PI rule
+    return SAFETY * exp2(pi_goal(scale, past, fits, ALPHA, BETA))
 
 
-def aim():
-    if ADAPTIVE:
-        new, last = step_end(t, h, t1)
-        small = not last and too_small(t, h, new, t0)
-        used = new - t
-    else:
-        last = steps + 1.0 >= total
-        new = moment(steps + 1.0, t0, t1, fixed, total)
-        used = rest if last else fixed
-        small = False
+def remembered():  # log2 of the error norm
+    return scale if scale > LOG2_LEAST_OLD else LOG2_LEAST_OLD
 
 
 def step():
@@ -98,56 +69,12 @@ def step():
         error = 0.0 if strays(k[LAST], z) == 0.0 else nan
     if SAVES or EVENTS:
         for s in stages(LAST + 1, ALL - 1):  # that only the interpolant needs
-            inside = error <= 1.0 and (EVENTS or due < new)
-            if TOGETHER or inside:
+            needed = error <= 1.0 and (EVENTS or due < new)
+            if TOGETHER or needed:
                 k[s] = right(t + C[s] * used, y + used * dot(A[s], k), x)
-                error = nan if inside and strays(k[s], x) != 0.0 else error
-    fits = error <= 1.0  # an error that is not a number does not
-    accept = code == RUNNING and fits and not small
+                error = nan if needed and strays(k[s], x) != 0.0 else error
     if ADAPTIVE:
         scale = log2(error if error > LEAST else LEAST)
-        factor = SAFETY * exp2(pi_goal(scale, log_old, fits, ALPHA, BETA))
-        following = at_most(next_step(used, error, factor, retry != 0.0, SHRINK, GROW), longest)
-        log_old = (scale if scale > LOG2_LEAST_OLD else LOG2_LEAST_OLD) if accept else log_old
-        h = h if small else following
-    retry = 0.0 if fits else 1.0
-    steps = steps + (1.0 if accept else 0.0)
-    rejected = rejected + (0.0 if not ADAPTIVE or accept or small or code != RUNNING else 1.0)
-    failed = RUNNING if ADAPTIVE or fits else NON_FINITE  # a fixed step cannot be taken again
-    state = MAX_STEPS if steps + rejected >= most else failed
-    state = OK if accept and last else (STEP_TOO_SMALL if small else state)
-    code = state if code == RUNNING else code
-
-
-def search():  # of one member that accepts; a terminal event ends the step at `end`, in the part `place` of it
-    if EVENTS:
-        sample_events(t, used, new)
-        end, place = find_events(t, used, new, atol if ADAPTIVE else 0.0)
-        keep_samples()
-        stopped = place >= 0.0
-
-
-def save():  # of one member, after each accepted step
-    while accept and due <= (end if EVENTS else new):
-        theta = (due - t) / used if due < new else 1.0
-        if theta < 1.0:
-            out(saved, y + used * dot(weights(theta), k))
-        else:
-            out(saved, z)
-        saved = saved + 1.0
-        due = grid(saved)
-
-
-def accept():  # events and laws: of one member that accepts
-    if EVENTS and stopped:
-        code = EVENT
-        if place < 1.0:
-            z = y + used * dot(weights(place), k)
-    if LAWS:
-        watch_laws(end if EVENTS else new, z)
-    take(y, z, accept)
-    take(k[0], k[LAST], accept)
-    t = (end if EVENTS else new) if accept else t
 
 
 def unit(state):  # of each component: its size, where that is above what the tolerances take for 0

@@ -9,10 +9,11 @@ compile once for all systems, and from some hundred operations on they are faste
 import ast
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odesim.stepper.statements import (
     Comb,
+    Do,
     Each,
     If,
     Let,
@@ -121,10 +122,24 @@ class Kinds:
         """base + c0 k0 + c1 k1 + ..., one after another; float32 is rounded after every four, but for the last `late` of them."""
         text, early = base, len(terms) - late
         for j, (c, k) in enumerate(terms):
-            text = f"({text} + {c} * {k})"
+            text = f"({text} + {c} * {k})" if text else f"({c} * {k})"
             if j + 1 == len(terms) or (j < early and ((j + 1) % 4 == 0 or j + 1 == early)):
                 text = self.real(text[1:-1])
         return text
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a known system of at most 64 components has its memory.
+
+    there {row: its first row of W}: rows that lie elsewhere already; others begin at `first`. numbers {name: text}: those that are no rows.
+    jacobian: how many numbers such a row takes.
+    """
+
+    there: Mapping[Row, int] = field(default_factory=dict)
+    first: int = 0
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    jacobian: int = 0
 
 
 class Looped:
@@ -133,18 +148,22 @@ class Looped:
     A row of the state takes `capacity` rows of W: all rows then lie at constant distances, so that the compiler sees that they do not
     overlap and makes vectors of every loop. arguments: names that all members share, which are arguments of the functions. head: lines that
     define what the functions use besides: n, and clock, the component that holds the time, or -1. right(at, state, stage) evaluates the
-    right-hand side, from the places of two rows of the state.
+    right-hand side, from the places of two rows of the state. place: of a system that is known.
     """
 
-    def __init__(self, reader: Reader, width: int, capacity: int, arguments: Sequence[str], head: Sequence[str], strict: bool) -> None:
+    def __init__(
+        self, reader: Reader, width: int, capacity: int, arguments: Sequence[str], head: Sequence[str], strict: bool,
+        place: Place | None = None,
+    ) -> None:  # fmt: skip
         self.reader, self.width, self.capacity, self.arguments = reader, width, capacity, arguments
-        self.numbers = {"COMPONENT": f"(i // {width})"}
+        self.place, self.few = place or Place(), place is not None
+        self.numbers = {"COMPONENT": f"(i // {width})", **self.place.numbers}
         self.head, self.strict, self.common = head, strict, {"n", *arguments, *self.numbers}
         read, saves = reader.read, bool(reader.known["SAVES"])
-        self.phases = {"begin": read("begin"), "step": read("aim", "step", *([] if saves else ["accept"]))}
+        self.phases = {"begin": read("begin"), "step": read("aim", "step", "judge", *([] if saves else ["accept"]))}
         self.phases |= {"accept": read("accept")} if saves else {}
         self.single = {"first_save": read("first_save"), "save": read("save")} if saves else {}
-        self.single |= {"look": read("look")} if reader.known["ADAPTIVE"] else {}
+        self.single |= {"look": read("look")} if "look" in reader.text.functions else {}
         self.places = self._places()
 
     # ---- memory
@@ -157,15 +176,20 @@ class Looped:
         numbers = {"t", "code", "steps", "rejected"}.union(*(self._exposed(phase) for phase in self.single.values()))
         for phase in self.phases.values():
             numbers |= self._left(phase)
-        places: dict[Row, int] = {}
-        named: list[str] = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
-        places.update({number: first for first, number in enumerate(sorted(named))})
-        self.partial, count = len(places), len(places) + PARTIAL
-        for row in sorted(vectors, key=str):
+        places, count = dict(self.place.there), self.place.first
+        named = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
+        for number in sorted(set(named) - places.keys()):
+            places[number], count = count, count + 1
+        self.partial, count = count, count + (0 if self.few else PARTIAL)
+        for row in sorted(vectors - places.keys(), key=str):
             places[row] = count
-            count += self.capacity
+            count += self.length(row)
         self.count = count
         return places
+
+    def length(self, row: Row) -> int:
+        """How many rows of W a row of the text takes."""
+        return self.place.jacobian if isinstance(row, str) and self.reader.text.rows[row] == "jacobian" else self.capacity
 
     def _vectors(self, statements: Iterable[Statement]) -> set[Row]:
         """The rows of the state that statements name; SPARE too, for states of stages that are not named."""
@@ -228,7 +252,7 @@ class Looped:
             known = all(isinstance(w, ast.Constant) for _, w in c.terms)
             if self.strict or not known or not factor:
                 products = [f"({factor} * {w}) * {k}" if factor else f"{w} * {k}" for w, k in terms]
-                return "(" + " + ".join([base or "0.0", *products]) + ")"
+                return "(" + " + ".join([*([base] if base else []), *products]) + ")"
             # memory is what this costs: one product a term less
             total = f"{factor} * ({' + '.join(f'{w} * {k}' for w, k in terms)})"
             return f"({base} + {total})" if base else f"({total})"
@@ -244,8 +268,8 @@ class Looped:
     def _over_lanes(self, lines: list[str]) -> list[str]:
         return [f"for l in range({self.width}):", *margin(lines)] if lines else []
 
-    def _nest(self, lines: list[str]) -> list[str]:
-        return [f"for i in range(0, n * {self.width}, {self.width}):", *margin(self._over_lanes(lines))]
+    def _nest(self, lines: list[str], count: int | str = "n") -> list[str]:
+        return [f"for i in range(0, {count} * {self.width}, {self.width}):", *margin(self._over_lanes(lines))]
 
     def _loads(self, names: Iterable[Row]) -> list[str]:
         there = sorted(x for x in names if isinstance(x, str) and x in self.places and x not in self.reader.text.rows)
@@ -280,8 +304,11 @@ class Looped:
             elif isinstance(s, Each):
                 out += self._nest([f"{self.at(s.row, 'i + ')} = {value(s.value)}"])
             elif isinstance(s, Take):
-                row = self.at(s.row, "i + ")
-                out += self._nest([f"{row} = {self.at(s.source, 'i + ')} if {self.at(s.when)} != 0.0 else {row}"])
+                row, count = self.at(s.row, "i + "), self.length(s.row)
+                line = f"{row} = {self.at(s.source, 'i + ')} if {self.at(s.when)} != 0.0 else {row}"
+                out += self._nest([line], "n" if count == self.capacity else count)
+            elif isinstance(s, Do):
+                out += self._do(s)
             elif isinstance(s, If):  # if any lane wants it; what is inside does no harm to the others
                 wants = [*self._loads(names_in(s.test)), f"wanted += 1 if {self._value(s.test)} else 0"]
                 out += ["wanted = 0", *self._over_lanes(wants), "if wanted > 0:", *margin(self._lines(s.yes))]
@@ -292,6 +319,8 @@ class Looped:
     def _sum(self, s: Sum, value: str) -> list[str]:
         """A sum in the one order of all targets (odesim.runtime.sums): up to 64 numbers in sequence, more in 32 parts."""
         w, first = self.width, self.partial * self.width
+        if self.few:
+            return [*self._over_lanes([f"{self.at(s.name)} = 0.0"]), *self._nest([f"{self.at(s.name)} += {value}"])]
         return [
             f"parts = {PARTIAL * w} if n > {SEQUENCE} else {w}",
             "for i in range(parts):",
@@ -308,12 +337,16 @@ class Looped:
         lines, state = [], s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE
         if isinstance(s.state, Comb):
             lines = nest([f"{self.at(state, 'i + ')} = {self._text(s.state, self._lane_number)}"])
-        time = [
-            *self._loads(names_in(s.time)),
-            f"S[{self.places[state] * self.width} + clock * {self.width} + l] = {self._value(s.time)}",
-        ]
-        lines += ["if clock >= 0:", *margin(lanes(time))]
-        return [*lines, f"right(at, {self.places[state] * self.width}, {self.places['k', s.stage] * self.width})"]
+        return [*lines, *self._evaluate(s.row, s.time, state, lanes)]
+
+    def _evaluate(self, row: Row, at: ast.expr, state: Row, lanes: Lines) -> list[str]:
+        """Lines for the right-hand side itself."""
+        time = [*self._loads(names_in(at)), f"S[{self.places[state] * self.width} + clock * {self.width} + l] = {self._value(at)}"]
+        call = f"right(at, {self.places[state] * self.width}, {self.places[row] * self.width})"
+        return ["if clock >= 0:", *margin(lanes(time)), call]
+
+    def _do(self, s: Do) -> list[str]:
+        raise TypeError(s)
 
     # ---- one lane
 
@@ -418,10 +451,10 @@ class Written:
         return unparsed(place.visit(copy.deepcopy(e)))
 
     def _comb(self, c: Comb, d: int) -> str:
-        base = self.local(c.base, d) if c.base else "0.0"
+        base = self.local(c.base, d) if c.base else self.empty
         return f"({self.kinds.combined(base, [(f'c{j}', self.local(('k', j), d)) for j, _ in c.terms], self._late)})"
 
-    _late = 0
+    _late, empty = 0, "0.0"  # what a combination without a base begins with: a Map has no -0
 
     def _weights(self, e: ast.expr) -> list[str]:
         """Lines that set c_j = factor w_j for the combination in an expression: the products come first, in both modes (see Comb)."""
@@ -445,13 +478,19 @@ class Written:
             case Take() if s.row == s.source:  # of a Map, which has no derivative to keep
                 return []
             case Take():  # the names keep the old state: the search for events reads it
-                pairs = [(self.local(s.row, d), self.local(s.source, d)) for d in n]
-                return [f"{self.at(s.row, d)} = {new} if {s.when} else {old}" for d, (old, new) in enumerate(pairs)]
+                old = self.at if self.reader.text.rows.get(str(s.row)) == "jacobian" else self.local
+                count = range(len(self.places[s.row]))
+                return [f"{self.at(s.row, d)} = {self.local(s.source, d)} if {s.when} else {old(s.row, d)}" for d in count]
+            case Do():
+                return self._do(s, stores)
             case If():
                 out = [f"if {self._value(s.test)}:", *margin(self.lines(s.yes, stores))]
                 return [*out, "else:", *margin(self.lines(s.no, stores))] if s.no else out
             case While():
                 return [f"while {self._value(s.test)}:", *margin(self.lines(s.body, stores))]
+        raise TypeError(s)
+
+    def _do(self, s: Do, stores: Collection[Row]) -> list[str]:
         raise TypeError(s)
 
     def _sum(self, s: Sum) -> list[str]:
@@ -469,8 +508,11 @@ class Written:
             self._late = self.kinds.late
             out += [*self._weights(s.state), *(f"{self.local(state, d)} = {self._value(s.state, d)}" for d in range(self.n))]
             self._late = 0
-        stage: Row = ("k", s.stage)
+        stage = s.row
         given = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
         out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(given)})")
-        kept = range(len(self.places.get(stage, ()))) if stage in stores else range(0)
-        return out + [f"{self.at(stage, d)} = {self.local(stage, d)}" for d in kept]
+        return out + self._kept(stage, stores)
+
+    def _kept(self, row: Row, stores: Collection[Row]) -> list[str]:
+        """Lines that store a row that is to be stored when it is set."""
+        return [f"{self.at(row, d)} = {self.local(row, d)}" for d in range(len(self.places.get(row, ())))] if row in stores else []

@@ -217,7 +217,7 @@ class RunState:
     def _begin(self, max_steps: int) -> None:
         """The numbers with which a segment begins."""
         p = self.problem
-        self["t0"], self["t1"], self["t"], self["log_old"] = p.t0, p.t1, p.t0, LOG2_LEAST_OLD
+        self["t0"], self["t1"], self["t"], self["past"] = p.t0, p.t1, p.t0, LOG2_LEAST_OLD
         self["most"], self["SAVES"] = float(min(max_steps, _MOST)), len(self.save) > 0
         self["phase"] = self["turn"] = self["calls"] = self["steps"] = self["rejected"] = self["saved"] = self["h"] = self["code"] = 0.0
         if self.options.step is not None:

@@ -16,6 +16,7 @@ from typing import ClassVar
 from odesim.base.parsing import parse
 from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import (
+    EXPLICIT,
     Comb,
     Do,
     Each,
@@ -31,11 +32,11 @@ from odesim.stepper.statements import (
     Take,
     While,
     copied,
-    explicit_text,
     exposed,
     name,
     names_in,
     numbers_of_control,
+    step_text,
     unparsed,
     written,
 )
@@ -174,12 +175,12 @@ class _Printer:
 
     def __init__(self) -> None:
         self.numbers = numbers_of_control()
-        self.reader = Reader(explicit_text(), {"TOGETHER": False, **self.numbers})
+        self.reader = Reader(step_text("explicit"), {"TOGETHER": False, **EXPLICIT, **self.numbers})
         self.forms: set[str] = set()
 
     def driver(self) -> Driver:
         text, read = self.reader.text, self.reader.read
-        begin, first, aim, step = read("begin"), read("first_looks", "first_save"), read("aim"), read("step")
+        begin, first, aim, step = read("begin"), read("first_looks", "first_save"), read("aim"), read("step", "judge")
         after = read("search", "save", "accept")
         parts = {"begin": (begin, 8), "first": (first, 12), "aim": (aim, 12), "step": (step, 16), "after": (after, 20)}
         words = {word: "\n".join(" " * margin + line for line in self._lines(part)) for word, (part, margin) in parts.items()}
@@ -241,7 +242,7 @@ class _Printer:
             case Right():
                 return self._right(s, s.keep or "none")
             case Each(row, value):
-                return self._fill(value, row)
+                return self._fill(value, _place(row))
             case Out(place, value):
                 return self._fill(value, f"at[OUT] + int({place}) * row")
             case Take(row, source, _):  # only a step that is accepted comes here; addresses change places, no numbers move
@@ -250,7 +251,7 @@ class _Printer:
                 return [f"{a}, {b} = {b}, {a}", *turned]
             case Do(names, what, arguments):
                 call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
-                return [f"{', '.join(names)} = {call}" if names else call]
+                return [f"{', '.join(map(str, names))} = {call}" if names else call]
             case If(test, yes, no):
                 other = ["else:", *_inner(self._lines(no))] if no else []
                 return [f"if {_value(test)}:", *_inner(self._lines(yes)), *other]
@@ -274,7 +275,7 @@ class _Printer:
 
     def _right(self, s: Right, keep: str) -> list[str]:
         lines, base, count = self._combination(s.state)
-        arguments = f"at[TABLE], {_value(s.time)}, {base}, at[K], at[ORDER], at[COEF], {count}, {s.stage}, {keep}"
+        arguments = f"at[TABLE], {_value(s.time)}, {base}, at[K], at[ORDER], at[COEF], {count}, {s.row[1]}, {keep}"
         return [*lines, f"call(at[STAGE], ({arguments}))", "calls = calls + 1.0"]
 
     def _fill(self, value: ast.expr, target: str) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.stepper.problem import Problem, search_facts
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_compiled import search_functions, search_table
 from odesim.stepper.search_sizes import memory_size, most_zeros
 from odesim.stepper.search_table import ANSWERS
@@ -26,9 +27,9 @@ Between = Callable[[float], tuple[float, Array]]
 class Search:
     """The event functions of a problem, and their values where the last step ended."""
 
-    def __init__(self, problem: Problem, pieces: int, atol: float) -> None:
-        """atol: 0 with fixed steps."""
-        self.problem, self.pieces, self._atol = problem, pieces, atol
+    def __init__(self, problem: Problem, pieces: int, K: Array, method: Rosenbrock, restore: Callable[[Array], Array]) -> None:
+        """K (stages, n): the stages of the step. restore: moves a state to where a run may go on from it."""
+        self.problem, self.pieces, self._stages, self._method, self._restore = problem, pieces, K, method, restore
         self.size = problem.rhs.n_events
         room = most_zeros(self.size, pieces)
         self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(ANSWERS)
@@ -59,33 +60,47 @@ class Search:
         rhs.check()
         return out.astype(np.float64)
 
-    def find(self, t: float, h: float, new: float, between: Between, inside: Between) -> float | None:
-        """Stores the zeros of a step of h from t to new up to the first terminal one, and returns the theta of that one.
+    def sample(self, t: float, h: float, new: float, y: Array, z: Array) -> None:
+        """Computes the functions at the ends of all pieces of a step of h from (t, y) to (new, z)."""
 
-        inside: as between, with the state from which a run goes on.
-        """
+        def between(theta: float) -> tuple[float, Array]:
+            return (t + theta * h, y + self._method.dense(theta) @ self._stages) if theta < 1 else (new, z)
+
+        def inside(theta: float) -> tuple[float, Array]:
+            time, state = between(theta)
+            return time, self._restore(state) if theta < 1 else state
+
         for k in range(1, self.pieces + 1):
             self._rows[k + 1] = self.values(*between(k / self.pieces))
         self._between = between, inside
+
+    def find(self, t: float, h: float, new: float, atol: float, y: Array, z: Array) -> tuple[float, float]:
+        """Stores the zeros of the step up to the first terminal one; the time where the step ends, and theta there if one is terminal.
+
+        theta is -1 where none is. atol: 0 with fixed steps.
+        """
         search_step()(self._table.ctypes.data, 0, 0, EVERY, t, h, new)
         if self._failure is not None:
             raise self._failure
-        self._rows[:2] = self._rows[self.pieces : self.pieces + 2]
         found, stop, theta = self._answer.tolist()
         times, numbers = self._zeros[: 2 * int(found)].reshape(-1, 2).T.copy()
-        if len(times) and self._atol > 0:
-            self._mark_small((t, between(0.0)[1]), between(1.0), numbers)
+        if len(times) and atol > 0:
+            self._mark_small((t, y), (new, z), numbers, atol)
         self._found.append((times[times <= stop], numbers[times <= stop]))
-        return theta if theta >= 0 else None
+        return (self._between[1](theta)[0] if self._between and theta >= 0 else new), theta
 
-    def _mark_small(self, start: tuple[float, Array], end: tuple[float, Array], numbers: Array) -> None:
+    def keep(self) -> None:
+        """Makes the last two samples those before the next step."""
+        self._rows[:2] = self._rows[self.pieces : self.pieces + 2]
+
+    def _mark_small(self, start: tuple[float, Array], end: tuple[float, Array], numbers: Array, atol: float) -> None:
         """Adds 1/2 to the number of each zero that states not known to a digit decide, as mark_small of an explicit run does."""
         both = np.maximum(np.abs(start[1]), np.abs(end[1])) / DIGIT
-        if not np.any((both > 0) & (both <= self._atol)):
+        if not np.any((both > 0) & (both <= atol)):
             return
         which, small = numbers.astype(np.int64), np.zeros(len(numbers), bool)
         for time, y in (start, end):
-            g, rest = self.values(time, y)[which], self.values(time, np.where(both <= self._atol, 0.0, y))[which]
+            g, rest = self.values(time, y)[which], self.values(time, np.where(both <= atol, 0.0, y))[which]
             small |= (g * rest <= 0) & (g != rest)
         numbers += 0.5 * small
 

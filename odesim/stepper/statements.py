@@ -1,8 +1,9 @@
 """Reads a step that is written as restricted Python into statements on named rows of memory.
 
-The text (explicit.py) is parsed and never run. Reading it for a method puts its functions in place, folds what is known (the tables of
-the method, which control, whether states are saved), unrolls its loops over stages, and makes each sum over components a statement of its
-own. What is left are the ten kinds of statement below, which are plain data: a target prints from them and knows nothing else of a step.
+The text (step.py, with explicit.py or implicit.py) is parsed and never run. Reading it for a method puts its functions in place, folds
+what is known (the tables of the method, which control, whether states are saved), unrolls its loops over stages, and makes each sum over
+components a statement of its own. What is left are the ten kinds of statement below, which are plain data: a target prints from them and
+knows nothing else of a step.
 
 What a target loads, stores, copies or may drop is derived from what statements read and write (`reads_writes`, `exposed`, `written`).
 The lists of that which were kept by hand before were where mistakes were made.
@@ -17,6 +18,7 @@ from typing import Any
 from odesim.base.parsing import parse
 from odesim.stepper import control
 from odesim.stepper.codes import Code
+from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.tableau import Method
 
 StageRow = tuple[str, int | str]
@@ -24,6 +26,10 @@ Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
 SUM = "sum_of"
+CHECKED = 0.8
+"""The point of a Rosenbrock step at which the interpolant is checked: near the largest error of either method on a stiff component."""
+EXPLICIT = {"IMPLICIT": False}
+"""What an explicit step knows, whatever the method."""
 FREE = frozenset(("inf", "nan"))
 """Names in the text that are no rows and no numbers."""
 
@@ -69,9 +75,9 @@ class Sum:
 
 @dataclass
 class Right:
-    """Stage = right-hand side at a time and a state, a row or a combination; that state is left in the row `keep`, if one is named."""
+    """A row = right-hand side at a time and a state, a row or a combination; that state is left in the row `keep`, if one is named."""
 
-    stage: int | str
+    row: Row
     time: ast.expr
     state: ast.expr
     keep: str
@@ -81,7 +87,7 @@ class Right:
 class Each:
     """A row = an expression, for each component."""
 
-    row: str
+    row: Row
     value: ast.expr
 
 
@@ -104,9 +110,9 @@ class Out:
 
 @dataclass
 class Do:
-    """What a target alone can do, by its name: the search for events, the look at laws. names: its results."""
+    """What a target alone can do, by its name: the search for events, a linear system. names: its results, numbers and rows."""
 
-    names: list[str]
+    names: list[Row]
     what: str
     arguments: list[ast.expr]
 
@@ -165,7 +171,7 @@ def copied(node: Any) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """A parsed step. rows: {name: "state", "stage" or "param"}; common: numbers of all members; other names are one number a member.
+    """A parsed step. rows: {name: "state", "stage", "param" or "jacobian"}; common: numbers of all members; other names are one a member.
 
     does: names of functions that become Do. logical: numbers that are truths although no comparison says so.
     """
@@ -358,9 +364,14 @@ class Reader:
                 return [Out(place, self._fold.visit(value))]
             case ast.Expr(value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
                 return [Do([], what, [self._fold.visit(a) for a in arguments])]
-            case ast.Assign(targets=[ast.Subscript(slice=stage)], value=ast.Call(args=[time, state, *keep])):
-                row = keep[0].id if keep and isinstance(keep[0], ast.Name) else ""
-                return [Right(_place(self._fold.visit(stage)), self._fold.visit(time), self._fold.visit(state), row)]
+            case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id="right"), args=[time, state, *keep])):
+                left = keep[0].id if keep and isinstance(keep[0], ast.Name) else ""
+                return [Right(self._row(target), self._fold.visit(time), self._fold.visit(state), left)]
+            case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
+                results = target.elts if isinstance(target, ast.Tuple) else [target]
+                return [Do([self._row(t) for t in results], what, [self._fold.visit(a) for a in arguments])]
+            case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                return [Each(self._row(target), self._fold.visit(value))]
             case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:
                 return [Each(row, self._fold.visit(value))]
             case ast.Assign(targets=[target], value=value):
@@ -373,8 +384,6 @@ class Reader:
         value = self._scalar(value, before)
         if isinstance(value, ast.Tuple):
             return [*before, *(Let([a], v) for a, v in zip(names, value.elts, strict=True))]
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in self.text.does:
-            return [*before, Do(names, value.func.id, value.args)]
         if _is_logical(value, self.logical):
             self.logical |= set(names)
         return [*before, Let(names, value)]
@@ -444,8 +453,8 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
             return names_in(value), set(names)
         case Sum(total, value):
             return names_in(value), {total}
-        case Right(stage, time, state, keep):
-            return names_in(time) | names_in(state) | {"p"}, {("k", stage)} | ({keep} if keep else set())
+        case Right(row, time, state, keep):
+            return names_in(time) | names_in(state) | {"p"}, {row} | ({keep} if keep else set())
         case Each(row, value):
             return names_in(value), {row}
         case Take(row, source, when):
@@ -453,7 +462,7 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
         case Out(place, value):
             return names_in(value) | {place}, set()
         case Do(names, _, arguments):
-            return set().union(*(names_in(a) for a in arguments)), set(names)
+            return set().union({"p"}, *(names_in(a) for a in arguments)), set(names)
         case If(test, yes, no):
             (reads, writes), (others, other_writes) = flow(yes), flow(no)
             return names_in(test) | reads | others, writes & other_writes
@@ -491,11 +500,11 @@ def written(statements: Iterable[Statement]) -> set[Row]:
     return out
 
 
-def explicit_text() -> Text:
-    """The text of an explicit step."""
+def step_text(kind: str) -> Text:
+    """The text of a step, "explicit" or "implicit", with what every step has."""
     from odesim.targets.cache import source_of
 
-    return Text(source_of("odesim.stepper.explicit"))
+    return Text(source_of(f"odesim.stepper.{kind}") + source_of("odesim.stepper.step"))
 
 
 def explicit_reader(
@@ -507,15 +516,59 @@ def explicit_reader(
         "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
         "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
         "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
-        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses,
+        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses, **EXPLICIT,
     }  # fmt: skip
-    return Reader(explicit_text(), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
+    return Reader(step_text("explicit"), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
+
+
+@dataclass(frozen=True)
+class Switches:
+    """What a step is printed for: the constants of step.py that switch."""
+
+    adaptive: bool = True
+    chooses: bool = True
+    saves: bool = False
+    events: bool = False
+    laws: bool = False
+    together: bool = False
+
+    @property
+    def known(self) -> dict[str, bool]:
+        """Each by its name in the text."""
+        return {name.upper(): value for name, value in vars(self).items()}
+
+
+def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, loops: bool = False) -> Reader:
+    """The text of a Rosenbrock step of n components, with the tables of the method known and its loop over stages unrolled.
+
+    n None: it stays a name. loops: the order of sums is that of lanes with loops.
+    """
+    m, p = method, method.error_order
+    known = {
+        "LAST": m.stages - 1, "A": m.A.tolist(), "C": m.alpha.tolist(), "D": m.d.tolist(), "G": (m.gamma * m.C).tolist(), "GAMMA": m.gamma,
+        "CHECKED": CHECKED, "CHECK": m.dense(CHECKED).tolist(), "CHECK_SLOPE": (m.gamma * m.dense_slope(CHECKED)).tolist(),
+        "START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": control.LEAST_OLD ** (-1 / p),
+        **({} if n is None else {"PART": 1 / max(n, 1)}),
+        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "LOOPS": loops,
+    }  # fmt: skip
+    return Reader(step_text("implicit"), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 
 
 def numbers_of_control() -> dict[str, float]:
     """The numbers that every reader knows: those of the rules of step control, and of the ends of a run."""
-    rules = {word: getattr(control, word) for word in ("SAFETY", "LEAST", "LOG2_LEAST_OLD")}
+    rules = {word: getattr(control, word) for word in ("SAFETY", "LEAST", "LEAST_SQUARE", "LOG2_LEAST_OLD", "SHORTEST")}
     return rules | {code.name: float(code) for code in Code}
+
+
+def bent(method: Rosenbrock, theta: str) -> list[tuple[int, ast.expr]]:
+    """The weights (j, dense[j]) of the interpolant of a Rosenbrock method, by the operations of Rosenbrock.dense."""
+    terms: list[tuple[int, ast.expr]] = []
+    for j, weight in enumerate(method.weights):
+        text = "0.0"
+        for x in reversed(method.H[:, j].tolist()):
+            text = f"({text} * {theta} + {x!r})"
+        terms.append((j, parse(f"{theta} * ({float(weight)!r} + (1.0 - {theta}) * {text})", "eval").body))
+    return terms
 
 
 def horner(P: Sequence[Sequence[float]], theta: str) -> list[tuple[int, ast.expr]]:

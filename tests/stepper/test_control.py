@@ -62,7 +62,6 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "runs_away": [(v, f, 1.0) for v, f in itertools.product((-1.0, 0.0, 1.0), (-1e12, -1.0, 0.0, 1.0, 1e12))],
     "pi_goal": [(s, o, f, 0.14, 0.08) for s, o, f in itertools.product((-3.0, 0.5), (-13.0, -1.0), (True, False))],
     "gustafsson": [(x, r, f) for x, r, f in itertools.product((0.5, 2.0), (0.1, 1.0), (True, False))],
-    "gustafsson_by_norms": [(e, r, 0.5, 4) for e, r in itertools.product((1e-10, 0.5, 3.0), (0.0, 0.9))],
     "next_step": [
         (0.1, e, f, a, 0.2, 6.0) for e, f, a in itertools.product((0.5, 2.0, float("inf"), float("nan")), (0.01, 1.5, 20.0), (True, False))
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.ir.invariants import LinearInvariant, exact_sums
-from odesim.stepper.rosenbrock import ConservedInvariants
+from odesim.stepper.conserved import ConservedInvariants
 
 EPS = float(np.finfo(float).eps)
 # a weak acid: HA + A, and of the small ones H = A + OH; HA + H - OH is the sum of both

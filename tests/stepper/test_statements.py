@@ -20,10 +20,10 @@ from odesim.stepper.statements import (
     Take,
     Text,
     explicit_reader,
-    explicit_text,
     exposed,
     flow,
     horner,
+    step_text,
     unparsed,
     written,
 )  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_known_method_is_unrolled():
     """Loops over stages are gone, weights of 0 left out, tables are numbers; a switch that is not known stays."""
     first, second, choice, *_ = Reader(Text(SMALL), KNOWN).read("step")
     assert isinstance(first, Right) and isinstance(second, Right) and isinstance(choice, If)
-    assert (first.stage, second.stage, unparsed(first.time), first.keep) == (1, 2, "t + 0.5 * h", "z")
+    assert (first.row, second.row, unparsed(first.time), first.keep) == (("k", 1), ("k", 2), "t + 0.5 * h", "z")
     assert isinstance(second.state, Comb) and [(j, unparsed(w)) for j, w in second.state.terms] == [(1, "1.0")]
     assert second.state.base == "y" and second.state.factor is not None and unparsed(second.state.factor) == "h"
     total, let, _ = choice.yes
@@ -70,7 +70,7 @@ def test_an_unknown_method_stays_a_loop():
     loop, *_ = Reader(Text(SMALL), {}).read("step")
     assert isinstance(loop, Stages) and unparsed(loop.last) == "LAST"
     (stage,) = loop.body
-    assert isinstance(stage, Right) and isinstance(stage.state, Comb) and stage.stage == "s"
+    assert isinstance(stage, Right) and isinstance(stage.state, Comb) and stage.row == ("k", "s")
     assert not stage.state.terms and stage.state.weights is not None and unparsed(stage.state.weights) == "A[s]"
 
 
@@ -108,15 +108,16 @@ def test_weights_of_the_interpolant(method):
 
 def test_the_text_is_not_run():
     """The file of the step is text: each of its functions is a phase or one expression, and imports nothing."""
-    source = (Path(odesim.__file__).parent / "stepper" / "explicit.py").read_text()
-    assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for file in ("step", "explicit", "implicit"):
+        source = (Path(odesim.__file__).parent / "stepper" / f"{file}.py").read_text()
+        assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     reader = explicit_reader(METHODS["tsit5"], adaptive=True, saves=True, together=False, events=True, laws=True)
-    for name, function in explicit_text().functions.items():
+    for name, function in step_text("explicit").functions.items():
         assert isinstance(function.body[-1], ast.Return) or reader.read(name)
 
 
 def test_what_outlives_a_step_has_a_place():
     """The driver of one system keeps every number that a later step reads: a run in slices is a run in one go."""
     driver = explicit_driver()
-    assert {"t", "h", "log_old", "retry", "steps", "rejected", "due", "saved", "code"} <= set(driver.numbers)
+    assert {"t", "h", "past", "retry", "steps", "rejected", "due", "saved", "code"} <= set(driver.numbers)
     assert len(set(driver.numbers)) == len(driver.numbers) and set(driver.sums) == {"squares", "strays"}

@@ -1,10 +1,10 @@
-"""The text of an explicit step, run statement by statement in plain Python: a target that nobody has to trust a compiler for."""
+"""The text of a step, run statement by statement in plain Python: a target that nobody has to trust a compiler for."""
 
 import ast
 import copy
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import FunctionType
 from typing import Any
@@ -15,10 +15,29 @@ from odesim.base.arrays import Array
 from odesim.stepper import control
 from odesim.stepper import powers as arithmetic
 from odesim.stepper.problem import fixed_steps, usable
-from odesim.stepper.statements import Comb, Each, If, Let, Out, Reader, Right, Row, Statement, Sum, Take, While, explicit_reader, unparsed
+from odesim.stepper.rosenbrock_methods import Rosenbrock
+from odesim.stepper.statements import (
+    Comb,
+    Do,
+    Each,
+    If,
+    Let,
+    Out,
+    Reader,
+    Right,
+    Row,
+    Statement,
+    Sum,
+    Switches,
+    Take,
+    While,
+    explicit_reader,
+    implicit_reader,
+    unparsed,
+)  # fmt: skip
 from odesim.stepper.tableau import Method
 
-RULES = ("trial_step", "steepest", "first_step", "step_end", "too_small", "pi_goal", "next_step", "at_most", "moment")
+RULES = ("trial_step", "steepest", "first_step", "step_end", "too_small", "pi_goal", "gustafsson", "next_step", "at_most", "moment")
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -73,12 +92,13 @@ class Interpreted:
     """One run of a method. right(t, y): the right-hand side; save (T,): times; rules: other rules of step control than odesim's."""
 
     def __init__(
-        self, method: Method, right: Callable[[float, Array], Array], y0: Array, span: tuple[float, float], save: Array,
+        self, method: Any, right: Callable[[float, Array], Array], y0: Array, span: tuple[float, float], save: Array,
         *, rtol: float = 1e-6, atol: float = 1e-9, step: float | None = None, first_step: float | None = None, most: int = 10**6,
         rules: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.reader: Reader = explicit_reader(method, adaptive=step is None, saves=True, together=False, chooses=first_step is None)
+        self.reader = self.read(method, Switches(step is None, first_step is None, saves=True), len(y0))
         self.right, self.save, self.states, self.calls = right, save, list[Array](), 0
+        self.codes: dict[int, tuple[ast.expr, Any]] = {}
         t0, t1 = map(np.float64, span)
         (total, rest) = fixed_steps(t0, t1, step) if step else (0, 0.0)
         numbers = dict(zip(("rtol", "atol"), usable(rtol, atol, "float64"), strict=True))
@@ -90,21 +110,33 @@ class Interpreted:
         self.names |= {"larger": np.maximum, "grid": lambda q: save[int(q)] if q < len(save) else np.inf}
         self.names |= {name: getattr(control, name) for name in RULES} | powers() | (rules or {})
 
+    def read(self, method: Method, switches: Switches, n: int) -> Reader:
+        """The text for a method."""
+        return explicit_reader(method, adaptive=switches.adaptive, saves=True, together=False, chooses=switches.chooses)
+
     def run(self) -> "Interpreted":
         read = self.reader.read
         with np.errstate(all="ignore"):
             self.do(read("begin", "first_save"))
-            step = read("aim", "step", "save", "accept")
+            step = read("aim", "step", "judge", "save", "accept")
             while self.names["code"] == 0.0:
                 self.do(step)
         return self
 
     def value(self, e: ast.expr) -> Any:
-        return eval(unparsed(_Plain().visit(copy.deepcopy(e))), self.names)
+        if id(e) not in self.codes:  # with the expression itself, or its number could be that of another one
+            self.codes[id(e)] = e, compile(unparsed(_Plain().visit(copy.deepcopy(e))), "the text", "eval")
+        return eval(self.codes[id(e)][1], self.names)
 
     def row(self, row: Row) -> Array:
         found: Array = self.names[row] if isinstance(row, str) else self.names[row[0]][row[1]]
         return found
+
+    def put(self, row: Row, value: Any) -> None:
+        if isinstance(row, str):
+            self.names[row] = value
+        else:
+            self.names[row[0]][row[1]] = value
 
     def do(self, statements: list[Statement]) -> None:
         names = self.names
@@ -116,15 +148,20 @@ class Interpreted:
                     names.update(zip(several, self.value(value), strict=True))
                 case Sum(name, value):
                     names[name] = added(self.value(value))
-                case Right(stage, time, state, keep):
+                case Right(row, time, state, keep):
                     at = self.value(state)
-                    names["k"][stage], self.calls = self.right(self.value(time), at), self.calls + 1
+                    self.calls += 1
+                    self.put(row, self.right(self.value(time), at))
                     names |= {keep: at} if keep else {}
                 case Each(row, value):
-                    names[row] = self.value(value)
+                    self.put(row, self.value(value))
+                case Do(results, what, arguments):
+                    values = getattr(self, what)(*map(self.value, arguments))
+                    for row, value in zip(results, values if len(results) > 1 else [values], strict=True):
+                        self.put(row, value)
                 case Take(row, source, when):
                     if names[when]:
-                        self.row(row)[:] = self.row(source)
+                        self.put(row, copy.copy(self.row(source)))
                 case Out(place, value):
                     assert int(names[place]) == len(self.states)
                     self.states.append(np.array(self.value(value)))
@@ -135,3 +172,45 @@ class Interpreted:
                         self.do(body)
                 case _:
                     raise TypeError(s)
+
+
+class InterpretedImplicit(Interpreted):
+    """One run of a Rosenbrock method: linear systems by numpy.linalg.solve.
+
+    derivatives(t, y): df/dy (n, n) and df/dt (n,). sums: the weights (n,) of linear invariants, which steps keep one after another.
+    """
+
+    def __init__(
+        self, method: Rosenbrock, right: Callable[[float, Array], Array], derivatives: Callable[[float, Array], tuple[Array, Array]],
+        y0: Array, span: tuple[float, float], save: Array, *, sums: Sequence[Array] = (), **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(method, right, y0, span, save, **options)
+        self.derivatives, self.sums = derivatives, [(w, float(w @ y0)) for w in sums]
+
+    def read(self, method: Any, switches: Switches, n: int) -> Reader:
+        return implicit_reader(method, n, switches)
+
+    def linear(self, t: float, y: Array) -> tuple[Array, tuple[Array, Array]]:
+        self.calls += 1
+        return self.right(t, y), self.derivatives(t, y)
+
+    def along(self, J: tuple[Array, Array], f: Array) -> Array:
+        return J[0] @ f + J[1]
+
+    def eliminate(self, J: tuple[Array, Array], y: Array, g: float) -> bool:
+        return True
+
+    def drift(self, b: Array, J: tuple[Array, Array], g: float, later: float) -> Array:
+        return b + g * later * J[1]
+
+    def solve(self, J: tuple[Array, Array], g: float, b: Array) -> Array:
+        return np.linalg.solve(np.eye(len(b)) - g * J[0], b)
+
+    def solved(self, good: bool, *_: Any) -> bool:
+        return good
+
+    def restore(self, y: Array) -> Array:
+        for w, value in self.sums:
+            terms = w * y
+            y = y + y * terms * (value - terms.sum()) / (terms @ terms)
+        return y
