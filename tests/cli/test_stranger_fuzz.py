@@ -140,8 +140,8 @@ def runs(tmp_path_factory):
     patch.setenv("COLUMNS", "80")
     try:
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
-        for module in ("train", "stored_training", "rerun", "stored_ensemble"):
-            patch.setattr(f"odesim.api.{module}.stop_signals", stopping)
+        for module in ("lab.train", "lab.resume", "api.rerun", "api.stored"):
+            patch.setattr(f"odesim.{module}.stop_signals", stopping)
         for command in READS:
             for kind in found:
                 copy(found[kind], Path("good.zarr"))

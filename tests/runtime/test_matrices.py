@@ -52,6 +52,7 @@ def laid_out(a: np.ndarray, order: str) -> tuple[np.ndarray, tuple[int, int]]:
     return wide.ravel(), (wide.shape[1], 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_every_arrangement(dtype: str) -> None:
     rng = np.random.default_rng(0)
