@@ -23,6 +23,7 @@ if [ "${QUICK:-}" ]; then
     measure ensemble --rounds 1 --members 2000
     measure fixed --rounds 1 --seconds 0.05
     measure stiff --rounds 1 --seconds 0.05 --works W4r --peers "numbalsoda LSODA"
+    measure problems --rounds 1 Robertson Lorenz
     measure modes --rounds 1 --members 4000
     measure wide --rounds 1 --sizes 10000
     measure contractions --rounds 1 matrix
@@ -32,6 +33,7 @@ else
     measure ensemble --rounds 7
     measure fixed --rounds 7
     measure stiff --rounds 7
+    measure problems --rounds 7
     measure modes --rounds 9
     measure wide --rounds 7
     measure contractions --rounds 7

@@ -13,34 +13,31 @@ LANE = 4.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
 
 
-def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any], *, lanes: bool = False) -> Costs:
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
     """Costs of the right-hand side, its derivation and stiff steps, each computed when it is first used.
 
-    linear(): the derivatives of the right-hand side. lanes: stiff methods run in lanes, and their compilation counts as free.
+    linear(): the derivatives of the right-hand side.
     """
+    from odesim.ir import sizes as counts
 
     @cache
     def right() -> float:
-        from odesim.ir.sizes import right_side_cost
-
-        return right_side_cost(compiled.program, sizes, compiled.backend)
+        return counts.right_side_cost(compiled.program, sizes, compiled.backend)
 
     @cache
     def derive() -> float:
-        from odesim.ir.sizes import derivation_cost
-
-        return 0.0 if lanes else derivation_cost(compiled.program)
+        return counts.derivation_cost(compiled.program)
 
     @cache
     def stiff(stages: int) -> float:
-        from odesim.ir.sizes import stiff_step_cost
-
         bound = linear()
-        if lanes:
-            return stiff_lanes_step(right(), bound)
-        return stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right())
+        return counts.stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right())
 
-    return Costs(right, derive, stiff)
+    @cache
+    def kernel() -> float:
+        return stiff_lanes_step(right(), linear())
+
+    return Costs(right, derive, stiff, kernel)
 
 
 def stiff_lanes_step(right: float, bound: Any) -> float:

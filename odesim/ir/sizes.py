@@ -42,6 +42,7 @@ def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
     return int(const), tuple(sorted((s.name, int(f)) for s, f in parts.items()))
 
 
+@lru_cache(maxsize=4096)
 def operations(e: Basic) -> int:
     """The number of operations in an expression for one entry; a function counts as ten."""
     if isinstance(e, Indexed) or not e.args:

@@ -1,18 +1,18 @@
 """The method auto: a short pilot, the first steps of the explicit method for the tolerance, decides the method.
 
 A run that ends within them is the result. The run is inspected after 128 trials, and whenever their number has doubled. Where the step
-is held by stability and the rest is long, rodas5p starts from the same point with as much work as was spent. If that takes it further
-in time than the explicit method has come, it goes on to the end and its run is the result.
+is held by stability, and what is left is long and would cost more than a Jacobian does, rodas5p starts from the same point. If it takes the
+run further in time than the explicit method has come, for the work that it may cost, it goes on to the end and its run is the result.
 
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
 
-An explicit run that was chosen beside a trial costs at most three times what rodas5p would. For its last trial had a third of that, or the
-run ended before the next one. At most as much work comes on top of an explicit run; one that is not held by stability pays 12 right-hand
-sides an inspection. A small system's rodas5p is a compiled kernel. It gets half as much a trial and begins again each time; the time of
-compiling is not counted.
+A run of rodas5p from Python gets as much work as was spent. It is paused there, and goes on where the explicit one has come less far.
+That of a small system is a compiled kernel, which would begin again: it gets so much that it nearly always ends at once, MUCH times what
+was spent, and no more than half of what the explicit method is expected to need for the rest.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.stepper.codes import Status
-from odesim.stepper.control import HELD, MANY, SHORT
+from odesim.stepper.control import FEW, HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Problem, Raw, usable
@@ -47,6 +47,8 @@ LEAST = 20
 """Steps that the stiff method must be able to take in a trial."""
 SHARE = 1.0
 """The most that a trial may cost, in units of the cost of the explicit run so far."""
+MUCH, HALF = 64.0, 0.5
+"""The most that a compiled stiff run may cost, in units of the explicit run so far, and of the rest that it is expected to need."""
 NEARLY = 4
 """An explicit run that would need more steps than max_steps is given up when it has taken one in NEARLY of max_steps."""
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
@@ -63,8 +65,9 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
     run = ExplicitRun(problem, method, save, **options)
     if step is not None or run.on_device:
         run.advance()
-        why = "a fixed step was asked for" if step is not None else f"{sentence(run.raw())} on the device, where stiff methods do not run"
-        return replace(run.raw(), auto=f"{method.name}: {why}")
+        raw = run.raw()
+        why = "a fixed step was asked for" if step is not None else f"{sentence(raw)} on the device, where stiff methods do not run"
+        return replace(raw, auto=f"{method.name}: {why}")
     rival = Rival(problem, method, save, strict, options)
     most = PILOT
     while not run.advance(most):
@@ -72,7 +75,8 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
         if won is not None:
             return won
         most *= 2
-    return replace(run.raw(), auto=f"{method.name}: {sentence(run.raw())}{rival.why}")
+    raw = run.raw()
+    return replace(raw, auto=f"{method.name}: {sentence(raw)}{rival.why}")
 
 
 def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
@@ -113,29 +117,25 @@ class Rival:
         if self._out:
             self.why = self._out
             return None
+        allowed = self.options.get("max_steps", 1_000_000)
+        hopeless = run.tried + left > allowed <= NEARLY * run.tried
         try:
-            budget = self._budget(run.tried)
+            budget = self._budget(run.tried, left, hopeless=hopeless)
         except CodegenError:
             self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
             return None
-        allowed = self.options.get("max_steps", 1_000_000)
-        hopeless = run.tried + left > allowed <= NEARLY * run.tried
+        except SolveError as error:
+            if not self.strict:
+                raise
+            self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
+            return None
         if budget < LEAST and not hopeless:
             return None
-        if self._run is None:
-            from odesim.stepper.rosenbrock_run import make_run
-
-            try:
-                self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
-            except SolveError as error:
-                if not self.strict:
-                    raise
-                self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
-                return None
         ended = self._run.advance(allowed if hopeless else budget)
         if not ended and self._run.t <= run.t:
             its = f"{STIFF} came to t = {self._run.t:.4g} in {counted(budget, 'step')}"
-            self.why = f"; stability limits them, but {its}, which cost what the first {run.tried} did, up to t = {run.t:.4g}"
+            cost = f"cost what the first {run.tried} did, up to" if self._run.goes_on else f"may cost more than the first {run.tried}, to"
+            self.why = f"; stability limits them, but {its}, which {cost} t = {run.t:.4g}"
             return None
         if not ended:
             self._run.advance()
@@ -148,14 +148,23 @@ class Rival:
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
-    def _budget(self, tried: int) -> int:
-        """The number of steps of the stiff method that cost as much as the explicit run so far. Raises CodegenError."""
+    def _budget(self, tried: int, left: float, *, hopeless: bool) -> int:
+        """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
+
+        Raises CodegenError and SolveError where there is no stiff method.
+        """
         costs = self.problem.costs
         assert costs is not None
-        right = costs.right()
-        spent = tried * step_cost(self.method, right, self.problem.rhs.layout.size)
-        first = SHARE * spent * (0.5 if self.problem.lanes else 1.0) - costs.derivation()
-        return int(first / costs.stiff(ROSENBROCK[STIFF].stages)) if first > 0 else 0
+        step = step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
+        if left * step < costs.derivation() and not hopeless:
+            return 0
+        if self._run is None:
+            from odesim.stepper.rosenbrock_run import make_run
+
+            self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
+        if self._run.goes_on:
+            return int(SHARE * tried * step / costs.stiff(ROSENBROCK[STIFF].stages))
+        return int(min(MUCH * tried, HALF * left) * step / costs.compiled())
 
 
 def rounded(count: float) -> str:
@@ -169,27 +178,33 @@ def rounded(count: float) -> str:
 def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
     """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
     rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
-    radius = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
-    return run.step * radius > HELD * stable_up_to(run.method)
+    bound = HELD * stable_up_to(run.method) / run.step
+    return spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol, bound) > bound
 
 
-def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float) -> float:
-    """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up."""
-    dtype = y.dtype
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float, bound: float = 0.0) -> float:
+    """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up.
+
+    FEW iterations, and MANY where these come to more than `bound`.
+    """
+    dtype, n = y.dtype, len(y)
     units = np.maximum(np.abs(y.astype(np.float64)), least)
-    small = float(np.sqrt(np.finfo(dtype).eps))
+    small = math.sqrt(np.finfo(dtype).eps)
     base, out = np.empty_like(y), np.empty_like(y)
     rhs(t, y, base)
-    way = small * units * np.cos(1.0 + 2.4 * np.arange(len(y)))
+    way = small * units * np.cos(1.0 + 2.4 * np.arange(n))
     radius = 0.0
-    for _ in range(MANY):
+    for turn in range(MANY):
+        if turn == FEW and radius <= bound:
+            break
         moved = (y + way).astype(dtype)
-        size = np.sqrt(np.mean(((moved - y) / units) ** 2))
+        size = (moved - y) / units
         rhs(t, moved, out)
         change = (out - base).astype(np.float64)
-        grown = float(np.sqrt(np.mean((change / units) ** 2)))
-        if not (np.isfinite(grown) and grown > 0 and size > 0):
-            return radius
-        radius = grown / float(size)
-        way = change * (small / grown)
+        grown = change / units
+        before, after = math.sqrt(size @ size), math.sqrt(grown @ grown)
+        if not (math.isfinite(after) and after > 0 and before > 0):
+            break
+        radius = after / before
+        way = change * (small * math.sqrt(n) / after)
     return radius

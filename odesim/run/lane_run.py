@@ -69,6 +69,8 @@ class LaneRun:
     What is left before its end begins again from the start when it is gone on with. Raises NoLanesError where lanes cannot do it.
     """
 
+    goes_on = False
+
     def __init__(
         self,
         compiled: CompiledRHS,

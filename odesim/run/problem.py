@@ -69,7 +69,7 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
         return LaneRun(compiled, numbers, *asked, **options)
 
     lanes = alone if set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
-    costs = make_costs(compiled, numbers.sizes, linear, lanes=compiled.strict and lanes is not None)
+    costs = make_costs(compiled, numbers.sizes, linear)
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, lanes, watched, system.growth is not None)
 
 

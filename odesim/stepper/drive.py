@@ -87,7 +87,7 @@ class ExplicitRun:
     @property
     def tried(self) -> int:
         """Steps so far, taken or rejected."""
-        return self.state.standing.tried
+        return int(self.state["steps"] + self.state["rejected"])
 
     @property
     def t(self) -> float:

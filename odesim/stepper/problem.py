@@ -119,13 +119,14 @@ class Derivatives(Protocol):
 class Costs:
     """Costs of operations in nanoseconds, by counting and never by a clock: choices that depend on them are the same everywhere.
 
-    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
-    both raise CodegenError where the Jacobian is too large.
+    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages
+    from Python; compiled: one of a compiled kernel; both raise CodegenError where the Jacobian is too large.
     """
 
     right: Callable[[], float]
     derivation: Callable[[], float]
     stiff: Callable[[int], float]
+    compiled: Callable[[], float] = lambda: math.inf
 
 
 class NoLanesError(SolveError):
@@ -134,6 +135,9 @@ class NoLanesError(SolveError):
 
 class StiffRun(Protocol):
     """A run of a stiff method, as odesim.stepper.rosenbrock_run has it."""
+
+    goes_on: bool
+    """Whether it goes on from where it was left, and does not begin again."""
 
     @property
     def t(self) -> float:

@@ -131,6 +131,8 @@ class LinearSystems:
 class RosenbrockRun:
     """A run that can be advanced piece by piece. options: as of odesim.integrate."""
 
+    goes_on = True
+
     def __init__(
         self, problem: Problem, method: Rosenbrock, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:

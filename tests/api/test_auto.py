@@ -70,7 +70,7 @@ def test_choice_by_counted_work(case: str) -> None:
 
     def work(run: odesim.Solution) -> float:
         stiff = run.method == "rodas5p"
-        step = costs.stiff(8) if stiff else step_cost(METHODS[run.method], costs.right(), 3)
+        step = costs.compiled() if stiff else step_cost(METHODS[run.method], costs.right(), 3)
         tried = float(run.stats["steps"] + run.stats["rejected"])
         return tried * step + (costs.derivation() if stiff else 0.0) if run.ok else np.inf
 

@@ -1,5 +1,6 @@
 """The stiff test set, by single runs, strict ones and members in lanes: right at the end, and every linear invariant kept."""
 
+import re
 from itertools import product
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_single_runs(name, method, rtol, atol):
     assert run.status == "ok"
     check(known, run.y, rtol, atol)
     check_sums(known, run.y)
+
+
+@pytest.mark.parametrize("name", ["robertson", *(pytest.param(n, marks=SLOW) for n in ("e5", "pollution", "orego", "van_der_pol_1e03"))])
+def test_auto_sees_it_early(name: str) -> None:
+    """`auto` ends with rodas5p, and its pilot took fewer right-hand sides than that does; an explicit method would need 3e5 to 1e17."""
+    known = SET[name]
+    rtol, atol = known.tolerances[0]
+    run = odesim.integrate(known.system, rtol=rtol, atol=atol, save=np.array(list(known.states)))
+    check(known, run.y, rtol, atol)
+    spent = re.search(r"with (\d+) right-hand sides and would need", run.attrs["auto"])
+    assert run.method == "rodas5p" and spent and int(spent[1]) < run.stats["rhs_calls"]
 
 
 @pytest.mark.parametrize("strict", [False, pytest.param(True, marks=SLOW)])
