@@ -42,8 +42,9 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
     """Nanoseconds of one Rosenbrock step in all lanes. right: of a right-hand side; bound: its derivatives."""
+    from odesim.ir.jacobian import Chain
     from odesim.ir.sizes import FLOP
 
-    n = bound.layout.size
-    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if bound.chain.plan.block_extent is None else 0.0
+    n, chain = bound.layout.size, bound.chain
+    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if isinstance(chain, Chain) and chain.plan.block_extent is None else 0.0
     return LANE * step_cost(METHODS["tsit5"], right, n) + dense

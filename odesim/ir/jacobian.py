@@ -1,7 +1,7 @@
 """The Jacobian of a Program by the chain rule: slopes of statements are combined, for blocks along one axis or for a dense matrix."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from math import prod
 from string import ascii_letters
@@ -12,13 +12,11 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.ir.adjoint import Dependence, LocalDerivatives
-from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
+from odesim.ir.linear_systems import Dense, Jacobian, Structured
 from odesim.ir.program import Statement
 from odesim.symbolic.indices import Neighbour, Padded, Wrapped, base_name
 
 LOCAL, SUMMED = "(local)", "(summed)"
-Path = tuple[tuple[type[Neighbour], int], ...]
-"""Steps from one place along the blocks to another, in order: (Wrapped, 1) is to the right on a ring. () stays at the place."""
 WIDE = 1e6
 """Terms of a product above which einsum's search for matrix products pays."""
 
@@ -32,26 +30,22 @@ class Product:
     """One product of the chain rule, as an einsum: a slope times the derivatives of the array that the statement reads.
 
     kind: LOCAL for derivatives by the states at one place; SUMMED for derivatives of a new sum, place by place. Otherwise it is the name
-    of the sum by which both sides are differentiated. text: of the einsum. ones: loops that neither factor has. inner: the path from the
-    place of the array read to that of the states. path: from the place of the statement.
+    of the sum by which both sides are differentiated. text: of the einsum. ones: loops that neither factor has.
     """
 
     dependence: Dependence
     kind: str
     text: str
     ones: tuple[Symbol, ...]
-    inner: Path = ()
-    path: Path = ()
 
 
 @dataclass
 class ChainPlan:
     """The chain rule for blocks along an axis of extent block_extent; None: for the dense Jacobian, where every state is a sum.
 
-    Arrays with that axis depend on the states at their own place, at places that paths lead to, and on sums. Sums are sums over the axis,
-    and states without the axis.
-    axes: {array: indices}. block_states: states with the axis. sums: {sum: indices}. steps: the products of each statement. local:
-    {array: the paths to the places whose states it depends on}. sums_read: {array: the sums it depends on}.
+    Arrays with that axis depend on the states at their own place, and on sums. Sums are sums over the axis, and states without the axis.
+    axes: {array: indices}. block_states: states with the axis. sums: {sum: indices}. steps: the products of each statement. local: arrays
+    that depend on the states at their place. sums_read: {array: the sums it depends on}.
     """
 
     derivatives: LocalDerivatives
@@ -60,7 +54,7 @@ class ChainPlan:
     block_states: list[str] = field(default_factory=list)
     sums: dict[str, tuple[Symbol, ...]] = field(default_factory=dict)
     steps: list[tuple[Statement, list[Product]]] = field(default_factory=list)
-    local: dict[str, dict[Path, None]] = field(default_factory=dict)
+    local: set[str] = field(default_factory=set)
     sums_read: dict[str, set[str]] = field(default_factory=dict)
 
     def block_axis(self, name: str) -> int | None:
@@ -71,11 +65,6 @@ class ChainPlan:
         if len(axes) > 1:
             raise NotLocalError
         return axes[0] if axes else None
-
-    @property
-    def paths(self) -> list[Path]:
-        """The paths from the places of the right-hand side to those whose states it depends on."""
-        return list({path: None for t in self.derivatives.targets.values() for path in self.local.get(t, ())})
 
     @property
     def used_sums(self) -> list[str]:
@@ -91,7 +80,7 @@ def make_chain_plan(derivatives: LocalDerivatives, block_extent: Expr | None) ->
     for name, axes in derivatives.states.items():
         if plan.block_axis(name) is not None:
             plan.block_states.append(name)
-            plan.local[name] = {(): None}
+            plan.local.add(name)
         else:
             plan.sums[name], plan.sums_read[name] = axes, {name}
     for s, dependences in group_by_statement(derivatives.dependences):
@@ -124,16 +113,14 @@ def _products(plan: ChainPlan, s: Statement, dependences: Sequence[Dependence]) 
     within = [i for i in s.loops if plan.derivatives.extents[i] == plan.block_extent]
     if len(within) > 1 or (plan.block_extent is not None and s.op == "scatter") or s.along in within:
         raise NotLocalError
-    steps = {id(dependence): _path_read(plan, dependence, within[0] if within else None) for dependence in dependences}
-    new = any(step is not None for step in steps.values()) and s.bound in within
+    there = {id(dependence): _reads_its_place(plan, dependence, within[0] if within else None) for dependence in dependences}
+    new = any(there.values()) and s.bound in within
     sums: set[str] = set()
     for dependence in dependences:
-        step = steps[id(dependence)]
-        for inner in list(plan.local.get(dependence.read, ())) if step is not None else ():
-            path = _joined(step or (), inner)
-            yield replace(_product(dependence, SUMMED if new else LOCAL, 1, tuple(within) if new else ()), inner=inner, path=path)
+        if there[id(dependence)] and dependence.read in plan.local:
+            yield _product(dependence, SUMMED if new else LOCAL, 1, tuple(within) if new else ())
             if not new:
-                plan.local.setdefault(s.name, {})[path] = None
+                plan.local.add(s.name)
         for g in sorted(plan.sums_read.get(dependence.read, ())):
             yield _product(dependence, g, len(plan.sums[g]))
             sums.add(g)
@@ -142,29 +129,12 @@ def _products(plan: ChainPlan, s: Statement, dependences: Sequence[Dependence]) 
     plan.sums_read[s.name] = sums
 
 
-def _path_read(plan: ChainPlan, dependence: Dependence, within: Symbol | None) -> Path | None:
-    """The path to the place at which an array along the blocks is read; None for another array. Raises NotLocalError without a path."""
+def _reads_its_place(plan: ChainPlan, dependence: Dependence, within: Symbol | None) -> bool:
+    """Whether an array along the blocks is read, at the place of the statement. Raises NotLocalError where it is at another one."""
     place = plan.block_axis(dependence.read)
-    if place is None:
-        return None
-    path: Path = ()
-    i = dependence.indices[place]
-    while isinstance(i, Neighbour):
-        i, path = i.args[0], ((type(i), int(i.args[1])), *path)
-    if within is None or i != within:
+    if place is not None and (within is None or dependence.indices[place] != within):
         raise NotLocalError
-    return path
-
-
-def _joined(first: Path, then: Path) -> Path:
-    """One path after another; two steps on a ring are one."""
-    steps = list(first)
-    for kind, c in then:
-        if steps and kind is Wrapped and steps[-1][0] is Wrapped:
-            c += steps.pop()[1]
-        if c:
-            steps.append((kind, c))
-    return tuple(steps)
+    return place is not None
 
 
 def _product(dependence: Dependence, kind: str, tail: int, free: tuple[Symbol, ...] = ()) -> Product:
@@ -183,8 +153,8 @@ def _product(dependence: Dependence, kind: str, tail: int, free: tuple[Symbol, .
 class Chain:
     """A ChainPlan with sizes: called with the slopes, it returns the Jacobian.
 
-    The derivatives of an array are stored in two kinds. Those by the states at the places that paths lead to have shape (*axes, p) for each
-    path. Those by each sum have shape (*axes, *axes of the sum).
+    The derivatives of an array are stored in two kinds. Those by the states at its place have shape (*axes, p). Those by each sum have
+    shape (*axes, *axes of the sum).
     """
 
     def __init__(self, plan: ChainPlan, extents: Mapping[Symbol, int], layout: Layout) -> None:
@@ -208,7 +178,7 @@ class Chain:
     def __call__(self, slopes: Mapping[str, Any], params: Mapping[str, Any]) -> Jacobian:
         """The Jacobian for {name: slopes} and the parameters, which are used as indices."""
         states = [n for n in self.plan.derivatives.states if n not in self.plan.block_states]
-        local: dict[str, dict[Any, Array]] = {name: {(): self._unit_blocks(name)} for name in self.plan.block_states}
+        local = {name: self._unit_blocks(name) for name in self.plan.block_states}
         by_sum = {name: {name: self._unit(name)} for name in states}
         columns = {name: self._unit_rows(name) for name in states} if self.plan.block_extent is not None else {}
         for s, products in self.plan.steps:
@@ -217,25 +187,23 @@ class Chain:
                 columns[s.name] = np.zeros((prod(self._shapes[s.name]), self.layout.size))
             for product in products:
                 dependence, kind = product.dependence, product.kind
-                inner = local[dependence.read][product.inner] if kind in (LOCAL, SUMMED) else by_sum[dependence.read][kind]
+                inner = local[dependence.read] if kind in (LOCAL, SUMMED) else by_sum[dependence.read][kind]
                 term = self._multiply(product, slopes[dependence.slope], gather(inner, dependence.indices, params))
                 if s.op == "scatter":
                     term = self._scatter(s, term, params)
                 elif s.along is not None:
                     term = partial_sums(term, s.free.index(s.along), s.op)
                 if kind == LOCAL:
-                    _add(local.setdefault(s.name, {}), product.path, term)
+                    _add(local, s.name, term)
                 elif kind == SUMMED:
-                    self._add_columns(columns[s.name], product.path, term.reshape(-1, *self.places.shape))
+                    columns[s.name][:, self.places] += term.reshape(-1, *self.places.shape)
                 elif s.name in self.plan.sums:
                     columns[s.name] += term.reshape(len(columns[s.name]), -1) @ columns[kind]
                 else:
                     _add(by_sum.setdefault(s.name, {}), kind, term)
         if self.plan.block_extent is None:
             return self._dense(by_sum)
-        U, G = self._low_rank(by_sum, columns)
-        # neighbours make the blocks couple: a sparse matrix then; without them block by block, which numpy does in a few calls
-        return self._sparse(local, U, G) if any(self.plan.paths) else self._structured(local, U, G)
+        return self._structured(local, *self._low_rank(by_sum, columns))
 
     def _multiply(self, product: Product, slope: Any, inner: Array) -> Array:
         """The product of a slope and the derivatives of the array read."""
@@ -283,39 +251,14 @@ class Chain:
                 J[rows[:, None], self._flat[g].ravel()] = slopes.reshape(len(rows), -1)
         return Dense(J)
 
-    def _add_columns(self, columns: Array, path: Path, term: Array) -> None:
-        """Adds term (size, N, p) to the columns of the states that a path leads to."""
-        if path:
-            np.add.at(columns.T, self.places[self._ends(path)], np.moveaxis(term, 0, -1))
-        else:
-            columns[:, self.places] += term
-
-    def _ends(self, path: Path) -> Array:
-        """The place that a path leads to, from each place along the blocks."""
-        place, n = np.arange(len(self.places)), len(self.places)
-        for kind, c in path:
-            place = _ended(place + c, kind, n)
-        return place
-
-    def _structured(self, local: Mapping[str, Mapping[Any, Array]], U: Array, G: Array) -> Structured:
+    def _structured(self, local: Mapping[str, Array], U: Array, G: Array) -> Structured:
         count, p = self.places.shape
         blocks = np.zeros((count, p, p))
         for state, target in self.plan.derivatives.targets.items():
             if target in local:
-                block_rows = self._block_rows(state, local[target][()])
+                block_rows = self._block_rows(state, local[target])
                 blocks[:, self._starts[state] : self._starts[state] + block_rows.shape[1]] = block_rows
         return Structured(blocks, self.places, U, G)
-
-    def _sparse(self, local: Mapping[str, Mapping[Any, Array]], U: Array, G: Array) -> Sparse:
-        rows, columns, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for state, target in self.plan.derivatives.targets.items():
-            for path, slopes in local.get(target, {}).items():
-                values, own_places = self._block_rows(state, slopes), _front(self._flat[state], self.plan.block_axis(state))
-                hit = values != 0.0
-                rows.append(np.broadcast_to(own_places[:, :, None], values.shape)[hit])
-                columns.append(np.broadcast_to(self.places[self._ends(path)][:, None, :], values.shape)[hit])
-                entries.append(values[hit])
-        return Sparse(np.concatenate(rows), np.concatenate(columns), np.concatenate(entries), U, G)
 
     def _block_rows(self, state: str, slopes: Array) -> Array:
         """The derivatives (*axes, p) of a state's rate as rows of blocks, (N, q, p)."""

@@ -1,4 +1,4 @@
-"""Jacobians as numbers, and the solution of (shift - J) x = b: dense, or blocks or a sparse matrix plus a matrix of low rank."""
+"""Jacobians as numbers, and the solution of (shift - J) x = b: dense, blocks plus a matrix of low rank, or sparse."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -197,70 +197,80 @@ def eliminate(matrix: Array) -> Solver:
     return solve
 
 
-@dataclass(frozen=True)
-class Sparse:
-    """A Jacobian J = S + U G^T with S[rows[k], columns[k]] = entries[k]; entries at one place add up. U, G (n, R)."""
+class Pattern:
+    """The places of the entries of a sparse matrix of unknowns, the first n of which are states; entries at one place add up.
 
-    rows: Array
-    columns: Array
-    entries: Array
-    U: Array
-    G: Array
+    rows (entries,): in the order of columns. diagonal (n,): the entries that shifts go to. fill(values): the entries from the values at
+    the places that were given, in their order.
+    """
 
-    @cached_property
-    def matrix(self) -> Any:
-        """S as a matrix of scipy, column by column."""
+    def __init__(self, n: int, unknowns: int, rows: Array, columns: Array) -> None:
+        self.n, self.unknowns = n, unknowns
+        states = np.arange(n)
+        keys, which = np.unique(np.concatenate([columns, states]) * unknowns + np.concatenate([rows, states]), return_inverse=True)
+        self._which = which[: len(rows)]
+        self.rows = (keys % unknowns).astype(np.int32)
+        self._starts = np.searchsorted(keys, np.arange(unknowns + 1) * unknowns).astype(np.int32)
+        self.diagonal = which[len(rows) :]
+
+    def fill(self, values: Array) -> Array:
+        return np.bincount(self._which, values, len(self.rows))
+
+    def matrix(self, entries: Array) -> Any:
+        """The matrix of scipy, column by column."""
         from scipy.sparse import csc_array  # only stiff methods need scipy
 
-        n = len(self.U)
-        return csc_array((self.entries, (self.rows, self.columns)), shape=(n, n))
+        return csc_array((entries, self.rows, self._starts), shape=(self.unknowns, self.unknowns))
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A Jacobian J of states, in a sparse matrix with more unknowns: J x = A x + B s where s = C x + D s.
+
+    entries: of the matrix [[-A, -B], [-C, 1 - D]] in its pattern.
+    """
+
+    pattern: Pattern
+    entries: Array
 
     def __matmul__(self, x: Array) -> Array:
-        return self.matrix @ x + self.U @ (self.G.T @ x)  # type: ignore[no-any-return]
+        return -(self._matrix[: len(x)] @ np.concatenate([x, self._others(x)]))  # type: ignore[no-any-return]
+
+    def _others(self, x: Array) -> Array:
+        """The unknowns s beside the states x."""
+        n = self.pattern.n
+        if self.pattern.unknowns == n:
+            return np.zeros(0)
+        return self._inner(-(self._matrix[n:, :n] @ x))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _inner(self) -> Any:
+        from scipy.sparse.linalg import splu
+
+        return splu(self._matrix[self.pattern.n :, self.pattern.n :].tocsc()).solve
+
+    @cached_property
+    def _matrix(self) -> Any:
+        return self.pattern.matrix(self.entries)
 
     def dense(self) -> Array:
         """The matrix J (n, n)."""
-        return self.matrix.toarray() + self.U @ self.G.T  # type: ignore[no-any-return]
+        return np.stack([self @ e for e in np.eye(self.pattern.n)], axis=1)
 
     def solver(self, shift: float, least: float = 0.0) -> Solver:
-        """The solver of (shift - J) x = b by sparse LU decomposition with pivots. least: as for refined. Raises UnsolvableError."""
-        return SparseSolver(self, shift, least)
+        """The solver of (shift - J) x = b by sparse LU decomposition with pivots, not refined. Raises UnsolvableError."""
+        from scipy.sparse.linalg import splu
+
+        if not np.isfinite(self.entries).all():
+            raise UnsolvableError
+        entries, n = self.entries.copy(), self.pattern.n
+        entries[self.pattern.diagonal] += shift
+        try:
+            solve = splu(self.pattern.matrix(entries)).solve
+        except RuntimeError:  # exactly singular
+            raise UnsolvableError from None
+        rest = np.zeros(self.pattern.unknowns - n)
+        return lambda b: solve(np.concatenate([b, rest]))[:n]  # type: ignore[no-any-return]
 
 
 Jacobian: TypeAlias = Dense | Structured | Sparse
-
-
-class SparseSolver:
-    """A solver of (shift - S - U G^T) x = b: sparse LU decomposition, and Woodbury's formula with iterative refinement."""
-
-    def __init__(self, J: Sparse, shift: float, least: float) -> None:
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
-        self.J, self.shift, self.least = J, shift, least
-        if not (np.isfinite(J.entries).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
-            raise UnsolvableError
-        try:
-            self._solve = splu((shift * eye_array(len(J.U), format="csc") - J.matrix).tocsc()).solve
-        except RuntimeError:  # exactly singular
-            raise UnsolvableError from None
-        self.rank = J.U.shape[1]
-        if self.rank:
-            self._inverse_U = self._solve(J.U)
-            self._small_solver = eliminate(np.eye(self.rank) - J.G.T @ self._inverse_U)
-
-    def __call__(self, b: Array) -> Array:
-        return refined(self._unrefined, self.J, self.shift, b, self._term_sizes, self.least)
-
-    def _unrefined(self, b: Array) -> Array:
-        x: Array = self._solve(b)
-        return x + self._inverse_U @ self._small_solver(self.J.G.T @ x) if self.rank else x
-
-    def _term_sizes(self, x: Array) -> Array:
-        """The sizes of the terms of J x: |S| x + |U| |G|^T x, for x >= 0."""
-        S, U, G = self._absolute
-        return S @ x + U @ (G.T @ x)  # type: ignore[no-any-return]
-
-    @cached_property
-    def _absolute(self) -> tuple[Any, Array, Array]:
-        return abs(self.J.matrix), np.abs(self.J.U), np.abs(self.J.G)

@@ -16,6 +16,7 @@ from odesim.base.backends import find_backend
 from odesim.base.errors import CodegenError
 from odesim.ir.jacobian import Chain, Product
 from odesim.ir.program import Program
+from odesim.ir.sparse_jacobian import SparseChain
 
 CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
@@ -82,7 +83,7 @@ def derivation_cost(program: Program) -> float:
     return DERIVE * sum(1 + operations(s.body) for s in program.statements())
 
 
-def stiff_step_cost(slopes: Program, chain: Chain, sizes: Mapping[str, int], stages: int, right: float) -> float:
+def stiff_step_cost(slopes: Program, chain: Chain | SparseChain, sizes: Mapping[str, int], stages: int, right: float) -> float:
     """The cost of one step of a Rosenbrock method run from Python.
 
     slopes: the Program of the slopes that the chain rule combines. right: the cost of a right-hand side.
@@ -90,6 +91,8 @@ def stiff_step_cost(slopes: Program, chain: Chain, sizes: Mapping[str, int], sta
     statements, total = count_operations(slopes, sizes)
     n = chain.layout.size
     jacobian = STATEMENT * statements + ENTRY * total
+    if isinstance(chain, SparseChain):
+        return STEP + jacobian + 5 * SOLVE + FLOP * chain.cost + (stages + 1) * (SOLVE + right + ENTRY * n * (stages + 20))
     for _, products in chain.plan.steps:
         for product in products:
             jacobian += PRODUCT + ENTRY * product_terms(product, chain)

@@ -17,6 +17,7 @@ from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
+from odesim.ir.sparse_jacobian import SparseChain, sparse_entries
 from odesim.symbolic.system import System
 from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.numpy_text import ArrayFunction
@@ -26,6 +27,8 @@ MOST_DENSE = 2000
 """The most states for a dense Jacobian: 32 MB, and a third of a second to factorise."""
 SPARSE = 1e6
 """The cost of a sparse decomposition beside its arithmetic, as a number of multiplications of a dense one."""
+MOST_ENTRIES, MOST_SHARE = 20_000_000, 0.05
+"""The most entries of a sparse Jacobian, before those at one place are added up, and the most of all places that may have one."""
 MOST_NUMBERS = 50_000_000
 """The most numbers in the parts of a structured Jacobian."""
 
@@ -128,27 +131,28 @@ class BoundLinear:
         return tuple(invariant.with_numbers(parameter_values(firsts, invariant.reads, self.params, {})) for invariant in invariants)
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> Chain | SparseChain:
         """The chain rule for the cheapest form of the Jacobian. Raises CodegenError where that is too large."""
         n = self.layout.size
-        best, least = None, float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
+        best: Chain | SparseChain | None = None
+        least = float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
         for plan in self.linear.block_plans:
             chain = self._chain(plan)
-            p, R, paths = chain.width, chain.rank, len(plan.paths)
+            p, R = chain.width, chain.rank
             refined = 40.0 * (p + R) if p > 1 or R else 0.0  # many solves, each with a residual
             cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
-            if any(plan.paths):
-                cost = SPARSE + paths * cost
-            if cost < least and n * p * max(paths, 1) <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
+            if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
                 best, least = chain, cost
-        if best is not None:
-            return best
-        if n > MOST_DENSE:
+        if least > SPARSE and sparse_entries(self.linear.derivatives, self._extents) <= MOST_ENTRIES:
+            sparse = SparseChain(self.linear.derivatives, self._extents, self.layout, self.params)
+            if SPARSE + sparse.cost < least and sparse.share <= MOST_SHARE:
+                return sparse
+        if best is None and n > MOST_DENSE:
             raise CodegenError(
-                f"{self.linear.system.name}: the Jacobian of {n} states is not small blocks plus few sums, and {MOST_DENSE} is the most "
-                "for a dense one; choose an explicit method or smaller sizes"
+                f"{self.linear.system.name}: the Jacobian of {n} states is neither sparse nor small blocks plus few sums, and {MOST_DENSE} "
+                "is the most for a dense one; choose an explicit method or smaller sizes"
             )
-        return self._chain(self.linear.dense_plan)
+        return best or self._chain(self.linear.dense_plan)
 
     def _chain(self, plan: ChainPlan) -> Chain:
         return Chain(plan, self._extents, self.layout)

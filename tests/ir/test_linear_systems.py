@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.ir.linear_systems import Jacobian, Sparse, Structured
+from odesim.ir.linear_systems import Jacobian, Pattern, Sparse, Structured
 
 SHAPES = ("band", "sparse", "blocks")
 LEAST = 1e-9
@@ -15,11 +15,10 @@ LEAST = 1e-9
 
 def jacobian(shape: str, n: int, rng: np.random.Generator) -> Jacobian:
     """A random Jacobian (n, n) with entries of 1e-3 to 1e3 or 1e-12 to 1e-8; of blocks also with two sums, which many rows do not read."""
-    R = 2 if shape == "blocks" else int(rng.random() < 0.2)
     low, high = ((-3, 3), (-12, -8))[rng.integers(2)]
-    U, G = rng.normal(size=(2, n, R))
-    U[rng.random(n) < 0.7] = 0.0
     if shape == "blocks":
+        U, G = rng.normal(size=(2, n, 2))
+        U[rng.random(n) < 0.7] = 0.0
         blocks = rng.normal(size=(n // 2, 2, 2)) * 10.0 ** rng.uniform(low, high, (n // 2, 2, 2))
         return Structured(blocks, rng.permutation(n // 2 * 2).reshape(-1, 2), U, G)
     if shape == "band":
@@ -28,7 +27,8 @@ def jacobian(shape: str, n: int, rng: np.random.Generator) -> Jacobian:
     else:
         rows, columns = rng.integers(0, n, (2, 4 * n))
     entries = rng.normal(size=len(rows)) * 10.0 ** rng.uniform(low, high, len(rows))
-    return Sparse(rows, columns, entries, U, G)
+    pattern = Pattern(n, n, rows, columns)
+    return Sparse(pattern, pattern.fill(entries))
 
 
 def right_hand_side(n: int, rng: np.random.Generator) -> Array:
