@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
-from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, exp, log, sin, sqrt, symbols
+from sympy import KroneckerDelta, Naturals0, Piecewise, Sum, asin, cos, exp, log, pi, sin, sqrt, symbols
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
@@ -319,3 +319,27 @@ def test_a_neighbour_of_a_gathered_place(kind: str) -> None:
     for start, end in zip(starts, found["heat"].values[:, -1], strict=True):
         padded = np.pad(start, 2, mode=BEYOND[kind])  # type: ignore[call-overload]
         np.testing.assert_allclose(end - start, (padded[1:5] * (1 + padded[4:8]))[places], rtol=1e-12, atol=1e-14)
+
+
+def test_a_grid_in_the_plane() -> None:
+    """Heat on a torus of 20 x 20 cells decays as the eigenvalues of the difference operator say; its Jacobian has five entries a row."""
+    (a, b), (n,) = index("a b"), sizes("n")
+    u = IndexedBase("u", shape=(n, n))
+    rate = n**2 * (u[a - 1, b] + u[a + 1, b] + u[a, b - 1] + u[a, b + 1] - 4 * u[a, b])
+    start = cos(2 * pi * a / n) * cos(4 * pi * b / n)
+    grid = System(
+        name="grid",
+        source=SOURCE,
+        axes={a: n, b: n},
+        equations={u[a, b]: rate},
+        params=(),
+        initial={u[a, b]: start},
+        boundary={a: "periodic", b: "periodic"},
+    )
+    J = compile_system(grid).bind({"n": 20}, {}).jacobian(0.0, np.zeros(400))
+    assert isinstance(J, Sparse) and len(J.entries) == 5 * 400
+    run = odesim.integrate(grid, sizes={"n": 20}, span=(0.0, 0.01), method="rodas5p", rtol=1e-8, atol=1e-10)
+    turns = 2 * np.pi * np.arange(20) / 20
+    decay = -4 * 400 * (np.sin(np.pi / 20) ** 2 + np.sin(2 * np.pi / 20) ** 2)
+    exact = np.exp(0.01 * decay) * np.cos(turns)[:, None] * np.cos(2 * turns)
+    np.testing.assert_allclose(run.y["u"][-1], exact, atol=1e-7)
