@@ -68,7 +68,7 @@ def every_form(linear: BoundLinear, t: float, y: Any) -> dict[str, Any]:
     slopes = linear.linear.slopes(linear.sizes, {**linear.params, **linear.layout.split(y), "t": t})
     plans = {"dense": linear.linear.dense_plan, **{str(p.block_extent): p for p in linear.linear.block_plans}}
     sparse = SparseChain(linear.linear.derivatives, linear._extents, linear.layout, linear.params)
-    chains = {"sparse": sparse, **{n: linear._chain(p) for n, p in plans.items()}}
+    chains: dict[str, Any] = {"sparse": sparse, **{n: linear._chain(p) for n, p in plans.items()}}
     return {"chosen": linear.jacobian(t, y)} | {n: chain(slopes, linear.params) for n, chain in chains.items()}
 
 
