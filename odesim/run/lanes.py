@@ -41,7 +41,7 @@ class LaneSearch:
         """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
         watch, rows, w = plan.watch, Rows(plan), plan.width
         room = watch.room if watch is not None else 0
-        self._found, self._answer = np.empty(memory_size(room)), np.empty(ANSWERS)
+        self._found, self._answer = np.empty(memory_size(room, watch.size, watch.pieces) if watch is not None else 0), np.empty(ANSWERS)
         self.slots = {"FOUND": self._found.ctypes.data}
         if watch is None or not plan.called:
             return

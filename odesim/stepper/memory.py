@@ -229,6 +229,6 @@ class RunState:
         at, size = self.at, self.problem.rhs.n_events
         at[slots.NEEDED] = most_zeros(size, self.pieces) if size else 0
         room = max(EVENT_ROOM, 2 * int(at[slots.NEEDED])) if size else 0
-        self.room = np.empty(memory_size(room) if size else 0)
+        self.room = np.empty(memory_size(room, size, self.pieces) if size else 0)
         at[slots.ZEROS], at[slots.ROOM] = self.room.ctypes.data, room
         self._search[search_table.ZEROS], self._search[search_table.ROOM] = self.room.ctypes.data, room

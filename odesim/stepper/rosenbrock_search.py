@@ -33,7 +33,7 @@ class Search:
         self.size = problem.rhs.n_events
         room = most_zeros(self.size, pieces)
         self._rows, self._answer = np.empty((pieces + 3, self.size)), np.empty(ANSWERS)
-        self._facts, self._zeros = search_facts(problem), np.empty(memory_size(room))
+        self._facts, self._zeros = search_facts(problem), np.empty(memory_size(room, self.size, pieces))
         self._ask = _FUNCTION(self._probe)
         arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}
         addresses = {name: array.ctypes.data for name, array in arrays.items()}

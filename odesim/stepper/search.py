@@ -31,6 +31,8 @@ TESTED = 0.5
 """So many pieces before the end of a step the polynomials are held against the functions."""
 WORSE = 100.0
 """How much further off they may be elsewhere."""
+FINE = 1e-9
+"""Of a piece: how far from the function's zero that of a polynomial may be."""
 BEFORE = 4.0
 """Widths before a zero at which a function that has come to stay is zero too."""
 BESIDE = 0.75
@@ -227,6 +229,39 @@ def places_of_all(sample: Any, at: Any, l: int, facts: Any, size: int, pieces: i
         passed, more = places_in(sample, at, l, i, pieces, facts[i])
         zeros, dips = zeros + passed, dips + more
     return zeros, dips
+
+
+@helper
+def roughness(sample: Any, probe: Any, at: Any, l: int, facts: Any, size: int, pieces: int, memory: Any, line: int) -> float:
+    """How far the polynomials that search() relies on are from the functions, in units of what zeros to FINE of a piece allow.
+
+    0 where it relies on none. The error is that at TESTED. Where a polynomial passes zero, FINE of a piece times its slope is allowed.
+    Where it only may, FINE of all its change is, and more if it stays away from zero by WORSE times the error.
+    """
+    worst, zeros, places = 0.0, 0, 0
+    if size > TOGETHER_AT_MOST:
+        zeros, places = places_of_all(sample, at, l, facts, size, pieces)
+    if zeros + places <= EXACT:
+        return worst
+    probe(at, l, 1.0 - TESTED / pieces, np.int64(0))
+    for i in range(size):
+        passed, dips = places_in(sample, at, l, i, pieces, facts[i])
+        if passed + dips == 0 or facts[size + i] == STRAIGHT:
+            continue
+        low, high, near, allowed = math.inf, -math.inf, math.inf, math.inf
+        for k in range(pieces + 1):
+            g = memory[line + POINTS + k] = sample(at, l, k, i)
+            low, high, near = min(low, g), max(high, g), min(near, abs(g))
+        for k in range(pieces):
+            if passes(memory[line + POINTS + k], memory[line + POINTS + k + 1], facts[i]):
+                _, slope = guess_between(memory, line, pieces + 1, k)
+                allowed = min(allowed, FINE * abs(slope) / pieces)
+        if passed == 0:
+            allowed = max(FINE * (high - low), near / WORSE)
+        off = abs(modelled(sample, at, l, i, pieces, 1.0 - TESTED / pieces) - sample(at, l, pieces + 1, i))
+        if not off <= worst * allowed:
+            worst = off / allowed
+    return worst
 
 
 @helper

@@ -7,7 +7,8 @@ TOGETHER_AT_MOST = 64
 EXACT = 8
 """The most zeros and dips of a step that are searched on the functions themselves where there are more components.
 
-With more of them the polynomials through the samples are searched. For a function linear in the state these are the interpolant itself.
+With more of them the polynomials through the samples are searched, in parts of the step where they are not the functions closely enough.
+For a function linear in the state these are the interpolant itself.
 """
 MARKS = 52
 """The last bit of the marks of a step's components: a float64 holds as many."""
@@ -38,6 +39,6 @@ def most_zeros(events: int, pieces: int) -> int:
     return (events + min(events, TOGETHER_AT_MOST)) * pieces + 4 * EXACT
 
 
-def memory_size(room: int) -> int:
-    """The length of the array `memory` (odesim.stepper.search)."""
-    return 2 * (room + POINTS)
+def memory_size(room: int, size: int = 0, pieces: int = 0) -> int:
+    """The length of the array `memory` (odesim.stepper.search), with space for the samples of a part of a step where it may need them."""
+    return 2 * (room + POINTS) + ((pieces + 2) * size if size > TOGETHER_AT_MOST else 0)
