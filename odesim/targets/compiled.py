@@ -26,9 +26,18 @@ from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.blocks import BLOCK
 from odesim.targets.native import load_native
-from odesim.targets.numba_module import AddressTable, ModuleText, head_text, load, make_table, module_text, scalar_parameters, table_entries
+from odesim.targets.nest import BLOCK
+from odesim.targets.numba_module import (
+    AddressTable,
+    ModuleText,
+    load,
+    make_table,
+    module_source,
+    module_text,
+    scalar_parameters,
+    table_entries,
+)
 from odesim.targets.numba_module import key as module_key
 from odesim.targets.numba_text import CFunctions, Kernel
 from odesim.targets.numpy_text import ArrayFunction
@@ -89,9 +98,8 @@ class CompiledLaws:
         system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
         numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
         functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
-        body = f"{kernel.definitions()}\n\n\n{functions.events(kernel)}"
-        head = head_text(system, body, self.dtype, self.strict)
-        return ModuleText(f"{head}\n\n\n{body}\n", entries, numbers, kernel.nests.scratch_blocks, 0, True)
+        source = module_source(system, [kernel], functions, [kernel.definitions(), functions.events(kernel)], self.strict)
+        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True)
 
     @cached_property
     def address(self) -> int:

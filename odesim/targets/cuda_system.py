@@ -4,7 +4,6 @@ The integrator is the driver that odesim.stepper.one_system prints: its function
 order to the team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,24 +11,22 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.device import architecture, cupy_here, current_device, load_module
-from odesim.base.parsing import parse
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
-from odesim.targets.blocks import BLOCK, LATE
 from odesim.targets.compiled import CompiledRHS
-from odesim.targets.cuda_blocks import ArrayType
-from odesim.targets.cuda_phases import Phases
+from odesim.targets.cuda_nests import ArrayType, TeamText
 from odesim.targets.cuda_team import LEADER, PRODUCT, SUM, SUM_ORDER, TEAM, TENSOR, WORKERS
-from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source, module_scope
+from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source
 from odesim.targets.cuda_words import INT, REAL, SINGLE, named
+from odesim.targets.expressions import whole
 from odesim.targets.loop_plan import make_loop_plan
-from odesim.targets.numba_module import ModuleText, head_text, scalar_parameters, table_entries
-from odesim.targets.numba_text import ROWS, Kernel, RightSide, TableEntry
+from odesim.targets.nest import BLOCK
+from odesim.targets.numba_module import ModuleText, runtime_functions, scalar_parameters, table_entries
+from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, TableEntry
 from odesim.targets.nvrtc import compile_cubin, options_for
 
 STAGE_HEAD = (
@@ -53,8 +50,7 @@ def wide_text(
     if laws is not None:
         kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers, slots = scalar_parameters(system), table_entries(system, kernels, ("part_", "state_"), blocks=False)
-    body = "\n\n\n".join(k.definition() for k in kernels)
-    scope = module_scope(f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n")
+    scope = ModuleScope({}, runtime_functions())
     translation = Translation(own=_orders())
     entry = REAL if dtype == "float64" else SINGLE
     teams = [_team_function(translation, scope, k, slots, numbers, entry, late) for k in kernels]
@@ -167,9 +163,7 @@ def _team_function(
             "coef_": ArrayType(REAL, ("n_",)),
         }
         known |= {"ns_": INT}
-    nothing: Any = parse("def nothing(): pass").body[0]
-    lengths = Phases(translation, scope, nothing, {}, {})
-    lengths.types |= {s.name: INT for s in slots if s.kind == "size"}
+    lengths = TeamText(translation, scope, {}, {s.name: INT for s in slots if s.kind == "size"})
     for place, slot in enumerate(slots):
         owner, _, name = slot.name.rpartition(".")
         if slot.kind in ("length", "size"):
@@ -182,7 +176,7 @@ def _team_function(
             lines.append(f"double* part_ = (double*)at_[{place}];" if name == "part_" else f"const long long state_ = at_[{place}];")
         elif not owner or owner == kernel.name:
             kind = INT if slot.integer else entry
-            shape = tuple(lengths.length(str(sp.sympify(n))) for n in slot.shape)
+            shape = tuple(lengths.value(whole(n)) for n in slot.shape)
             arrays[name] = ArrayType(kind, shape)
             lines.append(f"{kind}* {named(name)} = ({kind}*)at_[{place}];")
     if right:
@@ -192,8 +186,8 @@ def _team_function(
             lines += ["odesim_fill_all(team, x_, k_, rows_, coef_, ns_, n_, y_);", "odesim_wait(team);"]
     else:
         lines += [f"{entry} *y_ = ({entry}*)y0_, *out_ = ({entry}*)g0_;"]
-    (node,) = [n for n in parse(kernel.definition()).body if isinstance(n, ast.FunctionDef)]
-    lines += Phases(translation, scope, node, arrays, known, late).lines()
+    nodes = [node for nodes in kernel.nests.passes for node in nodes]
+    lines += TeamText(translation, scope, arrays, known, late).lines(kernel.parts(), [*nodes, *kernel.stores()])
     head = f"__device__ void {'stage_all' if right else VALUES[kernel.name]}({STAGE_HEAD if right else VALUES_HEAD}) {{"
     return "\n".join([head, *(f"    {line}" for line in lines), "}"])
 

@@ -105,7 +105,18 @@ class ExpressionText:
 
     def __init__(self, translation: "Translation", scope: ModuleScope, types: Mapping[str, str]) -> None:
         self.translation, self.scope = translation, scope
-        self.types = dict(types)
+        self.types, self.arguments = dict(types), dict(types)
+
+    def learn(self, name: str, kind: str) -> None:
+        """A variable has a value of this type."""
+        self.types[name] = joined(self.types[name], kind) if name in self.types else kind
+
+    def declared(self) -> list[str]:
+        """The variables that are not arguments, with their types."""
+        local = {v: t for v, t in self.types.items() if v not in self.arguments}
+        plain = [t for t in dict.fromkeys(local.values()) if not is_pointer(t)]
+        lines = [f"{t} {', '.join(named(v) for v, u in local.items() if u == t)};" for t in plain]
+        return lines + [f"{t} {named(v)};" for v, t in local.items() if is_pointer(t)]
 
     def _value(self, node: Any) -> Typed:
         match node:
@@ -213,7 +224,6 @@ class FunctionText(ExpressionText):
     def __init__(self, translation: "Translation", scope: ModuleScope, node: ast.FunctionDef, types: Mapping[str, str]) -> None:
         super().__init__(translation, scope, types)
         self.node = node
-        self.arguments = dict(self.types)
         self.result: Any = None
         self.temporaries = 0
 
@@ -239,13 +249,6 @@ class FunctionText(ExpressionText):
         text = "\n".join([f"{struct}__device__ {how} {head} {name}({parameters}) {{", *declared, *lines, "}"])
         return CppFunction(name, self.result, text.replace("@RESULT@", head))
 
-    def declared(self) -> list[str]:
-        """The variables that are not arguments, with their types."""
-        local = {v: t for v, t in self.types.items() if v not in self.arguments}
-        plain = [t for t in dict.fromkeys(local.values()) if not is_pointer(t)]
-        lines = [f"{t} {', '.join(named(v) for v, u in local.items() if u == t)};" for t in plain]
-        return lines + [f"{t} {named(v)};" for v, t in local.items() if is_pointer(t)]
-
     def _body(self) -> list[str]:
         self.temporaries = 0
         body = self.node.body
@@ -265,7 +268,7 @@ class FunctionText(ExpressionText):
             case ast.AugAssign(target=target, op=op, value=value):
                 return self._assign(target, ast.BinOp(target, op, value))
             case ast.For(target=ast.Name(id=i), iter=ast.Call(func=ast.Name(id="range"), args=bounds)):
-                self._learn(i, INT)
+                self.learn(i, INT)
                 parts = [self._value(b).text for b in bounds]
                 low, high, by = ("0", parts[0], "1") if len(parts) == 1 else (*parts, "1")[:3]
                 beyond = ">" if len(bounds) == 3 and isinstance(bounds[2], ast.UnaryOp) else "<"  # a negative step is written so
@@ -318,12 +321,9 @@ class FunctionText(ExpressionText):
 
     def _target(self, target: Any, kind: str) -> str:
         if isinstance(target, ast.Name):
-            self._learn(target.id, kind)
+            self.learn(target.id, kind)
             return named(target.id)
         return self._value(target).text
-
-    def _learn(self, name: str, kind: str) -> None:
-        self.types[name] = joined(self.types[name], kind) if name in self.types else kind
 
 
 @dataclass

@@ -1,9 +1,14 @@
-"""Expressions as text: one walk over a sympy expression, with a subclass for the syntax of each language."""
+"""Expressions as trees: one walk over a sympy expression, with a subclass for what each language has; and trees as Python text.
 
-from collections.abc import Callable
+A tree is Python's own syntax tree. What the walk decides, as the order of a sum and where it has brackets, is so the same for numba,
+numpy, CUDA and straight lines, which all read the tree.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy as sp
 from sympy import Indexed, KroneckerDelta, Symbol
@@ -11,279 +16,408 @@ from sympy import Indexed, KroneckerDelta, Symbol
 from odesim.base.errors import CodegenError, shorten
 from odesim.symbolic.functions import FUNCTIONS, LOWEST
 
-SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+Tree = ast.expr
+Chain = list[tuple[ast.operator, Tree]]
+"""Operands in a row, each with the sign before it: a - b + c."""
+Part = TypeVar("Part")
+SUMS, PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div)
 MOST = 64
 """Operands in a row: of more the text would be nested too deeply for a compiler, and they are grouped."""
+TEST, SUM, PRODUCT, UNARY, ATOM = range(5)
+"""How tightly a tree binds as text."""
+WORDS = {
+    ast.Add: " + ", ast.Sub: " - ", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: " // ", ast.Pow: "**", ast.And: " and ", ast.Or: " or ",
+    ast.Lt: " < ", ast.LtE: " <= ", ast.Gt: " > ", ast.GtE: " >= ", ast.Eq: " == ", ast.NotEq: " != ",
+}  # fmt: skip
+RELATIONS: dict[str, type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq, "Equality": ast.Eq, "Unequality": ast.NotEq,
+}  # fmt: skip
 
 
-def in_groups(parts: list[Any], join: Callable[[list[Any]], str], again: Callable[[str], Any] = str) -> str:
+def name(text: str) -> ast.Name:
+    """A variable."""
+    return ast.Name(text)
+
+
+def number(x: float) -> Tree:
+    """A number, whole or real."""
+    return ast.UnaryOp(ast.USub(), ast.Constant(-x)) if x < 0 else ast.Constant(x)
+
+
+def call(function: str, *arguments: Tree) -> ast.Call:
+    """A call of a function."""
+    return ast.Call(ast.Name(function), list(arguments), [])
+
+
+def element(array: str | Tree, *index: Tree) -> ast.Subscript:
+    """An element of an array, or one of its rows."""
+    return ast.Subscript(ast.Name(array) if isinstance(array, str) else array, index[0] if len(index) == 1 else ast.Tuple(list(index)))
+
+
+def compared(a: Tree, sign: str, b: Tree) -> ast.Compare:
+    """A comparison."""
+    return ast.Compare(a, [RELATIONS[sign]()], [b])
+
+
+def added(a: Tree, b: Tree) -> ast.BinOp:
+    """a + b."""
+    return ast.BinOp(a, ast.Add(), b)
+
+
+def chain_of(e: Tree, sign: ast.operator, kinds: tuple[type[ast.operator], ...]) -> Chain:
+    """The operands of a sum or product in a row; sign: before the first. Anything else is one operand."""
+    # a product in a product has no brackets: a*(b*c) is computed as (a*b)*c, in the order in which it is read
+    out: Chain = []
+    while isinstance(e, ast.BinOp) and isinstance(e.op, kinds):
+        out.append((e.op, e.right))
+        e = e.left
+    return [(sign, e), *reversed(out)]
+
+
+def chained(chain: Iterable[tuple[ast.operator, Tree]]) -> Tree:
+    """Operands in a row as a tree, from left to right; a minus before the first is that of its first factor."""
+    (sign, first), *others = chain
+    start = negated(first) if isinstance(sign, ast.Sub) else first
+    return reduce(lambda a, part: ast.BinOp(a, part[0], part[1]), others, start)
+
+
+def negated(e: Tree) -> Tree:
+    """-e, where the minus binds more than the products of e."""
+    if isinstance(e, ast.BinOp) and isinstance(e.op, PRODUCTS):
+        return ast.BinOp(negated(e.left), e.op, e.right)
+    return ast.UnaryOp(ast.USub(), e)
+
+
+def in_groups(parts: list[Part], join: Callable[[list[Part]], Tree], again: Callable[[Tree], Part]) -> Tree:
     """join(parts); of more than MOST parts the join of the joins of groups of them, in order, each made a part by `again`."""
     while len(parts) > MOST:
         parts = [again(join(parts[k : k + MOST])) for k in range(0, len(parts), MOST)]
     return join(parts)
 
 
+def whole(e: Any) -> Tree:
+    """An extent or another polynomial of whole numbers."""
+    e = sp.sympify(e)
+    if e.is_Integer:
+        return number(int(e))
+    if isinstance(e, Symbol):
+        return name(e.name)
+    if e.is_Add:
+        terms = [(t.could_extract_minus_sign(), t) for t in e.as_ordered_terms()]
+        return chained([(ast.Sub(), whole(-t)) if minus else (ast.Add(), whole(t)) for minus, t in terms])
+    if e.is_Mul and e.could_extract_minus_sign():
+        return negated(whole(-e))
+    if e.is_Mul:
+        return chained([(ast.Mult(), whole(f)) for f in e.as_ordered_factors()])
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return ast.BinOp(whole(e.base), ast.Pow(), number(int(e.exp)))
+    raise CodegenError(f"{e} is no polynomial of sizes")
+
+
+class PythonText:
+    """Trees as Python text. called: the functions in all that was written, by their names."""
+
+    def __init__(self) -> None:
+        self.called: set[str] = set()
+
+    def name(self, text: str) -> str:
+        """The text of a variable."""
+        return text
+
+    def __call__(self, e: Tree, above: int = TEST) -> str:
+        """The text of e, in brackets where it binds less than `above`."""
+        text, binds = self._walk(e)
+        return f"({text})" if binds < above else text
+
+    def call(self, function: str, *arguments: str) -> str:
+        """The text of a call."""
+        self.called.add(function)
+        return f"{function}({', '.join(arguments)})"
+
+    def read(self, array: Tree, index: Sequence[Tree]) -> str:
+        """The text of an element."""
+        return f"{self(array)}[{', '.join(map(self, index))}]"
+
+    def _walk(self, e: Tree) -> tuple[str, int]:
+        match e:
+            case ast.Name(id=text):
+                return self.name(text), ATOM
+            case ast.Constant(value=x):
+                return repr(x), ATOM
+            case ast.BinOp(left=a, op=op, right=b):
+                level = SUM if isinstance(op, SUMS) else PRODUCT
+                # the right side of a quotient stands alone
+                after = ATOM if isinstance(op, ast.Div) else level + 1
+                return f"{self(a, level)}{WORDS[type(op)]}{self(b, after)}", level
+            case ast.UnaryOp(operand=a):
+                return f"-{self(a, UNARY)}", UNARY
+            case ast.Call(func=ast.Name(id=function), args=arguments):
+                return self.call(function, *map(self, arguments)), ATOM
+            case ast.Subscript(value=array, slice=ast.Tuple(elts=index)):
+                return self.read(array, index), ATOM
+            case ast.Subscript(value=array, slice=index):
+                return self.read(array, [index]), ATOM
+            case ast.Compare(left=a, ops=[op], comparators=[b]):
+                return f"{self(a, PRODUCT)}{WORDS[type(op)]}{self(b, PRODUCT)}", TEST
+            case ast.BoolOp(op=op, values=parts):
+                return WORDS[type(op)].join(f"({self(p)})" for p in parts), TEST
+            case ast.IfExp(test=test, body=yes, orelse=no):
+                return f"({self(yes)} if {self(test)} else {self(no)})", ATOM
+        raise TypeError(ast.dump(e))
+
+
 class Printer:
-    """A printer of expressions. integers: names of the symbols (indices, sizes) that are integers."""
+    """The walk over expressions. integers: names of the symbols (indices, sizes) that are integers."""
 
     def __init__(self, integers: set[str]):
         self.integers = integers
 
-    def text(self, e: Any, above: int = 0) -> str:
-        """e as text, in brackets where it binds less than `above`. Raises CodegenError where no backend can compute e."""
-        text, binds = self._walk(sp.sympify(e))
-        return f"({text})" if binds < above else text
+    def text(self, e: Any) -> str:
+        """The tree of e as Python text."""
+        return PythonText()(self.tree(e))
 
-    def _walk(self, e: Any) -> tuple[str, int]:
-        simple: Callable[[Any], tuple[str, int]] | None = getattr(self, f"_{type(e).__name__}", None)
+    def tree(self, e: Any) -> Tree:
+        """e as a tree. Raises CodegenError where no backend can compute e."""
+        e = sp.sympify(e)
+        simple: Callable[[Any], Tree] | None = getattr(self, f"_{type(e).__name__}", None)
         if simple is not None:
             return simple(e)
         if e.is_Integer or e.is_Rational or e.is_Float or e.is_NumberSymbol:
             return self.number(float(e))
         if isinstance(e, Symbol):
-            return (self.whole(e.name) if e.name in self.integers else e.name), ATOM
+            return self.whole(name(e.name)) if e.name in self.integers else name(e.name)
         if isinstance(e, sp.core.relational.Relational):
-            return self._relation(e)
-        name = FUNCTIONS.get(type(e).__name__)
-        if name is None:
+            sign = type(e).__name__ if type(e).__name__ in RELATIONS else e.rel_op
+            return compared(self.tree(e.lhs), sign, self.tree(e.rhs))
+        function = FUNCTIONS.get(type(e).__name__)
+        if function is None:
             raise CodegenError(f"{type(e).__name__} in {e} has no generated code; known are {', '.join(sorted(FUNCTIONS))} and powers")
-        return self.call(name, *(self.text(a) for a in e.args)), ATOM
+        return self.call(function, *map(self.tree, e.args))
 
-    def number(self, x: float) -> tuple[str, int]:
+    def number(self, x: float) -> Tree:
+        """A real number."""
         if not isfinite(x):
             raise CodegenError(f"a number in an expression overflows float64: {x}")
-        return repr(x), (ATOM if x >= 0 else UNARY)
+        return number(x)
 
-    def _Add(self, e: Any) -> tuple[str, int]:
-        parts = []
+    def _Add(self, e: Any) -> Tree:
+        parts: list[Chain] = []
         for term in e.args:
             minus = term.could_extract_minus_sign() and (term.is_Number or (term.is_Mul and term.args[0].is_Number))
-            parts.append((" - " if minus else " + ", self.text(-term if minus else term, PRODUCT if minus else SUM)))
-        parts.sort(key=lambda part: part[0] == " - ")  # a leading sum needs no sign
-        return in_groups(parts, self._total, lambda total: (" + ", f"({total})")), SUM
+            parts.append([(ast.Sub(), self.tree(-term))] if minus else chain_of(self.tree(term), ast.Add(), SUMS))
+        parts.sort(key=lambda part: isinstance(part[0][0], ast.Sub))  # a leading sum needs no sign
+        return in_groups(parts, _joined, lambda total: [(ast.Add(), total)])
 
-    def _total(self, parts: list[tuple[str, str]]) -> str:
-        """The sum of (sign, term)."""
-        text = "".join(sign + part for sign, part in parts)
-        return text[3:] if text.startswith(" + ") else "-" + text[3:]
-
-    def _Mul(self, e: Any) -> tuple[str, int]:
-        above, below, sign = [], [], ""
+    def _Mul(self, e: Any) -> Tree:
+        above, below, minus = [], [], False
         for f in e.args:
             if f == -1:
-                sign = "-"
+                minus = True
             elif f.is_Pow and f.args[1].could_extract_minus_sign():
                 below.append(sp.Pow(f.args[0], -f.args[1]))
             else:
                 above.append(f)
-        top = self._product([self.text(f, PRODUCT) for f in above]) or "1.0"
-        if not below:
-            return sign + top, PRODUCT
-        bottom = self._product([self.text(f, PRODUCT) for f in below])
-        return f"{sign}{top}/{bottom if len(below) == 1 and self._bound(below[0]) else f'({bottom})'}", PRODUCT
+        top = self._product([self.tree(f) for f in above]) if above else number(1.0)
+        top = negated(top) if minus else top
+        return ast.BinOp(top, ast.Div(), self._product([self.tree(f) for f in below])) if below else top
 
-    def _product(self, factors: list[str]) -> str:
+    def _product(self, factors: list[Tree]) -> Tree:
         """The product of these factors."""
-        return in_groups(factors, "*".join, "({})".format)
+        return in_groups([chain_of(f, ast.Mult(), PRODUCTS) for f in factors], _joined, lambda total: [(ast.Mult(), total)])
 
-    def _bound(self, e: Any) -> bool:
-        return self._walk(e)[1] == ATOM
-
-    def _Pow(self, e: Any) -> tuple[str, int]:
+    def _Pow(self, e: Any) -> Tree:
         base, n = e.args
         if n.could_extract_minus_sign():
-            return f"1.0/{self.text(sp.Pow(base, -n), ATOM)}", PRODUCT
+            return ast.BinOp(number(1.0), ast.Div(), self.tree(sp.Pow(base, -n)))
         # products, as design has it: x**2 by pow would cost a logarithm and an exponential, and two ulp
         if n.is_Integer:
             if n >= 1 << 63:
                 raise CodegenError(f"the exponent in {shorten(str(e), 60)} is above 2^63, and has no generated code")
             # written out up to 4: a call of powi has a loop that the vectoriser must first unroll
             if n <= 4 and (base.is_Symbol or isinstance(base, Indexed)):
-                return "*".join([self.text(base, ATOM)] * int(n)), PRODUCT
-            return self.call("powi", self.text(base), str(n)), ATOM
+                return chained([(ast.Mult(), self.tree(base))] * int(n))
+            return self.call("powi", self.tree(base), number(int(n)))
         if n == sp.Rational(1, 2):
-            return self.call("sqrt", self.text(base)), ATOM
+            return self.call("sqrt", self.tree(base))
         if n.is_Rational and n.q == 2:
-            return self.text(sp.Mul(sp.Pow(base, n - sp.Rational(1, 2)), sp.sqrt(base), evaluate=False)), PRODUCT
-        return self.call("pow", self.text(base), self.text(n)), ATOM
+            return self.tree(sp.Mul(sp.Pow(base, n - sp.Rational(1, 2)), sp.sqrt(base), evaluate=False))
+        return self.call("pow", self.tree(base), self.tree(n))
 
-    def _Piecewise(self, e: Any) -> tuple[str, int]:
+    def _Piecewise(self, e: Any) -> Tree:
         *cases, (last, otherwise) = e.args
         if otherwise is not sp.true:
             cases, last = [*cases, (last, otherwise)], sp.nan
-        return self._cases([(self.text(value), self.text(condition)) for value, condition in cases], self.text(last)), ATOM
+        return self._cases([(self.tree(value), self.tree(condition)) for value, condition in cases], self.tree(last))
 
-    def _cases(self, cases: list[tuple[str, str]], last: str) -> str:
+    def _cases(self, cases: list[tuple[Tree, Tree]], last: Tree) -> Tree:
         """A choice among (value, condition); of more than MOST cases, first between the first half and the others."""
         if len(cases) > MOST:
             first, others = cases[: len(cases) // 2], cases[len(cases) // 2 :]
             some = self.either([condition for _, condition in first])
             return self.choice(some, self._cases(first[:-1], first[-1][0]), self._cases(others, last))
-        text = last
-        for value, condition in reversed(cases):
-            text = self.choice(condition, value, text)
-        return text
+        return reduce(lambda no, case: self.choice(case[1], case[0], no), reversed(cases), last)
 
-    def _KroneckerDelta(self, e: KroneckerDelta) -> tuple[str, int]:
-        a, b = (self.subscript(x) for x in e.args)
-        return self.choice(f"{a} == {b}", "1.0", "0.0"), ATOM
+    def _KroneckerDelta(self, e: KroneckerDelta) -> Tree:
+        a, b = map(self.subscript, e.args)
+        return self.choice(compared(a, "==", b), number(1.0), number(0.0))
 
-    def _relation(self, e: Any) -> tuple[str, int]:
-        sign = {"Equality": "==", "Unequality": "!="}.get(type(e).__name__, e.rel_op)
-        return f"{self.text(e.lhs, PRODUCT)} {sign} {self.text(e.rhs, PRODUCT)}", 0
+    def _And(self, e: Any) -> Tree:
+        return self.both(self._sorted(e.args))
 
-    def _And(self, e: Any) -> tuple[str, int]:
-        return self.both(sorted(self.text(a) for a in e.args)), 0
+    def _Or(self, e: Any) -> Tree:
+        return self.either(self._sorted(e.args))
 
-    def _Or(self, e: Any) -> tuple[str, int]:
-        return self.either(sorted(self.text(a) for a in e.args)), 0
-
-    def _Max(self, e: Any) -> tuple[str, int]:
+    def _Max(self, e: Any) -> Tree:
         return self._fold("maximum", e)
 
-    def _Min(self, e: Any) -> tuple[str, int]:
+    def _Min(self, e: Any) -> Tree:
         return self._fold("minimum", e)
 
-    def _fold(self, name: str, e: Any) -> tuple[str, int]:
-        parts = sorted(self.text(a) for a in e.args)
-        return in_groups(parts, lambda texts: reduce(lambda a, b: self.call(name, a, b), texts)), ATOM
+    def _fold(self, function: str, e: Any) -> Tree:
+        return in_groups(self._sorted(e.args), lambda parts: reduce(lambda a, b: self.call(function, a, b), parts), lambda part: part)
 
-    def _sign(self, e: Any) -> tuple[str, int]:
-        x = self.text(e.args[0], PRODUCT)
-        return self._steps(x, "1.0", "-1.0", "0.0"), ATOM
+    def _sorted(self, parts: Iterable[Any]) -> list[Tree]:
+        """The trees of these expressions in the order of their texts: sympy's own order depends on names that it hashes."""
+        return sorted(map(self.tree, parts), key=PythonText())
 
-    def _steps(self, x: str, above: str, below: str, at: str) -> str:
-        """The text of a value above 0, below 0 and at 0; NaN gives NaN."""
-        return self.choice(f"{x} > 0.0", above, self.choice(f"{x} < 0.0", below, self.choice(f"{x} == 0.0", at, self.constant("nan"))))
+    def _sign(self, e: Any) -> Tree:
+        return self._steps(self.tree(e.args[0]), number(1.0), number(-1.0), number(0.0))
 
-    def _Heaviside(self, e: Any) -> tuple[str, int]:
-        return self._steps(self.text(e.args[0], PRODUCT), "1.0", "0.0", self.text(e.args[1])), ATOM
+    def _steps(self, x: Tree, above: Tree, below: Tree, at: Tree) -> Tree:
+        """A value above 0, below 0 and at 0; NaN gives NaN."""
+        zero, cases = number(0.0), ((">", above), ("<", below), ("==", at))
+        return reduce(lambda no, case: self.choice(compared(x, case[0], zero), case[1], no), reversed(cases), self.constant("nan"))
 
-    def _Weighted(self, e: Any) -> tuple[str, int]:
-        weight, x = (self.text(a, PRODUCT) for a in e.args)
+    def _Heaviside(self, e: Any) -> Tree:
+        return self._steps(self.tree(e.args[0]), number(1.0), number(0.0), self.tree(e.args[1]))
+
+    def _Weighted(self, e: Any) -> Tree:
+        weight, x = map(self.tree, e.args)
         # a product, not a choice, so that its slope by the weight is exp(x) at 0 too; exp(88) is finite in float32
         # the weight of a masked entry is 0 and its x may overflow; 0*inf would be NaN
-        fits = self.either([f"{weight} != 0.0", f"{x} <= 88.0"])
-        return f"{weight}*{self.call('exp', self.choice(fits, x, '88.0'))}", PRODUCT
+        fits = self.either([compared(weight, "!=", number(0.0)), compared(x, "<=", number(88.0))])
+        return ast.BinOp(weight, ast.Mult(), self.call("exp", self.choice(fits, x, number(88.0))))
 
-    def _XLogY(self, e: Any) -> tuple[str, int]:
-        x, y = (self.text(a, PRODUCT) for a in e.args)
+    def _XLogY(self, e: Any) -> Tree:
+        x, y = map(self.tree, e.args)
         # 0 log 0 is 0 here, as its limit is; scipy's xlogy says the same
-        return f"{x}*{self.call('log', self.choice(self.either([f'{x} != 0.0', f'{y} > 0.0']), y, '1.0'))}", PRODUCT
+        fits = self.either([compared(x, "!=", number(0.0)), compared(y, ">", number(0.0))])
+        return ast.BinOp(x, ast.Mult(), self.call("log", self.choice(fits, y, number(1.0))))
 
-    def _Share(self, e: Any) -> tuple[str, int]:
-        x, y = (self.text(a, PRODUCT) for a in e.args)
-        return f"{x}/{self.choice(self.either([f'{x} != 0.0', f'{y} != 0.0']), y, '1.0')}", PRODUCT
+    def _Share(self, e: Any) -> Tree:
+        x, y = map(self.tree, e.args)
+        fits = self.either([compared(x, "!=", number(0.0)), compared(y, "!=", number(0.0))])
+        return ast.BinOp(x, ast.Div(), self.choice(fits, y, number(1.0)))
 
-    def _Counted(self, e: Any) -> tuple[str, int]:
-        weight, x = (self.text(a, PRODUCT) for a in e.args)
-        return self.choice(f"{weight} == 0.0", self.number(LOWEST)[0], x), ATOM
+    def _Counted(self, e: Any) -> Tree:
+        weight, x = map(self.tree, e.args)
+        return self.choice(compared(weight, "==", number(0.0)), number(LOWEST), x)
 
-    def _ceiling(self, e: Any) -> tuple[str, int]:
-        return f"-{self.call('floor', self.text(-e.args[0]))}", UNARY
+    def _ceiling(self, e: Any) -> Tree:
+        return negated(self.call("floor", self.tree(-e.args[0])))
 
-    def _Mod(self, e: Any) -> tuple[str, int]:
+    def _Mod(self, e: Any) -> Tree:
         u, q = e.args
-        return self._walk(u - q * sp.floor(u / q, evaluate=False))
+        return self.tree(u - q * sp.floor(u / q, evaluate=False))
 
-    def _polygamma(self, e: Any) -> tuple[str, int]:
+    def _polygamma(self, e: Any) -> Tree:
         n, x = e.args
-        return self.call("digamma", self.text(x)) if n == 0 else self.call("polygamma", self.text(n), self.text(x)), ATOM
+        return self.call("digamma", self.tree(x)) if n == 0 else self.call("polygamma", self.tree(n), self.tree(x))
 
-    def _LambertW(self, e: Any) -> tuple[str, int]:
+    def _LambertW(self, e: Any) -> Tree:
         x, *branch = e.args
-        return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.text(x)), ATOM
+        return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.tree(x))
 
-    def _frac(self, e: Any) -> tuple[str, int]:
-        return self._walk(e.args[0] - sp.floor(e.args[0], evaluate=False))
+    def _frac(self, e: Any) -> Tree:
+        return self.tree(e.args[0] - sp.floor(e.args[0], evaluate=False))
 
-    def _real(self, e: Any) -> tuple[str, int]:
-        return self.whole(self.element(e.args[0])), ATOM
+    def _real(self, e: Any) -> Tree:
+        return self.whole(self.element(e.args[0]))
 
     # sympy keeps re() around what it cannot prove real; all our symbols are
-    def _re(self, e: Any) -> tuple[str, int]:
+    def _re(self, e: Any) -> Tree:
         """The real part of a real number: sympy writes |exp(x)| as exp(re(x)), as elements of arrays may be complex to it."""
-        return self._walk(e.args[0])
+        return self.tree(e.args[0])
 
-    def _im(self, e: Any) -> tuple[str, int]:
+    def _im(self, e: Any) -> Tree:
         return self.number(0.0)
 
-    def _NaN(self, e: Any) -> tuple[str, int]:
-        return self.constant("nan"), ATOM
+    def _NaN(self, e: Any) -> Tree:
+        return self.constant("nan")
 
-    def _Indexed(self, e: Indexed) -> tuple[str, int]:
-        return self.element(e), ATOM
+    def _Indexed(self, e: Indexed) -> Tree:
+        return self.element(e)
 
-    def _Wrapped(self, e: Any) -> tuple[str, int]:
-        return self.wrap(*self._place(e)), ATOM
+    def _Wrapped(self, e: Any) -> Tree:
+        return self.on_axis("wrap", *self._place(e))
 
-    def _Padded(self, e: Any) -> tuple[str, int]:
-        return f"({self._place(e)[0]})", ATOM  # inside another neighbour, which sees to the ends
+    def _Padded(self, e: Any) -> Tree:
+        return self._place(e)[0]  # inside another neighbour, which sees to the ends
 
-    def _Clipped(self, e: Any) -> tuple[str, int]:
-        return self.clip(*self._place(e)), ATOM
+    def _Clipped(self, e: Any) -> Tree:
+        return self.on_axis("clip", *self._place(e))
 
-    def _Inside(self, e: Any) -> tuple[str, int]:
-        return self.on_axis(*self._place(e)), ATOM
+    def _Inside(self, e: Any) -> Tree:
+        return self.on_axis("on_axis", *self._place(e))
 
-    def _UpTo(self, e: Any) -> tuple[str, int]:
+    def _UpTo(self, e: Any) -> Tree:
         a, b, c = e.args
-        return f"{self.place(a)} <= {self.place(b)}{f' {chr(45) if c < 0 else chr(43)} {abs(c)}' if c else ''}", 0
+        return compared(self.place(a), "<=", self._shifted(self.place(b), int(c)))
 
-    def _place(self, e: Any) -> tuple[str, str]:
-        """The texts of the place i + c and of the length n of the axis."""
+    def _place(self, e: Any) -> tuple[Tree, Tree]:
+        """The place i + c and the length n of the axis."""
         i, c, n = e.args
-        return f"{self.place(i)} {'-' if c < 0 else '+'} {abs(c)}", str(n)
+        return self._shifted(self.place(i), int(c)), whole(n)
 
-    def place(self, i: Any) -> str:
-        """A place on an axis as text, a whole number."""
+    @staticmethod
+    def _shifted(place: Tree, c: int) -> Tree:
+        return ast.BinOp(place, ast.Sub() if c < 0 else ast.Add(), number(abs(c))) if c else place
+
+    def place(self, i: Any) -> Tree:
+        """A place on an axis, a whole number."""
         return self.subscript(i)
 
-    def wrap(self, place: str, length: str) -> str:
-        """The text of a place on a ring."""
-        return f"wrap({place}, {length})"
+    def on_axis(self, what: str, place: Tree, length: Tree) -> Tree:
+        """wrap: the place on a ring. clip: the place on the axis that is nearest. on_axis: whether the place is on the axis."""
+        return call(what, place, length)
 
-    def clip(self, place: str, length: str) -> str:
-        """The text of the place on an axis that is nearest to one."""
-        return f"clip({place}, {length})"
-
-    def on_axis(self, place: str, length: str) -> str:
-        """The text of the condition that a place is on an axis."""
-        return f"on_axis({place}, {length})"
-
-    def subscript(self, i: Any) -> str:
-        """An index as text: a loop variable, a number, a gathered element, a neighbour, or in a delta any expression."""
+    def subscript(self, i: Any) -> Tree:
+        """An index: a loop variable, a number, a gathered element, a neighbour, or in a delta any expression."""
         if isinstance(i, Indexed):
             return self.element(i)
-        return i.name if isinstance(i, Symbol) else str(i) if i.is_Integer else self.text(i, UNARY)
+        return name(i.name) if isinstance(i, Symbol) else number(int(i)) if i.is_Integer else self.tree(i)
 
-    def whole(self, name: str) -> str:
-        """An integer as text, converted to a real number."""
-        return f"float({name})"
+    def whole(self, e: Tree) -> Tree:
+        """An integer, converted to a real number."""
+        return call("float", e)
 
-    def constant(self, name: str) -> str:
-        """The text of a constant, such as nan."""
+    def constant(self, word: str) -> Tree:
+        """A constant, such as nan."""
         raise NotImplementedError
 
-    def call(self, name: str, *args: str) -> str:
-        """The text of a function call."""
+    def call(self, function: str, *args: Tree) -> Tree:
+        """A function call."""
         raise NotImplementedError
 
-    def choice(self, condition: str, yes: str, no: str) -> str:
-        """The text of a conditional expression."""
+    def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
+        """A conditional expression."""
         raise NotImplementedError
 
-    def both(self, parts: list[str]) -> str:
-        """The text of a conjunction: all parts hold."""
+    def both(self, parts: Sequence[Tree]) -> Tree:
+        """A conjunction: all parts hold."""
         raise NotImplementedError
 
-    def either(self, parts: list[str]) -> str:
-        """The text of a disjunction: one of the parts holds."""
+    def either(self, parts: Sequence[Tree]) -> Tree:
+        """A disjunction: one of the parts holds."""
         raise NotImplementedError
 
-    def element(self, e: Indexed) -> str:
-        """The text of an array element."""
+    def element(self, e: Indexed) -> Tree:
+        """An array element."""
         raise NotImplementedError
+
+
+def _joined(parts: Iterable[Chain]) -> Tree:
+    return chained([operand for part in parts for operand in part])
 
 
 ON_ARRAYS = frozenset(("besseli", "besseli_ratio", "digamma", "erfinv", "loggamma", "polygamma", "spherical_jn"))
@@ -291,31 +425,31 @@ ON_ARRAYS = frozenset(("besseli", "besseli_ratio", "digamma", "erfinv", "loggamm
 
 
 class ScalarPrinter(Printer):
-    """A printer of Python expressions on numbers, for numba."""
+    """A printer of expressions on numbers, for compiled code."""
 
-    def constant(self, name: str) -> str:
-        return f"float({name!r})"
+    def constant(self, word: str) -> Tree:
+        return call("float", ast.Constant(word))
 
-    def call(self, name: str, *args: str) -> str:
-        if name in ON_ARRAYS:
-            raise CodegenError(f"{name}() is computed on whole arrays, not in compiled code: choose the backend numpy")
-        return f"{name}({', '.join(args)})"
+    def call(self, function: str, *args: Tree) -> Tree:
+        if function in ON_ARRAYS:
+            raise CodegenError(f"{function}() is computed on whole arrays, not in compiled code: choose the backend numpy")
+        return call(function, *args)
 
-    def _jn(self, e: Any) -> tuple[str, int]:
+    def _jn(self, e: Any) -> Tree:
         """The slope of sinc is all that compiled code has of the spherical Bessel functions."""
         n, x = e.args
         if n == 0:
-            return self.call("sinc", self.text(x)), ATOM
-        return (f"-{self.call('sinc_slope', self.text(x))}", UNARY) if n == 1 else (self.call("spherical_jn"), ATOM)
+            return self.call("sinc", self.tree(x))
+        return negated(self.call("sinc_slope", self.tree(x))) if n == 1 else self.call("spherical_jn")
 
-    def choice(self, condition: str, yes: str, no: str) -> str:
-        return f"({yes} if {condition} else {no})"
+    def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
+        return ast.IfExp(condition, yes, no)
 
-    def both(self, parts: list[str]) -> str:
-        return " and ".join(f"({p})" for p in parts)
+    def both(self, parts: Sequence[Tree]) -> Tree:
+        return ast.BoolOp(ast.And(), list(parts)) if len(parts) > 1 else parts[0]
 
-    def either(self, parts: list[str]) -> str:
-        return " or ".join(f"({p})" for p in parts)
+    def either(self, parts: Sequence[Tree]) -> Tree:
+        return ast.BoolOp(ast.Or(), list(parts)) if len(parts) > 1 else parts[0]
 
-    def element(self, e: Indexed) -> str:
-        return f"{e.base.label}[{', '.join(map(self.subscript, e.indices))}]"
+    def element(self, e: Indexed) -> Tree:
+        return element(str(e.base.label), *map(self.subscript, e.indices))

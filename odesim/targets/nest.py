@@ -1,7 +1,14 @@
-"""Loop nests of a Program, as Python text for numba."""
+"""Loop nests as data: what a kernel computes, in the order of all targets. A nest is made once from a Program; targets print it.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+r0 = sum_k v[k]*z[k]  ->  Blocks(K, [v_0, z_0 = blocks of v, z], Elements(k, w0[k] = v_0[k]*z_0[k]), Fold(0, "sum")), Total(r0, 0)
+
+Scalar expressions are trees (odesim.targets.expressions). What is not said is the target's: numba loads with a promise that blocks do not
+overlap, a GPU divides loops among its threads, members written out have no loops at all.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -11,33 +18,159 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.reductions import free_indices
-from odesim.targets.blocks import BLOCK, HERE, BlockLoop, FusedLoops
-from odesim.targets.expressions import ScalarPrinter
+from odesim.targets.expressions import ScalarPrinter, Tree, added, call, element, name, number, whole
 from odesim.targets.loop_plan import integers_as_real
-from odesim.targets.matrix_products import Product, find_product
+from odesim.targets.matrix_products import Product, find_product, strides
 
-UNIT_NAMES = ["one_", "zero_"]
-UNITS = f"{', '.join(UNIT_NAMES)} = nb.int64(1), nb.int64(0)"
-"""The line that a product's strides need."""
+BLOCK = 1024
+"""Elements of a block; a reduction adds a block in one fixed order, and then combines blocks as a tree."""
+LOW = "lo_"
+"""The first place of a block on its axis."""
+HERE = "here_"
+"""The name of the block of the state that a loop computes."""
+WORK = "work_"
+"""Scratch memory: a block for each sum of a loop."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """How the first pass computes the state block by block: its name ("": it is there), the lines for that; the block is HERE.
+@dataclass
+class Set:
+    """target = value, or target += value. The target is a number, an element, or an element of a view of a block."""
 
-    fused: where given, the loop computes the state itself.
+    target: Tree
+    value: Tree
+    add: bool = False
+
+
+@dataclass
+class Fill:
+    """All elements of an array = value."""
+
+    array: ast.Name
+    value: Tree
+
+
+@dataclass
+class Loop:
+    """Nodes for index = 0 ... extent - 1."""
+
+    index: str
+    extent: Tree
+    body: "list[Node]" = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    """The elements of a block in an array, or in that row of it which the indices `row` select."""
+
+    array: str
+    row: Sequence[Tree] = ()
+
+
+@dataclass
+class View:
+    """A part of an array under a name of its own; `length`: the whole memory of the array as a vector of that length."""
+
+    name: str
+    part: Part
+    length: Tree | None = None
+
+
+@dataclass
+class Elements:
+    """Statements for each element of a block. value: the element of the state, where the loop itself computes it; number: of the loop.
+
+    factors: views of arrays of which that state has multiples.
     """
 
-    state: str = ""
-    prologue: Sequence[str] = ()
-    fused: FusedLoops | None = None
+    number: int
+    index: str
+    body: list[Set]
+    value: str = ""
+    factors: Sequence[str] = ()
+
+
+@dataclass
+class Fold:
+    """The sum or maximum ("max") of a block of scratch memory or of an array; "dot": the sum of products of two."""
+
+    slot: int
+    op: str
+    of: list[Part]
+
+
+@dataclass
+class Blocks:
+    """For each block of an axis: views, a loop over its elements, and sums. forms: whether the state is computed there."""
+
+    extent: Tree
+    forms: bool
+    views: list[View]
+    elements: Elements | None
+    folds: list[Fold]
+
+
+@dataclass
+class Total:
+    """target = the sums of all blocks added, or their maximum."""
+
+    target: Tree
+    op: str
+    slot: int
+    extent: Tree
+
+
+@dataclass
+class Multiply:
+    """out = left right, matrices in the memory of arrays from a place on; where add is not 0 it is added.
+
+    steps: distances in memory of rows and columns of out, left, right. shape: rows, depth, columns.
+    """
+
+    arrays: list[tuple[str, Tree]]
+    steps: list[Tree]
+    shape: list[Tree]
+    add: Tree
+
+
+@dataclass
+class Inverse:
+    """result = the inverses of `count` matrices of n rows, which it destroys; a copy of them tells how exact it is."""
+
+    matrices: str
+    result: str
+    copy: str
+    count: Tree
+    n: Tree
+
+
+@dataclass
+class PartialSums:
+    """Sums of an array along an axis of n, in place, from its start on or from its end; before, after: numbers of lines."""
+
+    array: str
+    downwards: bool
+    before: Tree
+    n: Tree
+    after: Tree
+
+
+Node = Set | Fill | Loop | Blocks | Total | Multiply | Inverse | PartialSums
+
+
+def nodes_of(nodes: Iterable[Node]) -> Iterator[Node]:
+    """All nodes, those in loops too."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Loop):
+            yield from nodes_of(node.body)
 
 
 class Nests:
-    """The lines of one kernel.
+    """The nests of one kernel: for each pass of its Program some nodes.
 
-    sizes: names of integers beside the indices. double: arrays are float64, except the integer arrays named in whole.
-    blas: large matrix products are left to BLAS. start: where the state comes from.
+    sizes: names of integers beside the indices. double: arrays are float64, except the integer arrays named in `integers`.
+    blas: large matrix products are left to BLAS. state: that which the first pass computes, block by block, where it does.
+    factors: where that loop computes it by itself, the parameter arrays of which the state has multiples.
     """
 
     def __init__(
@@ -46,33 +179,25 @@ class Nests:
         sizes: Iterable[str],
         *,
         double: bool = True,
-        whole: Iterable[str] = (),
+        integers: Iterable[str] = (),
         blas: bool = False,
-        start: Start | None = None,
+        state: str = "",
+        factors: Sequence[str] | None = None,
     ):
-        start = start or Start()
-        self.state, self.prologue, self.fused = start.state, start.prologue, start.fused
-        self._loops, self.blas = 0, blas
-        self.uses_blas, self.products = False, list[tuple[Expr, ...]]()
-        self.program, self.double = integers_as_real(program, set(whole)), double
-        self.lines, self.passes = list[str](), list[list[str]]()
+        self.state, self.factors, self.blas, self.double = state, factors, blas, double
+        self._loops, self.slots = 0, dict[str, int]()
+        self.program = integers_as_real(program, set(integers))
         self.scratch_blocks = 1  # in use at the same time
+        self.products = list[tuple[Expr, ...]]()
         self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
-        self._forms_state = self._has_products = False
         self._indices = set(program.extents)
         # new names are chosen among the free ones, so that a model may call its parameters t0, x1 or work_
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
-
-    def emit(self) -> list[str]:
-        """The lines of the kernel's body."""
+        self.passes = list[list[Node]]()
         for n, group in enumerate(self.program.passes):
-            self._forms_state, start = bool(self.state) and n == 0, len(self.lines)
+            self._forms_state, self._out = bool(state) and n == 0, list[Node]()
+            self.passes.append(self._out)
             self._pass(group)
-            self.passes.append(self.lines[start:])
-        return self.lines
-
-    def _put(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
 
     def _pass(self, group: tuple[Statement, ...]) -> None:
         first = group[0]
@@ -84,15 +209,14 @@ class Nests:
             self._scatter(first)
         elif first.op == "inverse":
             lengths = [self.program.extents[i] for i in first.free]
-            count = self.text(sp.prod(lengths[:-2]))
-            arrays = (base_name(first.body), first.name, base_name(first.via))
-            self._put(1, f"invert({', '.join(f'vector({name}, 0)' for name in arrays)}, {count}, {self.text(lengths[-1])})")
+            n = self.number(lengths[-1])
+            self._out.append(Inverse(base_name(first.body), first.name, base_name(first.via), self.number(sp.prod(lengths[:-2])), n))
         elif first.along is not None:
             self._partial_sums(first)
         elif len(first.loops) == 1 and (first.free or first.bound):
             self._line(group)
         elif not first.loops:
-            self._numbers(group)
+            self._bodies([(self._target(s), s.body) for s in group])
         elif first.bound is not None:
             (self._columns if self._is_by_columns(first) else self._rows)(first)
         else:
@@ -102,99 +226,87 @@ class Nests:
 
     def _line(self, group: tuple[Statement, ...]) -> None:
         i = group[0].loops[0]
-        extent = self.text(self.program.extents[i])
+        extent = self._extent(i)
         group = tuple(self._renamed(s, i) for s in group)
-        bodies = self._hoist([s.body for s in group], set(), 1)
+        bodies = self._hoist([s.body for s in group], set())
         maps = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op == "map"]
         folds = [(s, e) for s, e in zip(group, bodies, strict=True) if s.op != "map"]
         if not folds and not self._forms_state:
-            self._put(1, f"for {i} in range({extent}):")
+            self._enter(i)
             targets = {s.target for s in group}
             # two statements of one pass may read each other at the same index only; cse over both would read a value before it is stored
             if any(e.has(target) for e in bodies for target in targets):  # one after another, so that each is stored before it is read
                 for s, e in maps:
-                    self._bodies(2, [(self._target(s), e)])
+                    self._bodies([(self._target(s), e)])
             else:
-                self._bodies(2, [(self._target(s), e) for s, e in maps])
+                self._bodies([(self._target(s), e) for s, e in maps])
             return
         # blocks also where nothing is summed but the state is formed: 8 KiB of it stay in the first cache until they are used
-        self._put(1, f"for lo_ in range(0, {extent}, {BLOCK}):")
-        self._put(2, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        for line in self.prologue if self._forms_state else ():
-            self._put(2, line)
-        self._block(2, i, maps, folds)
-        for slot, (s, _) in enumerate(folds):
-            self._put(1, f"{s.name} = tree_{s.op}(part_[{slot}], ({extent} + {BLOCK - 1}) // {BLOCK})")
-
-    def _block(self, depth: int, i: Symbol, maps: list[tuple[Statement, Expr]], folds: list[tuple[Statement, Expr]]) -> None:
-        """Writes the lines for elements lo..hi-1: maps are stored; summands go to scratch memory and are added up."""
         direct = [_direct_arrays(s.op, e, i) if self.double else None for s, e in folds]
-        work = [(_scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
-        self._block_loop(depth, i, [(s.target, e) for s, e in maps] + work)
+        work = [(self._scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
+        views, elements = self._elements(i, [(s.target, e) for s, e in maps] + work)
         self.scratch_blocks = max(self.scratch_blocks, len(folds))
+        sums = list[Fold]()
         for slot, (s, _) in enumerate(folds):
-            of = [f"work_[{slot}]"] if direct[slot] is None else [self._slice(name) for name in direct[slot] or ()]
-            op = "dot" if len(of) == 2 else s.op
-            self._put(depth, f"part_[{slot}, lo_ // {BLOCK}] = block_{op}({', '.join(of)}, hi_ - lo_)")
+            arrays = direct[slot]
+            of = [_part_of_work(slot)] if arrays is None else [self._part(array) for array in arrays]
+            sums.append(Fold(slot, "dot" if len(of) == 2 else s.op, of))
+        self._out.append(Blocks(extent, self._forms_state, views, elements, sums))
+        self._out += [Total(name(s.name), s.op, slot, extent) for slot, (s, _) in enumerate(folds)]
 
-    def _slice(self, name: str, lead: Sequence[str] = ()) -> str:
-        """The text of a block of an array, or of the row that its first indices select."""
-        if name.startswith("work_["):
-            return name
-        if self._forms_state and name == self.state:
-            return HERE
-        if not lead:
-            return f"block({name}, lo_, hi_)"
-        *first, row = lead
-        return f"row_block({name}[{', '.join(first)}], {row}, lo_, hi_)" if first else f"row_block({name}, {row}, lo_, hi_)"
+    def _part(self, array: str, row: Sequence[Tree] = ()) -> Part:
+        """The block in an array, or in a row of it."""
+        return Part(HERE) if self._forms_state and array == self.state else Part(array, row)
 
-    def _block_loop(self, depth: int, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> None:
-        """Writes a loop over one block."""
-        if self._forms_state and self.fused is not None:
-            for line in self.fused.loops(self._loop(i, pairs, IndexedBase(self.state, shape=(BLOCK,))[i])):
-                self._put(depth, line)
-        elif pairs:
-            loop = self._loop(i, pairs)
-            for line in loop.views:
-                self._put(depth, line)
-            self._put(depth, f"for {i} in range(hi_ - lo_):")
-            for line in loop.body():
-                self._put(depth + 1, line)
-
-    def _loop(self, i: Symbol, pairs: list[tuple[Indexed, Expr]], state: Indexed | None = None) -> BlockLoop:
+    def _elements(self, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> tuple[list[View], Elements | None]:
+        """The views and the loop over one block: target = expression for each i of it."""
+        fused = self._forms_state and self.factors is not None
+        if not pairs and not fused:
+            return [], None
         self._loops += 1
-        whole = {a: IndexedBase(self.state, shape=(BLOCK,))[i] for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
-        moved = [(target, e.xreplace(whole)) for target, e in pairs] if state is not None else pairs
-        return BlockLoop(i, moved, self._loops - 1, self._new, self.printer, self._slice, state)
+        state = None
+        if fused:
+            state = IndexedBase(self.state, shape=(BLOCK,))[i]
+            swap = {a: state for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
+            pairs = [(target, e.xreplace(swap)) for target, e in pairs]
+        return _BlockLoop(self, i, pairs, state).made()
 
-    def _numbers(self, group: tuple[Statement, ...]) -> None:
-        self._bodies(1, [(self._target(s), s.body) for s in group])
+    def _scratch(self, slot: int) -> IndexedBase:
+        """One block of scratch memory, as an array of symbols."""
+        base = IndexedBase(f"{WORK}[{slot}]", shape=(BLOCK,))
+        self.slots[str(base.label)] = slot
+        return base
 
     # -- several indices
 
-    def _open(self, loops: Iterable[Symbol], bodies: list[Expr]) -> tuple[int, list[Expr]]:
-        """Writes the heads of loops over all indices, hoists what the inner ones do not change; returns (depth, remaining bodies)."""
-        depth, known = 1, set[Symbol]()
+    def _extent(self, i: Symbol) -> Tree:
+        return self.number(self.program.extents[i])
+
+    def _enter(self, i: Symbol) -> None:
+        """What follows is in a loop over i."""
+        loop = Loop(i.name, self._extent(i))
+        self._out.append(loop)
+        self._out = loop.body
+
+    def _open(self, loops: Iterable[Symbol], bodies: list[Expr]) -> list[Expr]:
+        """Enters loops over all indices, and hoists what the inner ones do not change; returns what remains of bodies."""
+        known = set[Symbol]()
         for i in loops:
-            bodies = self._hoist(bodies, known, depth)
-            self._put(depth, f"for {i} in range({self.text(self.program.extents[i])}):")
-            depth, known = depth + 1, known | {i}
-        return depth, bodies
+            bodies = self._hoist(bodies, known)
+            self._enter(i)
+            known |= {i}
+        return bodies
 
     def _map(self, s: Statement) -> None:
-        depth, (body,) = self._open(s.loops, [s.body])
-        self._bodies(depth, [(self._target(s), body)])
+        self._bodies([(self._target(s), self._open(s.loops, [s.body])[0])])
 
     def _rows(self, s: Statement) -> None:
         assert s.bound is not None
-        depth, (body,) = self._open(s.free, [s.body])
-        (body,) = self._hoist([body], set(s.free), depth)
-        extent = self.text(self.program.extents[s.bound])
-        self._put(depth, f"for lo_ in range(0, {extent}, {BLOCK}):")
-        self._put(depth + 1, f"hi_ = min(lo_ + {BLOCK}, {extent})")
-        self._block_loop(depth + 1, s.bound, [(_scratch(0)[s.bound], body)])
-        self._put(depth + 1, f"part_[0, lo_ // {BLOCK}] = block_{s.op}(work_[0], hi_ - lo_)")
-        self._put(depth, f"{self._target(s)} = tree_{s.op}(part_[0], ({extent} + {BLOCK - 1}) // {BLOCK})")
+        (body,) = self._hoist(self._open(s.free, [s.body]), set(s.free))
+        extent = self._extent(s.bound)
+        views, elements = self._elements(s.bound, [(self._scratch(0)[s.bound], body)])
+        self._out.append(Blocks(extent, self._forms_state, views, elements, [Fold(0, s.op, [_part_of_work(0)])]))
+        self._out.append(Total(self._target(s), s.op, 0, extent))
 
     def _is_by_columns(self, s: Statement) -> bool:
         """Whether neighbours in memory belong to different sums or maxima, more often than to one. The fixed order of sums is by rows."""
@@ -204,80 +316,85 @@ class Nests:
     def _columns(self, s: Statement) -> None:
         """Sums or maxima that are next to each other in memory, all together."""
         assert s.bound is not None
-        self._put(1, f"{s.name}[...] = {'0.0' if s.op == 'sum' else 'float(' + repr('-inf') + ')'}")
-        depth, (body,) = self._open((*s.free[:-1], s.bound, s.free[-1]), [s.body])
+        self._out.append(Fill(name(s.name), number(0.0) if s.op == "sum" else call("float", ast.Constant("-inf"))))
+        (body,) = self._open((*s.free[:-1], s.bound, s.free[-1]), [s.body])
         if s.op == "sum":
-            self._bodies(depth, [(self._target(s), body)], sign="+=")
+            self._bodies([(self._target(s), body)], add=True)
         else:
-            self._put(depth, f"{self._target(s)} = maximum({self._target(s)}, {self.printer.text(body)})")
+            self._out.append(Set(self._target(s), call("maximum", self._target(s), self.printer.tree(body))))
 
     def _scatter(self, s: Statement) -> None:
-        self._put(1, f"{s.name}[...] = 0.0")
-        depth, (body,) = self._open(s.loops, [s.body])
+        self._out.append(Fill(name(s.name), number(0.0)))
+        (body,) = self._open(s.loops, [s.body])
         assert s.via is not None
-        place = ", ".join([self.printer.subscript(s.via), *(i.name for i in s.free[1:])])
-        self._bodies(depth, [(f"{s.name}[{place}]", body)], sign="+=")
+        self._bodies([(element(s.name, self.printer.subscript(s.via), *(name(i.name) for i in s.free[1:])), body)], add=True)
 
     def _partial_sums(self, s: Statement) -> None:
         assert s.along is not None
+        outside = self._out
         self._map(s)
         place, lengths = s.free.index(s.along), [self.program.extents[i] for i in s.free]
         shape = (sp.prod(lengths[:place]), lengths[place], sp.prod(lengths[place + 1 :]))
-        word = "add_up" if s.op == "prefix" else "add_down"
-        self._put(1, f"{word}(vector({s.name}, 0), {', '.join(map(self.text, shape))})")
+        outside.append(PartialSums(s.name, s.op != "prefix", *map(self.number, shape)))
 
     def _product(self, p: Product) -> None:
-        if not self._has_products:
-            self._put(1, UNITS)
-            self._has_products = True
-        for depth, i in enumerate(p.loops):
-            self._put(depth + 1, f"for {i} in range({self.text(self.program.extents[i])}):")
-        self._put(len(p.loops) + 1, p.call("blas_product(gemm_, " if self.blas else "product("))
-        self.uses_blas |= self.blas
+        for i in p.loops:
+            self._enter(i)
+        out, left, right = p.arrays
+        shapes = ((out, p.rows, p.columns), (left, p.rows, p.depth), (right, p.depth, p.columns))
+        steps = [whole(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair]
+        shape = [whole(d.extent if d else 1) for d in (p.rows, p.depth, p.columns)]
+        add = whole(0)
+        for n, i in enumerate(p.loops[len(p.loops) - p.added :]):
+            add = added(add, name(i.name)) if n else name(i.name)
+        self._out.append(Multiply([self._vector(a, p.loops) for a in p.arrays], steps, shape, add))
         self.products += [p.extents] * bool(self.blas and p.extents)
+
+    def _vector(self, a: Indexed, loops: Iterable[Symbol]) -> tuple[str, Tree]:
+        """An array, and where its memory begins in loops."""
+        steps = strides(a)
+        return base_name(a), whole(sp.expand(sum((i * steps[i] for i in loops if i in steps), sp.S.Zero)))
 
     # -- expressions
 
-    def text(self, e: Any) -> str:
-        """An extent or a scalar expression as text, with sizes as integers."""
+    def number(self, e: Any) -> Tree:
+        """An extent or a scalar expression, with sizes as integers."""
         e = sp.sympify(e)
         if all(x.name in self.printer.integers for x in e.free_symbols if isinstance(x, Symbol)) and e.is_integer:
-            return str(e)
-        return self.printer.text(e)
+            return whole(e)
+        return self.printer.tree(e)
 
-    def _new(self, letter: str) -> Symbol:
+    def new(self, letter: str) -> Symbol:
         """A symbol with an unused name."""
-        name = next(f"{letter}{n}" for n in count() if f"{letter}{n}" not in self._taken)
-        self._taken.add(name)
-        return Symbol(name, real=True)
+        text = next(f"{letter}{n}" for n in count() if f"{letter}{n}" not in self._taken)
+        self._taken.add(text)
+        return Symbol(text, real=True)
 
-    def _target(self, s: Statement) -> str:
-        return self.printer.element(s.target) if isinstance(s.target, Indexed) else s.name
+    def _target(self, s: Statement) -> Tree:
+        return self.printer.element(s.target) if isinstance(s.target, Indexed) else name(s.name)
 
     def _renamed(self, s: Statement, i: Symbol) -> Statement:
         swap = {s.loops[0]: i}
         return replace(s, target=s.target.xreplace(swap), free=tuple(i for _ in s.free), body=s.body.xreplace(swap), bound=s.bound and i)
 
-    def _bodies(self, depth: int, pairs: list[tuple[str, Expr]], sign: str = "=") -> None:
-        """Writes assignments in the innermost loop, with common subexpressions named once."""
+    def _bodies(self, pairs: list[tuple[Tree, Expr]], *, add: bool = False) -> None:
+        """Assignments in the innermost loop, with common subexpressions named once."""
         # order="none": sympy's canonical order is slow for long expressions, and nobody reads these in it
-        common, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self._new("x"), None), order="none")
-        for symbol, e in common:
-            self._put(depth, f"{symbol} = {self.printer.text(e)}")
-        for (target, _), e in zip(pairs, bodies, strict=True):
-            self._put(depth, f"{target} {sign} {self.printer.text(e)}")
+        common, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self.new("x"), None), order="none")
+        self._out += [Set(name(symbol.name), self.printer.tree(e)) for symbol, e in common]
+        self._out += [Set(target, self.printer.tree(e), add) for (target, _), e in zip(pairs, bodies, strict=True)]
 
-    def _hoist(self, bodies: list[Expr], known: set[Symbol], depth: int) -> list[Expr]:
+    def _hoist(self, bodies: list[Expr], known: set[Symbol]) -> list[Expr]:
         """The bodies with parts that depend on no index outside `known` replaced by names, which are assigned before the loop.
 
         for i: d_v[i] = f[i]*a*b/r0  ->  t0 = a*b/r0; for i: d_v[i] = f[i]*t0
         """
         hoisted: dict[Expr, Symbol] = {}
 
-        def name(e: Expr) -> Symbol:
+        def before(e: Expr) -> Symbol:
             if e not in hoisted:
-                hoisted[e] = self._new("t")
-                self._put(depth, f"{hoisted[e]} = {self.printer.text(e)}")
+                hoisted[e] = self.new("t")
+                self._out.append(Set(name(hoisted[e].name), self.printer.tree(e)))
             return hoisted[e]
 
         def fixed(e: Expr) -> bool:
@@ -287,22 +404,117 @@ class Nests:
             if e.is_Symbol or e.is_number:
                 return e
             if fixed(e):
-                return name(e)
+                return before(e)
             # what a branch guards stays in it: hoisted, 1/x or log(x) would be computed where the condition says no
             if isinstance(e, Indexed | sp.KroneckerDelta | sp.Piecewise):
                 return e
             if e.is_Mul or e.is_Add:
                 inside = [a for a in e.args if fixed(a)]
                 if len(inside) > 1:
-                    return e.func(name(e.func(*inside)), *(walk(a) for a in e.args if a not in inside))
+                    return e.func(before(e.func(*inside)), *(walk(a) for a in e.args if a not in inside))
             return e.func(*map(walk, e.args))
 
         return [walk(e) for e in bodies]
 
 
-def _scratch(slot: int) -> IndexedBase:
-    """One block of scratch memory, as an array of symbols."""
-    return IndexedBase(f"work_[{slot}]", shape=(BLOCK,))
+class _BlockLoop:
+    """A loop over one block under construction: target = expression for each element i of it.
+
+    Its views start at 0 and do not overlap, so that LLVM vectorises the loop. state: the element of the state that the loop computes.
+    """
+
+    def __init__(self, nests: Nests, i: Symbol, pairs: Sequence[tuple[Indexed, Expr]], state: Indexed | None):
+        self.nests, self.i = nests, i
+        self.views = list[View]()
+        self.arrays: dict[Indexed, Indexed] = {}
+        vectors: dict[str, str] = {}
+        written = {base_name(target) for target, _ in pairs}
+        # each array that moves with the loop gets a view that starts at 0: without numba's promise that views do not overlap LLVM compares
+        # pairs of pointers, and leaves a loop over more than a few arrays scalar
+        for a in sorted({a for pair in pairs for e in pair for a in e.atoms(Indexed)} - {state}, key=str):
+            if a.indices[-1] == i and not any(x.has(i) for x in a.indices[:-1]):
+                self.view(a, nests._part(base_name(a), [nests.printer.subscript(x) for x in a.indices[:-1]]))
+            elif state is None and _is_strided(a, i) and base_name(a) not in written | set(vectors):
+                vectors[base_name(a)] = self._vector(a)
+        self.place = nests.new(f"{i}_")
+        self.value = nests.new(base_name(state)).name if state is not None else ""
+        swap = {**self.arrays, **({state: Symbol(self.value, real=True)} if state is not None else {})}
+        self.pairs = [(target.xreplace(swap), _at_place(e.xreplace(swap), i, self.place)) for target, e in pairs]
+        self.printer = _BlockPrinter(nests.printer.integers | {self.place.name}, vectors, self.place)
+        self.factors = [self.view(IndexedBase(a, shape=(BLOCK,))[i], Part(a)) for a in nests.factors or ()] if self.value else []
+
+    def made(self) -> tuple[list[View], Elements]:
+        """The views, and the loop."""
+        body = self._body()
+        return self.views, Elements(self.nests._loops - 1, self.i.name, body, self.value, self.factors)
+
+    def view(self, a: Indexed, part: Part) -> str:
+        """The name of the view of a block, of which a is an element."""
+        same = [other for other in self.arrays if base_name(other) == base_name(a) and other.indices == a.indices]
+        if not same:
+            slot = self.nests.slots.get(base_name(a))
+            view = self.nests.new(f"{base_name(a)}_" if slot is None else "w").name
+            self.views.append(View(view, part if slot is None else _part_of_work(slot)))
+            self.arrays[a] = IndexedBase(view, shape=(BLOCK,))[self.i]
+        return base_name(self.arrays[same[0] if same else a])
+
+    def _vector(self, a: Indexed) -> str:
+        """The memory of an array as a vector, of which the loop reads elements: indexed, they might be negative, or what it writes.
+
+        R[l, n] for l  ->  R_0[l*M + n]
+        """
+        view = self.nests.new(f"{base_name(a)}_").name
+        self.views.append(View(view, Part(base_name(a)), whole_product(a.base.shape)))
+        return view
+
+    def _body(self) -> list[Set]:
+        """The statements for one element."""
+        body = [Set(name(self.place.name), added(name(LOW), name(self.i.name)))] if any(e.has(self.place) for _, e in self.pairs) else []
+        registers: dict[Expr, Symbol] = {}
+        order: list[tuple[Symbol | Indexed, Expr]] = []
+        for target, e in self.pairs:  # an element just computed is read from its register
+            e = e.xreplace(registers)
+            if any(other.has(target) for _, other in self.pairs):
+                registers[target] = self.nests.new("x")
+                order += [(registers[target], e), (target, registers[target])]
+            else:
+                order.append((target, e))
+        common, bodies = sp.cse([e for _, e in order], symbols=iter(lambda: self.nests.new("x"), None), order="none")
+        waiting = list(common)
+        for (target, _), e in zip(order, bodies, strict=True):
+            before = _parts_before(waiting, e)
+            body += [Set(name(symbol.name), self.printer.tree(part)) for symbol, part in waiting[:before]]
+            waiting = waiting[before:]
+            body.append(Set(self.printer.tree(target), self.printer.tree(e)))
+        return body
+
+
+class _BlockPrinter(ScalarPrinter):
+    """vectors: {array: the vector of its memory}. place: the index of the axis."""
+
+    def __init__(self, integers: set[str], vectors: dict[str, str], place: Symbol):
+        super().__init__(integers)
+        self.vectors, self.moving = vectors, place
+
+    def element(self, e: Indexed) -> Tree:
+        if base_name(e) not in self.vectors or not _is_strided(e, self.moving):
+            return super().element(e)
+        at: Tree = name(e.indices[0].name)
+        for i, extent in zip(e.indices[1:], e.base.shape[1:], strict=True):
+            at = added(ast.BinOp(at, ast.Mult(), whole(extent)), name(i.name))
+        return element(self.vectors[base_name(e)], at)
+
+
+def whole_product(shape: Iterable[Any]) -> Tree:
+    """The number of elements of an array of this shape."""
+    first, *others = map(whole, shape)
+    for extent in others:
+        first = ast.BinOp(first, ast.Mult(), extent)
+    return first
+
+
+def _part_of_work(slot: int) -> Part:
+    return Part(WORK, (number(slot),))
 
 
 def _direct_arrays(op: str, e: Expr, i: Symbol) -> list[str] | None:
@@ -311,3 +523,26 @@ def _direct_arrays(op: str, e: Expr, i: Symbol) -> list[str] | None:
     if len(factors) > (2 if op == "sum" else 1) or not all(isinstance(f, Indexed) and f.indices == (i,) for f in factors):
         return None
     return [base_name(f) for f in factors]
+
+
+def _is_strided(a: Indexed, i: Symbol) -> bool:
+    """Whether a is an element of a matrix, or of more axes, and moves with i; no gathered one, and no neighbour."""
+    return len(a.indices) > 1 and i in a.indices and all(isinstance(x, Symbol) for x in a.indices) and a.base.shape is not None
+
+
+def _parts_before(common: list[tuple[Symbol, Expr]], e: Expr) -> int:
+    """The number of common parts, in order, that must be computed before e."""
+    last = 0
+    for n, (symbol, _) in enumerate(common):
+        if e.has(symbol):
+            last = n + 1
+    return last
+
+
+def _at_place(e: Expr, i: Symbol, place: Symbol) -> Expr:
+    """e with the index i of the block replaced by the index `place` of the axis, except in elements of views."""
+    if isinstance(e, Indexed) and e.indices == (i,):
+        return e
+    if e == i:
+        return place
+    return e.func(*(_at_place(a, i, place) for a in e.args)) if e.args and e.has(i) else e

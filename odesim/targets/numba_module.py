@@ -1,10 +1,10 @@
 """Programs as numba modules: a kernel for each Program, the C functions that an integrator calls, imports, and the address table."""
 
 import hashlib
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -15,11 +15,11 @@ from odesim.base.device import TURNED, gemm_address
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
-from odesim.targets.blocks import BLOCK, LATE
 from odesim.targets.cache import module_name, source_of
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.native import load_native
-from odesim.targets.numba_text import ROWS, CFunctions, Kernel, RightSide, TableEntry
+from odesim.targets.nest import BLOCK
+from odesim.targets.numba_text import LATE, ROWS, CFunctions, Kernel, RightSide, TableEntry
 
 IN_LOOPS = {
     "stages": (
@@ -76,19 +76,28 @@ def module_text(system: System, right: Program, events: Program | None, *, dtype
     entries = table_entries(system, kernels, SCRATCH)
     numbers = scalar_parameters(system)
     functions = CFunctions(entries, numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
-    body = "\n\n\n".join(
-        [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
-    )
-    scales = 1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0
+    texts = [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
     return ModuleText(
-        f"{head_text(system, body, dtype, strict)}\n\n\n{body}\n",
+        module_source(system, kernels, functions, texts, strict),
         entries,
         numbers,
         functions.scratch,
-        scales,
+        1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0,
         kernel.plan.local,
         tuple(p for k in kernels for p in k.nests.products),
     )
+
+
+def module_source(system: System, kernels: Sequence[Kernel], functions: CFunctions, texts: Sequence[str], strict: bool) -> str:
+    """The source of a module with these texts of kernels and C functions: the imports that they need, compiler options, the texts."""
+    used = functions.text.called.union(*(k.called for k in kernels))
+    lines = [f'"""{system.name}, {functions.real}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
+    lines += ["from math import sqrt", ""] if "sqrt" in used else []
+    lines += ["import numba as nb", "", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
+    mode = "False" if strict else '{"contract"}'
+    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
+    lines += ["kernel = nb.njit(**options)"]
+    return "\n\n\n".join(["\n".join(lines), *texts]) + "\n"
 
 
 def scalar_parameters(system: System) -> tuple[str, ...]:
@@ -106,20 +115,7 @@ def table_entries(system: System, kernels: Sequence[Kernel], scratch: Sequence[s
     entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in used]
     entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
     entries += [TableEntry("scratch", name) for name in scratch]
-    return (*entries, *[TableEntry("blas", "gemm_")] * any(k.nests.uses_blas for k in kernels))
-
-
-def head_text(system: System, body: str, dtype: str, strict: bool) -> str:
-    """The head of a module: the imports that its body needs, and compiler options."""
-    # words and not a tree of the text: a word too many costs a line, and parsing would cost each warm start some milliseconds
-    used = set(re.findall(r"\w+", body))
-    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
-    lines += ["from math import sqrt", ""] if "sqrt" in used else []
-    lines += ["import numba as nb", "", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
-    mode = "False" if strict else '{"contract"}'
-    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
-    lines += ["kernel = nb.njit(**options)"]
-    return "\n".join(lines)
+    return (*entries, *[TableEntry("blas", "gemm_")] * any(k.uses_blas for k in kernels))
 
 
 def load(text: ModuleText, stem: str) -> dict[str, int]:
@@ -147,6 +143,12 @@ def runtime_key(*modules: str) -> str:
 def key_for(used: Collection[str]) -> str:
     """The runtime_key of a module that uses these words."""
     return runtime_key(*(m for m in NEEDS if any(w in used for w in OWN[m])))
+
+
+def runtime_functions() -> dict[str, Any]:
+    """{name: function}: what scalar expressions of kernels call."""
+    table = {**OWN, "stages": ("maximum", "minimum", "powi")}
+    return {word: getattr(import_module(f"{RUNTIME}.{module}"), word) for module, words in table.items() for word in words}
 
 
 def own_imports(used: Collection[str]) -> list[str]:

@@ -1,32 +1,60 @@
-"""The text of kernels for numba, and of the C functions that call them.
+"""The text of kernels for numba: nests as lines of Python, and the C functions that call kernels.
 
 Passes of a long kernel are functions of their own: equal passes of many layers are one function, compiled once. A compiler's optimiser
 takes more than twice the time for a function of twice the length. These functions are called, not inlined: SEPARATE in their names says so.
+
+A fused loop also computes the state from the stages, in the same pass, so that memory and arithmetic overlap. The state is computed AHEAD
+elements before it is used. For one element, loads, sum and exponential form such a long chain that a processor has few elements in
+flight. With the distance, loads of a later element run during the arithmetic of this one.
 """
 
 import ast
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from textwrap import dedent
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy as sp
 
-from odesim.base.parsing import parse
 from odesim.ir.program import Program
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
-from odesim.targets.blocks import BLOCK, HERE, LATE, FusedLoops
+from odesim.targets.expressions import PythonText, Tree, element, whole
+from odesim.targets.expressions import name as variable
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
 from odesim.targets.matrix_products import along_lanes, join_products, lay_out
 from odesim.targets.native import SEPARATE
-from odesim.targets.nest import UNIT_NAMES, UNITS, Nests, Start
+from odesim.targets.nest import (
+    BLOCK,
+    HERE,
+    LOW,
+    WORK,
+    Blocks,
+    Elements,
+    Fill,
+    Inverse,
+    Loop,
+    Multiply,
+    Nests,
+    Node,
+    Part,
+    PartialSums,
+    Set,
+    Total,
+    nodes_of,
+)
 
 ROWS = 64
 """Rows of a stage array: more than any method has stages."""
 MANY = 40
 """A kernel of so many passes is split: a call costs some ten nanoseconds."""
+LATE = 6
+"""The most stages that the loop itself adds to the state; earlier stages are added before the loop."""
+AHEAD = 64
+"""A number of elements, at least one iteration of the vectorised loop, so that no element is read before it is written."""
+UNIT_NAMES = ("one_", "zero_")
+UNITS = f"{', '.join(UNIT_NAMES)} = nb.int64(1), nb.int64(0)"
+"""The line that a product's strides need: with literal numbers numba compiles the function again for each pattern of them."""
 
 
 @dataclass(frozen=True)
@@ -39,60 +67,306 @@ class TableEntry:
     integer: bool = False
 
 
+@dataclass
+class FormedState:
+    """How the first pass computes the state block by block: from the stages, in the loop that uses it where it is fused.
+
+    constants: parameter arrays of which every stage contains a multiple, where stages are scaled; their factors are c0_, c1_, ...
+    definition: the functions that compute and use an element of the state.
+    """
+
+    scaled: bool
+    fused: bool
+    constants: Sequence[str]
+    definition: str = ""
+
+    @property
+    def weights(self) -> str:
+        return "weights_" if self.scaled else "coef_"
+
+    def setup(self, text: PythonText) -> list[str]:
+        """The lines before the loop over blocks, which split the stages into early and late ones."""
+        if not self.fused:
+            return []
+        late = ", ".join(f"a{q}_" for q in range(LATE))
+        return [
+            f"terms_, more_ = {text.call('split_terms', self.weights, 'ns_', 'early_', 'late_', 'amounts_')}",
+            # late stages are numbers a0_, a1_, ... and not an array: LLVM keeps them in registers over the whole block
+            f"{late} = {', '.join(f'amounts_[{q}]' for q in range(LATE))}",
+        ]
+
+    def prologue(self, text: PythonText) -> list[str]:
+        """The lines at the start of a block: the memory of the state, and the state, or the value that it starts from."""
+        combine = ("combine_block", "x_", "k_", "rows_", "early_" if self.fused else self.weights, "ns_", "lo_", "hi_")
+        if not self.fused:
+            parts = [(f"c{q}_", text.call("block", a, "lo_", "hi_")) for q, a in enumerate(self.constants)]
+            lines = [f"{HERE} = {text.call('block', 'y_', 'lo_', 'hi_')}", text.call(*combine, HERE)]
+            return lines + [text.call("add_scaled", c, part, HERE) for c, part in parts]
+        return [
+            "at_ = lo_*keep_",
+            f"{HERE} = {text.call('block', 'y_', 'at_', 'at_ + hi_ - lo_')}",
+            f"start_ = {text.call('block', 'x_', 'lo_', 'hi_')}",
+            "if more_:",
+            f"    {text.call(*combine, 'base_')}",
+            f"    start_ = {text.call('block', 'base_', '0', 'hi_ - lo_')}",
+            *(f"k{q}_ = {text.call('row_block', 'k_', f'rows_[late_[{q}]]', 'lo_', 'hi_')}" for q in range(LATE)),
+        ]
+
+    def loops(self, text: "NestText", loop: Elements, views: Sequence[str]) -> list[str]:
+        """The lines of the fused loops over one block, one for each even number of late stages. It sets `definition`."""
+        i, number, weights = loop.index, loop.number, [f"c{q}_" for q in range(len(loop.factors))]
+        lines, inside = text.elements(loop, views)
+        written = sum(isinstance(s.target, ast.Subscript) for s in loop.body)
+        place = (str(number), str(written), HERE, i)
+        multiples = (f"{c}*{text.call('load', str(number), a, i)}" for c, a in zip(weights, loop.factors, strict=True))
+        form = text.call("store", *place, " + ".join(["value_", *multiples]))
+        lines = [f"{loop.value} = {text.call('reload', *place)}", *lines]
+        arguments = ", ".join([HERE, *loop.factors, *weights])
+        local = {i, loop.value, *views, *(s.target.id for s in loop.body if isinstance(s.target, ast.Name))}
+        scalars = [LOW] * (LOW in inside)
+        used = ", ".join([HERE, *(v for v in views if v in inside), *sorted(inside - local - {LOW}), *scalars])
+        self.definition = "\n".join(
+            [
+                *("@kernel", f"def form({i}, value_, {arguments}):", f"    {form}", "", ""),
+                *("@kernel", f"def element({i}, {used}):", *margin(lines)),
+            ]
+        )
+        out = [f"ahead_ = min({AHEAD}, hi_ - lo_)"]
+        # one loop for each even number of stages: a loop over stages inside the loop over elements would not be vectorised
+        for terms in range(0, LATE + 1, 2):
+            first, later = (self._form(text, number, terms, at, arguments) for at in (i, f"{i} + {AHEAD}"))
+            out += [
+                f"{'if' if terms == 0 else 'elif'} terms_ == {terms}:",
+                *(f"    for {i} in range(ahead_):", f"        {first}"),
+                *(f"    for {i} in range(hi_ - lo_ - ahead_):", f"        {later}", f"        element({i}, {used})"),
+            ]
+        return [*out, f"for {i} in range(hi_ - lo_ - ahead_, hi_ - lo_):", f"    element({i}, {used})"]
+
+    @staticmethod
+    def _form(text: PythonText, number: int, terms: int, at: str, arguments: str) -> str:
+        """The call that computes the element `at` of the state from this number of stages."""
+        stages = (f" + a{q}_*{text.call('load', str(number), f'k{q}_', at)}" for q in range(terms))
+        return f"form({at}, {text.call('load', str(number), 'start_', at)}{''.join(stages)}, {arguments})"
+
+
+class NestText(PythonText):
+    """Nests as lines of Python for numba. named: the variables in what was written, as they come; short: other names for them."""
+
+    def __init__(self, *, blas: bool = False, state: FormedState | None = None, short: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self.blas, self.state, self.short = blas, state, short or {}
+        self.named: dict[str, None] = {}
+        self._loop, self._views = "", frozenset[str]()
+
+    def name(self, text: str) -> str:
+        self.named[text] = None
+        return self.short.get(text, text)
+
+    def read(self, array: Tree, index: Sequence[Tree]) -> str:
+        if isinstance(array, ast.Name) and array.id in self._views:  # with the promise that it is not what the loop writes
+            return self.call("load", self._loop, self(array), self(index[0]))
+        return super().read(array, index)
+
+    def lines(self, nodes: Iterable[Node]) -> list[str]:
+        """The lines of nodes."""
+        return [line for node in nodes for line in self._node(node)]
+
+    def _node(self, node: Node) -> list[str]:
+        match node:
+            case Set(target, value, add):
+                return [f"{self(target)} {'+=' if add else '='} {self(value)}"]
+            case Fill(array, value):
+                return [f"{self(array)}[...] = {self(value)}"]
+            case Loop(index, extent, body):
+                return [f"for {self.name(index)} in range({self(extent)}):", *margin(self.lines(body))]
+            case Blocks():
+                return self._blocks(node)
+            case Total(target, op, slot, extent):
+                part = f"{self.name('part_')}[{slot}]"
+                return [f"{self(target)} = {self.call(f'tree_{op}', part, f'({self(extent)} + {BLOCK - 1}) // {BLOCK}')}"]
+            case Multiply(arrays, steps, shape, add):
+                start = ("blas_product", self.name("gemm_")) if self.blas else ("product",)
+                vectors = [self._vector(*a) for a in arrays]
+                lengths = (f"({', '.join(map(self._length, part))})" for part in (steps, shape))
+                return [self.call(*start, *vectors, *lengths, self._length(add))]
+            case Inverse(matrices, result, copy, count, n):
+                return [self.call("invert", *(self._vector(a, whole(0)) for a in (matrices, result, copy)), self(count), self(n))]
+            case PartialSums(array, downwards, before, n, after):
+                word = "add_down" if downwards else "add_up"
+                return [self.call(word, self._vector(array, whole(0)), *map(self, (before, n, after)))]
+        raise TypeError(node)
+
+    def _length(self, e: Tree) -> str:
+        """A distance or a length of a product."""
+        match e:
+            case ast.Constant(value=0 | 1 as n):
+                return self.name("one_" if n else "zero_")
+        return self(e)
+
+    def _vector(self, array: str, start: Tree) -> str:
+        return self.call("vector", self.name(array), self(start))
+
+    def _blocks(self, node: Blocks) -> list[str]:
+        low, high, extent = self.name(LOW), self.name("hi_"), self(node.extent)
+        lines = [f"{high} = min({low} + {BLOCK}, {extent})"]
+        lines += self.state.prologue(self) if node.forms and self.state is not None else []
+        for view in node.views:
+            array = self.name(view.part.array)
+            part = self._part(view.part) if view.length is None else self.call("part_of", array, "0", f"({self(view.length)},)")
+            lines.append(f"{self.name(view.name)} = {part}")
+        if node.elements is not None:
+            views = [view.name for view in node.views]
+            if node.elements.value:
+                assert self.state is not None
+                lines += self.state.loops(self, node.elements, views)
+            else:
+                head = f"for {self.name(node.elements.index)} in range({high} - {low}):"
+                lines += [head, *margin(self.elements(node.elements, views)[0])]
+        for fold in node.folds:
+            total = self.call(f"block_{fold.op}", *map(self._part, fold.of), f"{high} - {low}")
+            lines.append(f"{self.name('part_')}[{fold.slot}, {low} // {BLOCK}] = {total}")
+        return [f"for {low} in range(0, {extent}, {BLOCK}):", *margin(lines)]
+
+    def _part(self, part: Part) -> str:
+        """The text of a block of an array, or of the row that its first indices select."""
+        array, row = self.name(part.array), [self(i) for i in part.row]
+        if part.array == HERE:
+            return array
+        if part.array == WORK:
+            return f"{array}[{row[0]}]"
+        ends = self.name(LOW), self.name("hi_")
+        if not row:
+            return self.call("block", array, *ends)
+        return self.call("row_block", f"{array}[{', '.join(row[:-1])}]" if row[1:] else array, row[-1], *ends)
+
+    def elements(self, loop: Elements, views: Iterable[str]) -> tuple[list[str], set[str]]:
+        """The lines for one element of a block, and the variables in them."""
+        before, self.named = self.named, {}
+        self._loop, self._views = str(loop.number), frozenset(views)
+        lines, written = list[str](), 0
+        for s in loop.body:
+            match s.target:
+                case ast.Subscript(value=ast.Name() as view, slice=index):
+                    lines.append(self.call("store", self._loop, str(written), self(view), self(index), self(s.value)))
+                    written += 1
+                case _:
+                    lines += self._node(s)
+        self._views, inside = frozenset(), set(self.named)
+        self.named = {**before, **self.named}
+        return lines, inside
+
+
+def margin(lines: Iterable[str]) -> list[str]:
+    """Lines of an inner block."""
+    return [f"    {line}" for line in lines]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the flat state or output: an array of this shape, or with () one number."""
+
+    name: str
+    of: str
+    start: Tree
+    end: Tree
+    shape: tuple[Tree, ...]
+
+
 class Kernel:
-    """One Program as the text of a function `name`."""
+    """One Program as a function `name`: its nests, its arguments, and the parts of the flat state and output.
+
+    called: the functions that its text calls, once it is written.
+    """
 
     first: tuple[str, ...] = ("t", "y_", "out_")
+    state: FormedState | None = None
 
-    def __init__(self, name: str, system: System, program: Program, dtype: str, **form: Any):
-        whole = {p.name for p in system.params if p.integer}
-        program = join_products(lay_out(along_lanes(copy_integer_factors(program, whole, all_names(system)))))
+    def __init__(self, name: str, system: System, program: Program, dtype: str, *, blas: bool = False, **form: Any):
+        integers = {p.name for p in system.params if p.integer}
+        program = join_products(lay_out(along_lanes(copy_integer_factors(program, integers, all_names(system)))))
         self.name, self.system, self.program = name, system, program
-        self.nests = Nests(program, system.size_names, double=dtype == "float64", whole=whole, **form)
-        self.body = "\n".join(self.nests.emit())
+        self.nests = Nests(program, system.size_names, double=dtype == "float64", integers=integers, blas=blas, **form)
+        self.called = set[str]()
         self.temporaries = {k: shape for k, shape in program.temporaries.items() if shape}
         reads = program.inputs() | program.sizes | self._extent_names()
         self.sizes = [s for s in system.size_names if s in reads]
         self.params = [p.name for p in system.params if p.name in reads]
+        self.states, self.results = _slices("y_", list(system.shapes.items())), _slices("out_", self.outputs())
+
+    @property
+    def uses_blas(self) -> bool:
+        return self.nests.blas and any(map(multiplies, self.nests.passes))
 
     def arguments(self) -> list[str]:
         """The names of the function's arguments, in order."""
-        return [*self.first, *self.sizes, *self.params, *self.temporaries, "work_", "part_", *["gemm_"] * self.nests.uses_blas]
-
-    def definition(self) -> str:
-        """The text of the function."""
-        return "\n".join(["@kernel", f"def {self.name}({', '.join(self.arguments())}):", *self._views(), self.body, *self._stores()])
-
-    def definitions(self) -> str:
-        """The text of the function, where it is long with passes as functions of their own: faster to compile."""
-        # the first pass stays here where it computes the state: its loop reads names that are set before it
-        passes, first = self.nests.passes, 1 if self.nests.state else 0
-        if len(passes) < MANY:
-            return self.definition()
-        inside = [line for p in passes[:first] for line in p]
-        known = {*self.arguments(), *_numbers(_statements([*self._views(), *inside]))}
-        functions, calls = separate_passes(self.name, passes[first:], known, self._stores())
-        whole = self.definition().replace(self.body, "\n".join([*inside, *calls]))
-        return "\n\n\n".join([*functions, whole])
+        return [*self.first, *self.sizes, *self.params, *self.temporaries, WORK, "part_", *["gemm_"] * self.uses_blas]
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The (name, extents) of each output."""
-        return [(name, tuple(self.program.extents[i] for i in ix)) for name, ix in self.program.outputs.items()]
+        return [(output, tuple(self.program.extents[i] for i in ix)) for output, ix in self.program.outputs.items()]
+
+    def parts(self) -> list[Slice]:
+        """The parts of the flat state and the flat output that the kernel names."""
+        return [*self.states, *(s for s in self.results if s.shape)]
+
+    def stores(self) -> list[Set]:
+        """The statements that store scalar outputs in the flat output."""
+        return [Set(element("out_", s.start), variable(s.name)) for s in self.results if not s.shape]
+
+    def definitions(self) -> str:
+        """The text of the function; where it is long with passes as functions of their own, which compiles faster."""
+        passes, first, functions, calls = self.nests.passes, len(self.nests.passes), list[str](), list[str]()
+        if first >= MANY:  # the first pass stays here where it computes the state: its loop reads names that are set before it
+            first = 1 if self.nests.state else 0
+            known = {*self.arguments(), *(s.name for s in self.parts()), *(x for nodes in passes[:first] for x in numbers_of(nodes))}
+            functions, calls = self._separate(passes[first:], known)
+        text, lines = self.new_text(), list[str]()
+        for nodes in passes[:first]:
+            lines += [UNITS] * (multiplies(nodes) and UNITS not in lines)
+            lines += text.lines(nodes)
+        lines = [*(slice_line(s, text) for s in self.parts()), *self._setup(text), *lines, *calls, *text.lines(self.stores())]
+        self.called |= text.called
+        head = ["@kernel", f"def {self.name}({', '.join(self.arguments())}):"]
+        elements = [self.state.definition] if self.state is not None and self.state.fused else []
+        return "\n\n\n".join([*functions, *elements, "\n".join([*head, *margin(lines)])])
+
+    def new_text(self, short: Mapping[str, str] | None = None) -> NestText:
+        """A printer of its nests."""
+        return NestText(blas=self.nests.blas, state=self.state, short=short)
+
+    def _setup(self, text: PythonText) -> list[str]:
+        """The lines before the passes."""
+        return []
+
+    def _separate(self, passes: Sequence[Sequence[Node]], known: set[str]) -> tuple[list[str], list[str]]:
+        """(definitions of functions, lines that call them) for these passes; known: the names that are set before."""
+        texts = [self.new_text() for _ in passes]
+        for text, nodes in zip(texts, passes, strict=True):
+            text.lines(nodes)
+        later, functions, calls = {s.name for s in self.results if not s.shape}, dict[str, str](), list[str]()  # functions {text: name}
+        read_later = [later := later | text.named.keys() for text in reversed(texts)][::-1]
+        for text, nodes, after in zip(texts, passes, [*read_later[1:], {s.name for s in self.results if not s.shape}], strict=True):
+            numbers = numbers_of(nodes)
+            results = [x for x in numbers if x in after]
+            arguments = [x for x in text.named if x in known and x not in numbers]
+            function = self._function(nodes, list(text.named), arguments, results)
+            called = functions.setdefault(function, f"{SEPARATE}_{self.name}_{len(functions)}")
+            calls.append(f"{', '.join(results)}{' = ' if results else ''}{called}({', '.join(arguments)})")
+            known |= set(results)
+        return [f"@kernel\ndef {called}{function}" for function, called in functions.items()], calls
+
+    def _function(self, nodes: Sequence[Node], names: Sequence[str], arguments: Sequence[str], results: Sequence[str]) -> str:
+        """The text of a function after its name, with names p0_, p1_, ... in the order in which they come."""
+        short = {x: f"p{n}_" for n, x in enumerate(x for x in names if x not in UNIT_NAMES)}
+        text = self.new_text(short)
+        lines = [*[UNITS] * multiplies(nodes), *text.lines(nodes)]
+        lines += [f"return {', '.join(short[x] for x in results)}"] * bool(results)
+        self.called |= text.called
+        return "\n".join([f"({', '.join(short[x] for x in arguments)}):", *margin(lines)])
 
     def _extent_names(self) -> set[str]:
         shapes = [*self.system.shapes.values(), *(shape for _, shape in self.outputs())]
         return {x.name for shape in shapes for e in shape for x in sp.sympify(e).free_symbols}
-
-    def _views(self) -> list[str]:
-        """The lines that name the parts of the flat state and the flat output."""
-        return [
-            *_split("y_", list(self.system.shapes.items())),
-            *_split("out_", self.outputs(), numbers=False),
-        ]
-
-    def _stores(self) -> list[str]:
-        """The lines that store scalar outputs in the flat output."""
-        return [f"    {place} = {name}" for name, place in _places("out_", self.outputs())]
 
 
 class RightSide(Kernel):
@@ -100,15 +374,10 @@ class RightSide(Kernel):
 
     def __init__(self, system: System, plan: LoopPlan, dtype: str, *, blas: bool = False):
         self.plan = plan
-        state = system.states[0] if plan.fused else ""
         self.constants = [str(a.base.label) for a in plan.basis.constants] if plan.basis is not None else []
-        self.fused = FusedLoops(self.constants) if plan.local else None
-        lines = [f"{HERE} = block(y_, lo_, hi_)", f"combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, {HERE})"]
-        if plan.basis is not None:
-            lines = [line.replace("coef_", "weights_") for line in lines]
-            lines += [f"add_scaled(c{q}_, block({a}, lo_, hi_), {HERE})" for q, a in enumerate(self.constants)]
-        prologue = self.fused.prologue() if self.fused else lines
-        super().__init__("rhs", system, plan.program, dtype, blas=blas, start=Start(state, prologue, self.fused))
+        self.state = FormedState(plan.basis is not None, plan.local, self.constants) if plan.fused else None
+        form = {"state": system.states[0] if plan.fused else "", "factors": self.constants if plan.local else None}
+        super().__init__("rhs", system, plan.program, dtype, blas=blas, **form)
         if plan.fused:
             self.first = ("t", "y_", "x_", "k_", "rows_", "coef_", "ns_", "out_")
         if plan.local:
@@ -120,199 +389,150 @@ class RightSide(Kernel):
             self.params = [p.name for p in system.params if p.name in reads]
             self.sizes = [s for s in system.size_names if s in reads]
 
-    def definition(self) -> str:
-        elements = self.fused.definition if self.fused else ""
-        return f"{elements}\n\n\n{super().definition()}" if elements else super().definition()
-
-    def scaling(self) -> list[str]:
+    def scaling(self, text: PythonText) -> list[str]:
         """The lines that compute the weights of scaled stages."""
         if self.plan.basis is None:
             return []
-        lines = ["    scale_weights(coef_, rows_, ns_, scales_, weights_)"]
-        return lines + [f"    c{q}_ = constant_weight(coef_, rows_, ns_, scales_, {q + 1})" for q in range(len(self.constants))]
+        weights = ("coef_", "rows_", "ns_", "scales_")
+        lines = [text.call("scale_weights", *weights, "weights_")]
+        return lines + [f"c{q}_ = {text.call('constant_weight', *weights, str(q + 1))}" for q in range(len(self.constants))]
 
-    def _views(self) -> list[str]:
-        lines = super()._views()
+    def parts(self) -> list[Slice]:
+        parts = super().parts()
         if self.plan.basis is not None:
-            ((_, (extent,)),) = self.system.shapes.items()
-            whole = [] if self.plan.local else lines[:1]
-            lines = [*whole, f"    {self.plan.basis.temporary} = block(out_, 0, {extent})", *self.scaling()]
-        elif self.plan.local:
-            lines = lines[1:]
-        return [*lines, *self.fused.setup("coef_" if self.plan.basis is None else "weights_")] if self.fused else lines
+            (state,) = self.states
+            parts = [*parts[:1], Slice(self.plan.basis.temporary, "out_", whole(0), state.end, state.shape)]
+        return parts[1:] if self.plan.local else parts
 
-    def _stores(self) -> list[str]:
+    def _setup(self, text: PythonText) -> list[str]:
+        return [*self.scaling(text), *(self.state.setup(text) if self.state is not None else [])]
+
+    def stores(self) -> list[Set]:
         if self.plan.basis is None:
-            return super()._stores()
+            return super().stores()
         numbers = [self.plan.basis.scale, *self.plan.basis.weights]
-        return [f"    scale_[{q}] = {self.nests.printer.text(e)}" for q, e in enumerate(numbers)]
+        return [Set(element("scale_", whole(q)), self.nests.printer.tree(e)) for q, e in enumerate(numbers)]
 
 
-def _split(of: str, parts: list[tuple[str, tuple[Any, ...]]], *, numbers: bool = True) -> list[str]:
-    """The lines that name the parts of a flat array. numbers: scalar parts too."""
-    lines, start = [], sp.S.Zero
-    for name, shape in parts:
+def multiplies(nodes: Iterable[Node]) -> bool:
+    """Whether there are products of matrices in nodes."""
+    return any(isinstance(node, Multiply) for node in nodes_of(nodes))
+
+
+def numbers_of(nodes: Iterable[Node]) -> list[str]:
+    """The names that nodes give values outside of loops, each once."""
+    targets = (node.target for node in nodes if isinstance(node, Set | Total))
+    return list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
+
+
+def _slices(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[Slice]:
+    """The parts of a flat array, one after another."""
+    out, start = list[Slice](), sp.S.Zero
+    for part, shape in parts:
         end = sp.expand(start + sp.prod(shape))
-        if len(shape) > 1:
-            lines.append(f"    {name} = part_of({of}, {start}, {_shape_text(shape)})")
-        elif shape or numbers:
-            lines.append(f"    {name} = block({of}, {start}, {end})" if shape else f"    {name} = {of}[{start}]")
+        out.append(Slice(part, of, whole(start), whole(end), tuple(map(whole, shape))))
         start = end
-    return lines
-
-
-def _shape_text(shape: tuple[Any, ...]) -> str:
-    """A shape as text: M, or (S, K + 1)."""
-    return f"({', '.join(map(str, shape))})" if len(shape) > 1 else str(shape[0])
-
-
-def _places(of: str, parts: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[str, str]]:
-    """The (name, element of the flat array) of each scalar part."""
-    out, start = [], sp.S.Zero
-    for name, shape in parts:
-        if not shape:
-            out.append((name, f"{of}[{start}]"))
-        start = sp.expand(start + sp.prod(shape))
     return out
+
+
+def slice_line(s: Slice, text: PythonText) -> str:
+    """The line that names a part of a flat array."""
+    if len(s.shape) > 1:
+        return f"{s.name} = {text.call('part_of', s.of, text(s.start), shape_text(s.shape, text))}"
+    return f"{s.name} = {text.call('block', s.of, text(s.start), text(s.end)) if s.shape else text(element(s.of, s.start))}"
+
+
+def shape_text(shape: Sequence[Tree], text: PythonText) -> str:
+    """A shape as text: M, or (S, K + 1)."""
+    return f"({', '.join(map(text, shape))})" if len(shape) > 1 else text(shape[0])
 
 
 @dataclass(frozen=True)
 class CFunctions:
-    """The text of the C functions that call kernels, with arrays found through the address table."""
+    """The text of the C functions that call kernels, with arrays found through the address table. text: what it calls."""
 
     entries: tuple[TableEntry, ...]
     numbers: tuple[str, ...]
     scratch: int
     real: str
+    text: PythonText = field(default_factory=PythonText)
 
     def stage(self, k: RightSide) -> str:
         """The text of stage(table, t, y, K, rows, coef, ns, s, z); z is the address for the state, or 0 to discard it."""
-        real = self.real
-        # explicit signatures: numba compiles when the module is loaded, and never for a type that nobody has
-        lines = ["@nb.njit(STAGE, **options)", "def stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_):", *self._unpack(k, k.arguments())]
-        lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, s_ + 1), float64(coef_, ns_)")
+        call, real = self.text.call, self.real
+        lines = self._unpack(k, k.arguments())
+        arrays = call(real, "k_", f"({ROWS}, n_)"), call("ints", "rows_", "s_ + 1"), call("float64", "coef_", "ns_")
+        lines.append(f"k_, rows_, coef_ = {', '.join(arrays)}")
         if k.plan.local:
-            lines.append("    keep_ = 1 if z_ else 0")
-            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else state_, n_ if z_ else {BLOCK})")
+            lines.append("keep_ = 1 if z_ else 0")
+            lines.append(f"x_, y_ = {call(real, 'y_', 'n_')}, {call(real, 'z_ if z_ else state_', f'n_ if z_ else {BLOCK}')}")
         else:
-            place = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was place
-            lines.append(f"    x_, y_ = {real}(y_, n_), {real}(z_ if z_ else {place}, n_)")
+            place = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was there
+            lines.append(f"x_, y_ = {call(real, 'y_', 'n_')}, {call(real, f'z_ if z_ else {place}', 'n_')}")
         if k.plan.basis is not None:
-            lines.append("    scale_ = scales_[rows_[s_]]")
+            lines.append("scale_ = scales_[rows_[s_]]")
         if not k.plan.fused:
-            lines += [f"    for lo_ in range(0, n_ if ns_ or z_ else 0, {BLOCK}):", f"        hi_ = min(lo_ + {BLOCK}, n_)"]
-            lines.append("        combine_block(x_, k_, rows_, coef_, ns_, lo_, hi_, block(y_, lo_, hi_))")
-        call = ", ".join("row_block(k_, rows_[s_], 0, n_)" if a == "out_" else a for a in k.arguments())
-        return "\n".join([*lines, f"    {k.name}({call})"])
+            lines += [f"for lo_ in range(0, n_ if ns_ or z_ else 0, {BLOCK}):", f"    hi_ = min(lo_ + {BLOCK}, n_)"]
+            block = call("block", "y_", "lo_", "hi_")
+            lines.append(f"    {call('combine_block', 'x_', 'k_', 'rows_', 'coef_', 'ns_', 'lo_', 'hi_', block)}")
+        row = call("row_block", "k_", "rows_[s_]", "0", "n_")
+        lines.append(f"{k.name}({', '.join(row if a == 'out_' else a for a in k.arguments())})")
+        return self._function("STAGE", "stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_)", lines)
 
     def combine(self, k: RightSide) -> str:
         """The text of combine(table, y, K, rows, coef, ns, lo, hi, out)."""
-        real, wanted = self.real, [*k.constants, *k.sizes, "scales_", "weights_"] if k.plan.basis is not None else []
-        lines = [
-            "@nb.njit(COMBINE, **options)",
-            "def combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_):",
-            *self._unpack(k, wanted),
-        ]
-        lines.append(f"    k_, rows_, coef_ = {real}(k_, ({ROWS}, n_)), ints(rows_, ns_), float64(coef_, ns_)")
-        lines.append(f"    x_, out_ = {real}(y_, n_ if y_ else 0), {real}(out_, hi_ - lo_)")
-        lines += k.scaling()
+        call, real = self.text.call, self.real
+        lines = self._unpack(k, [*k.constants, *k.sizes, "scales_", "weights_"] if k.plan.basis is not None else [])
+        arrays = call(real, "k_", f"({ROWS}, n_)"), call("ints", "rows_", "ns_"), call("float64", "coef_", "ns_")
+        lines.append(f"k_, rows_, coef_ = {', '.join(arrays)}")
+        lines.append(f"x_, out_ = {call(real, 'y_', 'n_ if y_ else 0')}, {call(real, 'out_', 'hi_ - lo_')}")
+        lines += k.scaling(self.text)
         weights = "coef_" if k.plan.basis is None else "weights_"
-        lines.append(f"    combine_block(x_, k_, rows_, {weights}, ns_, lo_, hi_, out_)")
-        lines += [f"    add_scaled(c{q}_, block({name}, lo_, hi_), out_)" for q, name in enumerate(k.constants)]
-        return "\n".join(lines)
+        lines.append(call("combine_block", "x_", "k_", "rows_", weights, "ns_", "lo_", "hi_", "out_"))
+        lines += [call("add_scaled", f"c{q}_", call("block", a, "lo_", "hi_"), "out_") for q, a in enumerate(k.constants)]
+        return self._function("COMBINE", "combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_)", lines)
 
     def events(self, k: Kernel) -> str:
         """The text of events(table, t, y, g)."""
-        total = sp.expand(sum((sp.prod(shape) for _, shape in k.outputs()), sp.S.Zero))
-        lines = ["@nb.njit(EVENTS, **options)", "def events(table_, t, y_, g_):", *self._unpack(k, k.arguments())]
-        first = ["t", f"{self.real}(y_, n_)", f"{self.real}(g_, {total})"]
-        return "\n".join([*lines, f"    {k.name}({', '.join([*first, *k.arguments()[3:]])})"])
+        total = self.text(k.results[-1].end)
+        lines = self._unpack(k, k.arguments())
+        first = ["t", self.text.call(self.real, "y_", "n_"), self.text.call(self.real, "g_", total)]
+        return self._function("EVENTS", "events(table_, t, y_, g_)", [*lines, f"{k.name}({', '.join([*first, *k.arguments()[3:]])})"])
+
+    def _function(self, signature: str, head: str, lines: list[str]) -> str:
+        # explicit signatures: numba compiles when the module is loaded, and never for a type that nobody has
+        self.text.called.add(signature)
+        return "\n".join([f"@nb.njit({signature}, **options)", f"def {head}:", *margin(lines)])
 
     def _unpack(self, k: Kernel, wanted: list[str]) -> list[str]:
         """The lines that give the wanted entries of the table their names."""
-        lines = [f"    at_ = ints(table_, {len(self.entries)})"]
+        lines = [f"at_ = {self.text.call('ints', 'table_', str(len(self.entries)))}"]
         for n, entry in enumerate(self.entries):
             lines += self._entry_lines(k, entry, n, wanted)
         return lines
 
     def _entry_lines(self, k: Kernel, entry: TableEntry, n: int, wanted: list[str]) -> list[str]:
+        call, place = self.text.call, f"at_[{n}]"
         if entry.kind in ("length", "size", "blocks") or (entry.kind == "blas" and entry.name in wanted):
-            return [f"    {entry.name} = at_[{n}]"]
+            return [f"{entry.name} = {place}"]
         if entry.kind == "numbers":
-            used = [(j, name) for j, name in enumerate(self.numbers) if name in wanted]
-            head = [f"    numbers_ = float64(at_[{n}], {len(self.numbers)})"] * bool(used)
-            return head + [f"    {name} = numbers_[{j}]" for j, name in used]
+            used = [(j, number) for j, number in enumerate(self.numbers) if number in wanted]
+            head = [f"numbers_ = {call('float64', place, str(len(self.numbers)))}"] if used else []
+            return head + [f"{number} = numbers_[{j}]" for j, number in used]
         if entry.kind == "scratch":
-            return self._scratch(k, entry.name, n, wanted)
-        kernel, _, name = entry.name.rpartition(".")
-        if entry.kind == "blas" or (kernel and kernel != k.name) or name not in wanted:
+            return self._scratch(k, entry.name, place, wanted)
+        kernel, _, array = entry.name.rpartition(".")
+        if entry.kind == "blas" or (kernel and kernel != k.name) or array not in wanted:
             return []
-        return [f"    {name} = {'ints' if entry.integer else self.real}(at_[{n}], {_shape_text(entry.shape)})"]
+        return [f"{array} = {call('ints' if entry.integer else self.real, place, shape_text(tuple(map(whole, entry.shape)), self.text))}"]
 
-    def _scratch(self, k: Kernel, name: str, place: int, wanted: list[str]) -> list[str]:
-        if name == "state_":
-            return [f"    state_ = at_[{place}]"] if isinstance(k, RightSide) and "y_" in wanted else []
-        if name not in wanted:
+    def _scratch(self, k: Kernel, array: str, place: str, wanted: list[str]) -> list[str]:
+        if array == "state_":
+            return [f"state_ = {place}"] if isinstance(k, RightSide) and "y_" in wanted else []
+        if array not in wanted:
             return []
-        if name in ("weights_", "early_"):
-            return [f"    {name} = float64(at_[{place}], {ROWS})"]
-        if name in ("late_", "amounts_"):
-            return [f"    {name} = {'ints' if name == 'late_' else 'float64'}(at_[{place}], {LATE})"]
-        if name == "base_":
-            return [f"    base_ = {self.real}(at_[{place}], {BLOCK})"]
-        shapes = {"work_": (self.scratch, BLOCK), "part_": (self.scratch, "blocks_")}
-        if isinstance(k, RightSide):
-            shapes["scales_"] = (ROWS, 1 + len(k.constants))
-        rows, width = shapes[name]
-        return [f"    {name} = float64(at_[{place}], ({rows}, {width}))"]
-
-
-def separate_passes(kernel: str, passes: Sequence[Sequence[str]], known: Iterable[str], end: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(definitions of functions, lines that call them) for the lines of each pass of a kernel.
-
-    known: the names that the lines before define. end: the lines after the passes.
-    """
-    trees = [[node for node in _statements(lines) if _names([node], stored=True) != UNIT_NAMES] for lines in passes]
-    read_later = [set(_names(_statements(end)))]
-    for tree in reversed(trees[1:]):
-        read_later.insert(0, read_later[0].union(_names(tree)))
-    defined, functions, calls = set(known), dict[str, str](), list[str]()  # functions {text: name}
-    for tree, later in zip(trees, read_later, strict=True):
-        numbers = _numbers(tree)
-        results = [name for name in numbers if name in later]
-        arguments = [name for name in _names(tree) if name in defined and name not in numbers]
-        text = _function(tree, arguments, results)
-        name = functions.setdefault(text, f"{SEPARATE}_{kernel}_{len(functions)}")
-        calls.append(f"    {', '.join(results)}{' = ' if results else ''}{name}({', '.join(arguments)})")
-        defined |= set(results)
-    return [f"@kernel\ndef {name}{text}" for text, name in functions.items()], calls
-
-
-def _function(tree: Sequence[ast.stmt], arguments: Sequence[str], results: Sequence[str]) -> str:
-    """The text of a function after its name, with names p0_, p1_, ... in the order in which they come."""
-    local = {*arguments, *_names(tree, stored=True)}
-    short = {name: f"p{n}_" for n, name in enumerate(name for name in _names(tree) if name in local)}
-    lines = [UNITS] * (not set(UNIT_NAMES).isdisjoint(_names(tree)))
-    for node in tree:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name):
-                part.id = short.get(part.id, part.id)
-        lines += ast.unparse(node).split("\n")
-    lines += [f"return {', '.join(short[name] for name in results)}"] * bool(results)
-    return "\n".join([f"({', '.join(short[name] for name in arguments)}):", *(f"    {line}" for line in lines)])
-
-
-def _statements(lines: Iterable[str]) -> list[ast.stmt]:
-    """The statements of these lines of a kernel."""
-    return parse(dedent("\n".join(lines))).body
-
-
-def _names(tree: Iterable[ast.stmt], *, stored: bool = False) -> list[str]:
-    """The names in these statements, each once. stored: only those that are given values."""
-    parts = (part for node in tree for part in ast.walk(node) if isinstance(part, ast.Name))
-    return list(dict.fromkeys(part.id for part in parts if not stored or isinstance(part.ctx, ast.Store)))
-
-
-def _numbers(tree: Iterable[ast.stmt]) -> list[str]:
-    """The names that these statements give values outside of loops, each once."""
-    return _names((node for node in tree if isinstance(node, ast.Assign)), stored=True)
+        scales = 1 + len(k.constants) if isinstance(k, RightSide) else 0
+        shapes = dict.fromkeys(("weights_", "early_"), str(ROWS)) | dict.fromkeys(("late_", "amounts_"), str(LATE)) | {"base_": str(BLOCK)}
+        shapes |= {WORK: f"({self.scratch}, {BLOCK})", "part_": f"({self.scratch}, blocks_)", "scales_": f"({ROWS}, {scales})"}
+        kinds = {"late_": "ints", "base_": self.real}
+        return [f"{array} = {self.text.call(kinds.get(array, 'float64'), place, shapes[array])}"]

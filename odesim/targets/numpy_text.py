@@ -4,7 +4,8 @@ Special functions are those of scipy or cupyx, and own ones where these lose dig
 of series are imported where they are used: that imports numba, which a run without these functions does not need.
 """
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_letters
 from typing import Any
@@ -18,7 +19,7 @@ from odesim.ir.program import Program, Statement
 from odesim.runtime.constants import GROWN, LOST, SMALL
 from odesim.symbolic.indices import Neighbour, base_name
 from odesim.symbolic.reductions import subexpressions
-from odesim.targets.expressions import ATOM, Printer
+from odesim.targets.expressions import Printer, PythonText, Tree, call, element, name
 
 WORDS = {
     "abs": "abs",
@@ -45,38 +46,43 @@ class ArrayPrinter(Printer):
         super().__init__(integers)
         self.space, self.index_arrays = space, index_arrays
 
-    def constant(self, name: str) -> str:
-        return f"_xp.{name}"
+    def constant(self, word: str) -> Tree:
+        return name(f"_xp.{word}")
 
-    def call(self, name: str, *args: str) -> str:
-        if name in SPECIAL:
-            return f"_{name}({', '.join(args)})"
-        return f"_xp.{WORDS.get(name, name)}({', '.join(args)})"
+    def call(self, function: str, *args: Tree) -> Tree:
+        return call(f"_{function}" if function in SPECIAL else f"_xp.{WORDS.get(function, function)}", *args)
 
-    def choice(self, condition: str, yes: str, no: str) -> str:
-        return f"_xp.where({condition}, {yes}, {no})"
+    def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
+        return call("_xp.where", condition, yes, no)
 
-    def both(self, parts: list[str]) -> str:
-        return f"({' & '.join(f'({p})' for p in parts)})"
+    def both(self, parts: Sequence[Tree]) -> Tree:
+        return self._logical(" & ", parts)
 
-    def either(self, parts: list[str]) -> str:
-        return f"({' | '.join(f'({p})' for p in parts)})"
+    def either(self, parts: Sequence[Tree]) -> Tree:
+        return self._logical(" | ", parts)
 
-    def whole(self, name: str) -> str:
-        return self._along(f"_{name}_", [name]) if name in {i.name for i in self.space} else f"_xp.float64({name})"
+    @staticmethod
+    def _logical(sign: str, parts: Sequence[Tree]) -> Tree:
+        text = PythonText()
+        return name(f"({sign.join(f'({text(p)})' for p in parts)})")
 
-    def _Indexed(self, e: Indexed) -> tuple[str, int]:
-        return f"{self.element(e)}{'.astype(_xp.float64)' if base_name(e) in self.index_arrays else ''}", ATOM
+    def whole(self, e: Tree) -> Tree:
+        if isinstance(e, ast.Name) and e.id in {i.name for i in self.space}:
+            return self._along(f"_{e.id}_", [e.id])
+        return call("_xp.float64", e)
 
-    def subscript(self, i: Any) -> str:
-        return self.whole(i.name) if i in self.space else super().subscript(i)
+    def _Indexed(self, e: Indexed) -> Tree:
+        return _as_type(self.element(e), "float64") if base_name(e) in self.index_arrays else self.element(e)
 
-    def place(self, i: Any) -> str:
+    def subscript(self, i: Any) -> Tree:
+        return self.whole(name(i.name)) if i in self.space else super().subscript(i)
+
+    def place(self, i: Any) -> Tree:
         """An index as an integer array along its axes of the loop space."""
-        return f"{self.whole(i.name)}.astype(_xp.int64)" if i in self.space else self.subscript(i)
+        return _as_type(self.whole(name(i.name)), "int64") if i in self.space else self.subscript(i)
 
-    def element(self, e: Indexed) -> str:
-        """The text of an element: z[psi[n], l] as z[psi, :] with its axes in the loop space; otherwise with one array per index."""
+    def element(self, e: Indexed) -> Tree:
+        """An element: z[psi[n], l] as z[psi, :] with its axes in the loop space; otherwise with one array per index."""
         if any(isinstance(j, Neighbour) for i in e.indices for j in sp.preorder_traversal(i)):
             return self._at_places(e)
         others = [i for i in e.indices if i not in self.space]
@@ -87,25 +93,26 @@ class ArrayPrinter(Printer):
         part = ", ".join((base_name(i) if inside[i] else str(i)) if i in inside else ":" for i in e.indices)
         return self._along(f"{base_name(e)}[{part}]" if others else base_name(e), [j.name for j in axes])
 
-    def _at_places(self, e: Indexed) -> str:
-        return f"{base_name(e)}[{', '.join(map(self.place, e.indices))}]"
+    def _at_places(self, e: Indexed) -> Tree:
+        return element(base_name(e), *map(self.place, e.indices))
 
-    def wrap(self, place: str, length: str) -> str:
-        return f"(({place}) % int({length}))"
+    def on_axis(self, what: str, place: Tree, length: Tree) -> Tree:
+        text = PythonText()
+        at, n = text(place), text(length)
+        inside = f"(({at} >= 0) & ({at} < int({n})))"
+        return name({"wrap": f"(({at}) % int({n}))", "clip": f"_xp.clip({at}, 0, int({n}) - 1)", "on_axis": inside}[what])
 
-    def clip(self, place: str, length: str) -> str:
-        return f"_xp.clip({place}, 0, int({length}) - 1)"
-
-    def on_axis(self, place: str, length: str) -> str:
-        return f"(({place} >= 0) & ({place} < int({length})))"
-
-    def _along(self, text: str, axes: list[str]) -> str:
-        """The text of an array with these axes, transposed and widened to the loop space."""
+    def _along(self, text: str, axes: list[str]) -> Tree:
+        """An array with these axes, transposed and widened to the loop space."""
         order = [i.name for i in self.space]
         want = sorted(axes, key=order.index)
         turn = "" if want == axes else f".transpose({', '.join(str(axes.index(a)) for a in want)})"
         widen = f"[{', '.join(':' if a in axes else 'None' for a in order)}]" if len(axes) < len(order) else ""
-        return f"{text}{turn}{widen}"
+        return name(f"{text}{turn}{widen}")
+
+
+def _as_type(e: Tree, kind: str) -> Tree:
+    return name(f"{PythonText()(e)}.astype(_xp.{kind})")
 
 
 def array_text(program: Program, name: str, inputs: list[str], products: bool = True) -> str:
@@ -134,7 +141,7 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
     words = printer(s.loops)
     text = words.text(s.body)
     if s.op == "scatter":
-        place = "".join(f"{words.place(i)}, " for i in (s.via, *s.free[1:]))
+        place = "".join(f"{PythonText()(words.place(i))}, " for i in (s.via, *s.free[1:]))
         return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
     # einsum finds BLAS by itself; where bits of a row must not depend on the number of rows, `products` is off
     if s.op == "dot" and products:

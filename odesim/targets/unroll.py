@@ -1,15 +1,14 @@
-"""A right-hand side written out for given sizes: its kernel is run on symbols, and straight-line code remains.
+"""A right-hand side written out for given sizes: its nests are run on symbols, and straight-line code remains.
 
 for k in range(M): d_v[k] = mu[k] - v[k]  ->  x0 = mu_0 - v_0; x1 = mu_1 - v_1
 
 Whole numbers are known here and vanish, with the loops, choices and views that they govern. Arithmetic of reals is left, in the
-order of the kernel, so that both give the same bits: that is why the kernel's text is interpreted, and no second printer writes the same.
-Small systems are integrated many at a time by such code.
+order of the nests, so that both give the same bits. Small systems are integrated many at a time by such code.
 """
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product as iterate
@@ -17,15 +16,31 @@ from math import prod
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.base.parsing import parse
 from odesim.ir.program import Program
 from odesim.ir.scalars import SIGNS, Code, Formulas, Operand, Operation, is_real, real_of
 from odesim.ir.sizes import extents
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
 from odesim.symbolic.system import System
-from odesim.targets.blocks import BLOCK, LATE
+from odesim.targets.expressions import Tree
 from odesim.targets.loop_plan import make_loop_plan
-from odesim.targets.numba_text import ROWS, Kernel, RightSide
+from odesim.targets.nest import (
+    BLOCK,
+    HERE,
+    LOW,
+    WORK,
+    Blocks,
+    Elements,
+    Fill,
+    Inverse,
+    Loop,
+    Multiply,
+    Node,
+    Part,
+    PartialSums,
+    Set,
+    Total,
+)
+from odesim.targets.numba_text import LATE, Kernel, RightSide, Slice
 
 MOST = 20_000
 """Operations: beyond it a system is too large to be written out."""
@@ -69,11 +84,12 @@ class View:
         """A contiguous part of a vector, reshaped."""
         return make_view(self.cells, shape, self.start + start, self.cast)
 
+    def flat(self) -> "View":
+        """A contiguous array as a vector."""
+        return self.part(0, (prod(self.shape),))
+
     def row(self, r: int) -> "View":
         return replace(self, shape=self.shape[1:], strides=self.strides[1:], start=self.start + r * self.strides[0])
-
-    def turned(self) -> "View":
-        return replace(self, shape=self.shape[::-1], strides=self.strides[::-1])
 
     def stored(self, value: Operand) -> Operand:
         """A value as the cells hold it, after the cast."""
@@ -86,8 +102,8 @@ def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: st
     return View(cells, shape, strides, start, cast)
 
 
-class Calls:
-    """The runtime's functions, each of which appends its operations to the code.
+class Writer:
+    """Straight-line code under construction: sums, products, inverses and maxima, each in the order of odesim.runtime.
 
     shifts: names of what has no derivatives: maxima over an axis, with all that these are made of, and the sizes of inverses.
     """
@@ -112,58 +128,25 @@ class Calls:
         """Records a maximum that has a derivative, with its arguments; it is not a shift of an exponential."""
         self.shifts -= self._chains.get(value, set())
 
-    # -- parts of arrays
-
-    def block(self, a: View, low: int, high: int) -> View:
-        return a.part(low, (high - low,))
-
-    def row_block(self, a: View, row: int, low: int, high: int) -> View:
-        return a.row(row).part(low, (high - low,))
-
-    def part_of(self, a: View, start: int, shape: tuple[int, ...]) -> View:
-        return a.part(start, shape)
-
-    def load(self, loop: int, a: View, i: int) -> Any:
-        return a.cells[a.place((i,))]
-
-    def reload(self, loop: int, q: int, a: View, i: int) -> Any:
-        return self.load(loop, a, i)
-
-    def store(self, loop: int, q: int, a: View, i: int, x: Any) -> None:
-        a.cells[a.place((i,))] = self.named(a.stored(real_of(x)))
-
-    # -- places on an axis
-
-    def wrap(self, i: int, n: int) -> int:
-        return i % n
-
-    def clip(self, i: int, n: int) -> int:
-        return max(0, min(i, n - 1))
-
-    def on_axis(self, i: int, n: int) -> bool:
-        return 0 <= i < n
-
-    # -- the state of a stage, which is formed outside
-
-    def split_terms(self, coef: Any, ns: int, early: Any, late: Any, amounts: Any) -> tuple[int, bool]:
-        assert ns == 0
-        return 0, False
-
-    def combine_block(self, y: View, k: Any, rows: Any, coef: Any, ns: int, low: int, high: int, out: View) -> None:
-        assert ns == 0
-        for i in range(high - low):
-            out.cells[out.place((i,))] = y.cells[y.place((low + i,))]
+    def put(self, view: View, place: int, value: Operand) -> None:
+        """Stores a value in a cell."""
+        view.cells[place] = self.named(view.stored(value))
 
     # -- sums
 
-    def block_sum(self, a: View, n: int) -> Any:
-        return self._sum(a.values()[:n])
+    def sum(self, terms: Sequence[Operand]) -> Any:
+        """The sum of the numbers of a block."""
+        lanes = LANES if len(terms) > SEQUENCE else 1
+        sums = [ZERO] * lanes
+        for i, term in enumerate(terms):
+            sums[i % lanes] = self._add(sums[i % lanes], term)
+        while len(sums) > 1:
+            half = len(sums) // 2
+            sums = [self._add(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
+        return sums[0]
 
-    def block_dot(self, a: View, b: View, n: int) -> Any:
-        return self._sum([Operation("*", pair) for pair in zip(a.values()[:n], b.values()[:n], strict=True)])
-
-    def tree_sum(self, part: View, width: int) -> Any:
-        sums = part.values()[:width]
+    def tree_sum(self, sums: list[Any]) -> Any:
+        """The sum of the sums of all blocks."""
         while len(sums) > 1:
             half = (len(sums) + 1) // 2
             for k in range(len(sums) - half):
@@ -171,17 +154,17 @@ class Calls:
             sums = sums[:half]
         return sums[0]
 
-    def vector(self, a: View, start: int) -> View:
-        return a.part(start, (prod(a.shape) - start,))
-
-    def product(self, out: View, a: View, b: View, steps: tuple[int, ...], shape: tuple[int, int, int], add: int) -> None:
+    def multiply(self, arrays: Sequence[tuple[View, int]], steps: Sequence[int], shape: Sequence[int], add: int) -> None:
+        """odesim.runtime.matrices.product: arrays with the place in each where its matrix begins."""
+        (out, _), (a, _), (b, _) = arrays
+        to, left, right = (view.start + start for view, start in arrays)
         down, beside, a_down, along, below, b_beside = steps
         rows, depth, columns = shape
         for i, j in iterate(range(rows), range(columns)):
-            place = out.place((i * down + j * beside,))
+            place = to + i * down + j * beside
             total = out.cells[place] if add else self.named(out.stored(ZERO))
             for k in range(depth):
-                factors = a.cells[a.place((i * a_down + k * along,))], b.cells[b.place((k * below + j * b_beside,))]
+                factors = a.cells[left + i * a_down + k * along], b.cells[right + k * below + j * b_beside]
                 total = self._add(total, Operation("*", factors))
             out.cells[place] = total
 
@@ -191,9 +174,6 @@ class Calls:
 
             def cell(view: View, r: int, k: int, start: int = start) -> int:
                 return view.place((start + r * n + k,))
-
-            def put(view: View, place: int, value: Operation) -> None:
-                view.cells[place] = self.named(view.stored(value))
 
             for r, k in iterate(range(n), range(n)):
                 x.cells[cell(x, r, k)] = "1.0" if r == k else ZERO
@@ -208,12 +188,12 @@ class Calls:
                         view.cells[high] = self.named(Operation("if", (larger, below, above)))
                 pivot = a.cells[cell(a, c, c)]
                 for k, view in iterate(range(n), (a, x)):
-                    put(view, cell(view, c, k), Operation("/", (view.cells[cell(view, c, k)], pivot)))
+                    self.put(view, cell(view, c, k), Operation("/", (view.cells[cell(view, c, k)], pivot)))
                 for r in (r for r in range(n) if r != c):
                     factor = a.cells[cell(a, r, c)]
                     for k, view in iterate(range(n), (a, x)):
                         less = Operation("*", (factor, view.cells[cell(view, c, k)]))
-                        put(view, cell(view, r, k), Operation("-", (view.cells[cell(view, r, k)], less)))
+                        self.put(view, cell(view, r, k), Operation("-", (view.cells[cell(view, r, k)], less)))
             if n > 1:
                 self._refuse(x, matrix, start, n)
 
@@ -242,39 +222,26 @@ class Calls:
             place = x.place((start + k,))
             x.cells[place] = self.named(x.stored(Operation("/", (x.cells[place], divisor))))
 
-    def add_up(self, a: View, before: int, n: int, after: int) -> None:
-        self._partial_sums(a, before, after, range(1, n), n, -1)
-
-    def add_down(self, a: View, before: int, n: int, after: int) -> None:
-        self._partial_sums(a, before, after, range(n - 2, -1, -1), n, 1)
-
-    def _partial_sums(self, a: View, before: int, after: int, places: Sequence[int], n: int, step: int) -> None:
+    def partial_sums(self, a: View, downwards: bool, before: int, n: int, after: int) -> None:
+        """odesim.runtime.sums.add_up or add_down."""
+        places, step = (range(n - 2, -1, -1), 1) if downwards else (range(1, n), -1)
         for b, i, c in iterate(range(before), places, range(after)):
-            here, beside = (a.place(((b * n + k) * after + c,)) for k in (i, i + step))
-            a.cells[here] = self.named(a.stored(Operation("+", (a.cells[here], a.cells[beside]))))
-
-    def _sum(self, terms: Sequence[Operand]) -> Any:
-        """The sum of operands in the order of odesim.runtime.sums."""
-        lanes = LANES if len(terms) > SEQUENCE else 1
-        sums = [ZERO] * lanes
-        for i, term in enumerate(terms):
-            sums[i % lanes] = self._add(sums[i % lanes], term)
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [self._add(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
-        return sums[0]
+            here, beside = (a.start + (b * n + k) * after + c for k in (i, i + step))
+            self.put(a, here, Operation("+", (a.cells[here], a.cells[beside])))
 
     def _add(self, a: Operand, b: Operand) -> Any:
         return self.named(Operation("+", (a, b)))
 
     # -- maxima
 
-    def block_max(self, a: View, n: int) -> Any:
-        highest = self.tree_max(a, n)
+    def max(self, terms: Sequence[Any]) -> Any:
+        """The maximum of the numbers of a block."""
+        highest = self.tree_max(terms)
         return self._chained(self._add(highest, ZERO), highest)  # that of one element too
 
-    def tree_max(self, part: View, width: int) -> Any:
-        top, *others = part.values()[:width]
+    def tree_max(self, tops: Sequence[Any]) -> Any:
+        """The maximum of the maxima of all blocks."""
+        top, *others = tops
         for value in others:
             top = self._chained(self.named(Operation("maximum", (top, value))), top, value)
         return top
@@ -287,119 +254,141 @@ class Calls:
 
 
 class Interpreter:
-    """Runs kernels of a module on integers and views of symbolic reals; calls.code: the straight-line code that remains.
+    """Runs nests on integers and views of symbolic reals, by their names in `at`; writer.code: the straight-line code that remains.
 
-    values: names of maxima over an axis that have a derivative.
+    values: names of maxima over an axis that have a derivative. state: what is formed at the start of each block, as it is.
     """
 
-    def __init__(self, source: str, values: frozenset[str] = frozenset()) -> None:
-        self.functions = {node.name: node for node in parse(source).body if isinstance(node, ast.FunctionDef)}
-        self.calls = Calls()
-        self.values = values
+    def __init__(self, at: Names, values: frozenset[str], state: View) -> None:
+        self.at, self.values, self.state = at, values, state
+        self.writer = Writer()
 
-    def run(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """Runs the kernel of this name; views change in place. Raises CodegenError for what has no straight-line form."""
-        function = self.functions[name]
-        self._block(function.body, {a.arg: arguments[a.arg] for a in function.args.args})
+    def run(self, nodes: Iterable[Node]) -> None:
+        """Runs nodes; views change in place. Raises CodegenError for what has no straight-line form."""
+        for node in nodes:
+            self._node(node)
 
-    # -- statements
+    def _node(self, node: Node) -> None:
+        writer, value = self.writer, self.value
+        match node:
+            case Set(target, e, add):
+                result = value(e)
+                self._set(target, Operation("+", (real_of(value(target)), real_of(result))) if add else result)
+            case Loop(index, extent, body):
+                for k in range(value(extent)):
+                    self.at[index] = k
+                    self.run(body)
+            case Blocks(extent):
+                length = value(extent)
+                for low in range(0, length, BLOCK):
+                    self._block(node, low, min(low + BLOCK, length))
+            case Total(target, op, slot, extent):
+                parts = self.at["part_"].row(slot).values()[: (value(extent) + BLOCK - 1) // BLOCK]
+                self._set(target, writer.tree_max(parts) if op == "max" else writer.tree_sum(parts))
+            case Fill(array, e):
+                view, filling = value(array), real_of(value(e))
+                for place in view.places():
+                    writer.put(view, place, filling)
+            case Multiply(arrays, steps, shape, add):
+                vectors = [(self.at[array], value(start)) for array, start in arrays]
+                writer.multiply(vectors, [*map(value, steps)], [*map(value, shape)], value(add))
+            case Inverse(matrices, result, copy, count, n):
+                a, x, original = (self.at[array].flat() for array in (matrices, result, copy))
+                writer.invert(a, x, original, value(count), value(n))
+            case PartialSums(array, downwards, before, n, after):
+                writer.partial_sums(self.at[array], downwards, *map(value, (before, n, after)))
 
-    def _block(self, body: list[ast.stmt], env: Names) -> None:
-        for node in body:
-            match node:
-                case ast.Assign(targets=[target], value=value):
-                    self._assign(target, self._value(value, env), env)
-                case ast.AugAssign(target=target, op=op, value=value):
-                    self._assign(target, self._operate(op, self._value(target, env), self._value(value, env)), env)
-                case ast.For(target=ast.Name(id=i), iter=ast.Call(func=ast.Name(id="range"), args=bounds)):
-                    for k in range(*(self._value(b, env) for b in bounds)):
-                        env[i] = k
-                        self._block(node.body, env)
-                case ast.If(test=test, body=yes, orelse=no):
-                    self._block(yes if self._value(test, env) else no, env)
-                case ast.Expr(value=ast.Call() as call):
-                    self._value(call, env)
-                case _:
-                    raise _refused(node)
+    def _block(self, node: Blocks, low: int, high: int) -> None:
+        self.at[LOW] = low
+        if node.forms:
+            self.at[HERE] = self.state.part(low, (high - low,))
+            if node.elements is not None and node.elements.value:  # a fused loop stores the state before it uses it, and so rounds it
+                cells = [self.writer.named(self.state.stored(x)) for x in self.at[HERE].values()]
+                self.at[HERE] = make_view(cells, (high - low,))
+        for view in node.views:
+            self.at[view.name] = self._part(view.part, low, high) if view.length is None else self.at[view.part.array].flat()
+        if node.elements is not None:
+            self._elements(node.elements, high - low)
+        for fold in node.folds:
+            values = [self._part(part, low, high).values()[: high - low] for part in fold.of]
+            terms = values[0] if len(values) == 1 else [Operation("*", pair) for pair in zip(*values, strict=True)]
+            part = self.at["part_"]
+            total = self.writer.max(terms) if fold.op == "max" else self.writer.sum(terms)
+            self.writer.put(part, part.place((fold.slot, low // BLOCK)), total)
 
-    def _assign(self, target: ast.expr, value: Any, env: Names) -> None:
+    def _elements(self, loop: Elements, length: int) -> None:
+        for i in range(length):
+            self.at[loop.index] = i
+            if loop.value:
+                self.at[loop.value] = self.at[HERE].values()[i]
+            self.run(loop.body)
+
+    def _part(self, part: Part, low: int, high: int) -> View:
+        """The block of an array, or of a row of it."""
+        view = reduce(View.row, map(self.value, part.row), self.at[part.array])
+        return view if part.array in (HERE, WORK) else view.part(low, (high - low,))
+
+    def _set(self, target: Tree, value: Any) -> None:
         array = target.value if isinstance(target, ast.Subscript) else target
         if isinstance(array, ast.Name) and array.id in self.values:
-            self.calls.keep(value)
+            self.writer.keep(value)
         match target:
             case ast.Name(id=name):
-                env[name] = self.calls.named(value)
-            case ast.Tuple(elts=parts):
-                for part, v in zip(parts, value, strict=True):
-                    self._assign(part, v, env)
+                self.at[name] = self.writer.named(value)
             case ast.Subscript(value=array, slice=index):
-                view = self._value(array, env)
-                whole = isinstance(index, ast.Constant) and index.value is ...
-                for place in view.places() if whole else [view.place(self._index(index, env))]:
-                    view.cells[place] = self.calls.named(view.stored(real_of(value)))
-            case _:
-                raise _refused(target)
+                view = self.value(array)
+                self.writer.put(view, view.place(self._index(index)), real_of(value))
 
     # -- expressions
 
-    def _index(self, node: ast.expr, env: Names) -> tuple[int, ...]:
-        value = self._value(node, env)
-        return value if isinstance(value, tuple) else (value,)
+    def _index(self, index: Tree) -> tuple[int, ...]:
+        return tuple(map(self.value, index.elts)) if isinstance(index, ast.Tuple) else (self.value(index),)
 
-    def _value(self, node: ast.expr, env: Names) -> Any:
-        match node:
+    def value(self, e: Tree) -> Any:
+        """A whole number, a View, or an operand."""
+        match e:
+            case ast.Name(id=name):
+                return self.at[name]
             case ast.Constant(value=x):
                 return repr(x) if isinstance(x, float) else x
-            case ast.Name(id=name):
-                return env[name]
-            case ast.Tuple(elts=parts):
-                return tuple(self._value(p, env) for p in parts)
             case ast.BinOp(left=a, op=op, right=b) | ast.Compare(left=a, ops=[op], comparators=[b]):
-                return self._operate(op, self._value(a, env), self._value(b, env))
-            case ast.UnaryOp(op=ast.USub(), operand=a):
-                value = self._value(a, env)
+                return self._operate(type(op), self.value(a), self.value(b))
+            case ast.Subscript(value=array, slice=index):
+                view = self.value(array)
+                return view.cells[view.place(self._index(index))]
+            case ast.UnaryOp(operand=a):
+                value = self.value(a)
                 return Operation("-", (value,)) if is_real(value) else -value
             case ast.BoolOp(op=op, values=parts):
-                return Operation(SIGNS[type(op)], tuple(real_of(self._value(p, env)) for p in parts))
+                return Operation(SIGNS[type(op)], tuple(real_of(self.value(p)) for p in parts))
             case ast.IfExp(test=test, body=yes, orelse=no):
-                return self._choose(self._value(test, env), yes, no, env)
-            case ast.Subscript(value=array, slice=index):
-                view, at = self._value(array, env), self._index(index, env)
-                return reduce(View.row, at, view) if len(at) < len(view.shape) else view.cells[view.place(at)]
-            case ast.Attribute(value=array, attr="T"):
-                return self._value(array, env).turned()
-            case ast.Call(func=ast.Attribute(attr="int64"), args=[a]):
-                return self._value(a, env)
-            case ast.Call(func=ast.Name(id=name), args=args):
-                return self._call(name, [self._value(a, env) for a in args])
-        raise _refused(node)
+                holds = self.value(test)
+                if not is_real(holds):
+                    return self.value(yes if holds else no)
+                return Operation("if", (holds, *(self.writer.named(real_of(self.value(part))) for part in (yes, no))))
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return self._call(name, [*map(self.value, arguments)])
+        raise CodegenError(f"no straight-line form of: {ast.unparse(e)[:60]}")
 
-    def _operate(self, op: ast.AST, a: Any, b: Any) -> Any:
-        kind, real = type(op), is_real(a) or is_real(b)
+    @staticmethod
+    def _operate(kind: type[ast.AST], a: Any, b: Any) -> Any:
+        real = is_real(a) or is_real(b)
         if kind not in (SIGNS if real else WHOLE):
             raise CodegenError(f"no straight-line form of {kind.__name__} of {'reals' if real else 'whole numbers'}")
         return Operation(SIGNS[kind], (real_of(a), real_of(b))) if real else WHOLE[kind](a, b)
 
-    def _choose(self, test: Any, yes: ast.expr, no: ast.expr, env: Names) -> Any:
-        if not is_real(test):
-            return self._value(yes if test else no, env)
-        return Operation("if", (test, *(self.calls.named(real_of(self._value(part, env))) for part in (yes, no))))
-
-    def _call(self, name: str, args: list[Any]) -> Any:
-        if name in self.functions:
-            self.run(name, dict(zip((a.arg for a in self.functions[name].args.args), args, strict=True)))
-            return None
-        if name == "float":
-            return repr(float(*args))
-        if name == "min":
-            return min(args)
-        if hasattr(self.calls, name):
-            return getattr(self.calls, name)(*args)
-        return Operation(name, tuple(str(a) if isinstance(a, int) else real_of(a) for a in args))
-
-
-def _refused(node: ast.AST) -> CodegenError:
-    return CodegenError(f"no straight-line form of: {ast.unparse(node)[:60]}")
+    @staticmethod
+    def _call(name: str, arguments: list[Any]) -> Any:
+        match name, arguments:
+            case "float", [x]:
+                return repr(float(x))
+            case "wrap", [i, n]:
+                return i % n
+            case "clip", [i, n]:
+                return max(0, min(i, n - 1))
+            case "on_axis", [i, n]:
+                return 0 <= i < n
+        return Operation(name, tuple(str(a) if isinstance(a, int) else real_of(a) for a in arguments))
 
 
 def write_out(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
@@ -408,50 +397,28 @@ def write_out(system: System, program: Program, sizes: Mapping[str, int], whole:
     Raises CodegenError where the system is too large.
     """
     form = make_loop_plan(system, program, strict=True)
-    kernel = RightSide(system, form, dtype)
-    # as many blocks as the kernel would have, so that sums are added in the kernel's order
-    blocks = -(-max([_states(system, sizes), *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    formulas = _written(
-        kernel,
-        sizes,
-        whole,
-        blocks,
-        lambda n, state: {
-            **{"x_": make_view([*state], (n,))},
-            **{"k_": make_view([ZERO] * ROWS * n, (ROWS, n)), "rows_": make_view([0] * ROWS, (ROWS,)), "coef_": None, "ns_": 0},
-            **{"keep_": 1, "early_": None, "late_": make_view([0] * LATE, (LATE,)), "amounts_": make_view([ZERO] * LATE, (LATE,))},
-            **{"base_": make_view([ZERO] * BLOCK, (BLOCK,))},
-        },
-        dtype,
-    )
+    formulas = _written(RightSide(system, form, dtype), sizes, whole, dtype, _states(system, sizes))
     return replace(formulas, late=LATE if form.local else 0)
 
 
 def write_values(system: System, program: Program, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str = "float64") -> Formulas:
     """The outputs of a program of expressions as straight-line code, with the operations of its kernel in the same order."""
-    blocks = -(-max([1, *extents(tuple(program.extents.values()), sizes)]) // BLOCK)
-    return _written(Kernel("values", system, program, dtype), sizes, whole, blocks, lambda n, state: {}, dtype)
+    return _written(Kernel("values", system, program, dtype), sizes, whole, dtype)
 
 
 def _states(system: System, sizes: Mapping[str, int]) -> int:
     return sum(prod(extents(shape, sizes)) for shape in system.shapes.values())
 
 
-def _written(
-    kernel: Kernel,
-    sizes: Mapping[str, int],
-    whole: Mapping[str, Any],
-    blocks: int,
-    more: Callable[[int, list[str]], dict[str, Any]],
-    dtype: str = "float64",
-) -> Formulas:
-    """The straight-line code of a kernel. more: arguments beyond those of every kernel, for n states."""
+def _written(kernel: Kernel, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str, longest: int = 1) -> Formulas:
+    """The straight-line code of a kernel. longest: the least length of the longest axis, whose blocks are added in the kernel's order."""
     cast, wide = ("", "") if dtype == "float64" else (dtype, "float64")
-    run = Interpreter(f"{kernel.definition()}\n", frozenset(s.name for s in kernel.nests.program.statements() if s.slopes))
+    blocks = -(-max([longest, *extents(tuple(kernel.program.extents.values()), sizes)]) // BLOCK)
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
     if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
-    values, arguments, count_, doubles = {}, dict[str, Any](), 0, set[int]()
+    at: Names = dict(sizes)
+    values, count_, doubles = {}, 0, set[int]()
     for p in kernel.system.params:
         shape = extents(p.shape, sizes)
         size = prod(shape)
@@ -462,20 +429,24 @@ def _written(
             cells = [f"p{count_ + k}" for k in range(size)]
             doubles |= set() if shape else {count_}
             count_ += size
-        arguments[p.name] = make_view(cells, shape) if shape else cells[0]
-    state = [f"y{k}" for k in range(n)]
-    out = make_view([ZERO] * total, (total,), cast=cast)
-    slots = kernel.nests.scratch_blocks
-    temporaries = {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
-    env = {
-        **sizes,
-        **arguments,
-        **{name: make_view([ZERO] * prod(shape), shape, cast=cast) for name, shape in temporaries.items()},
-        **{"t": "t", "y_": make_view([*state], (n,), cast=cast), "out_": out},
-        **{"work_": make_view([ZERO] * slots * BLOCK, (slots, BLOCK), cast=wide)},
-        **{"part_": make_view([ZERO] * slots * blocks, (slots, blocks), cast=wide)},
-        **more(n, state),
-    }
-    run.run(kernel.name, env)
-    outputs = tuple(str(real_of(run.calls.named(v))) for v in out.values())
-    return Formulas(run.calls.code, outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(run.calls.shifts))
+        at[p.name] = make_view(cells, shape) if shape else cells[0]
+    state, out = make_view([f"y{k}" for k in range(n)], (n,), cast=cast), make_view([ZERO] * total, (total,), cast=cast)
+    slots, temporaries = kernel.nests.scratch_blocks, {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
+    at |= {name: make_view([ZERO] * prod(shape), shape, cast=cast) for name, shape in temporaries.items()}
+    at |= {"t": "t", "y_": state, "out_": out}
+    at |= {place: make_view([ZERO] * slots * width, (slots, width), cast=wide) for place, width in ((WORK, BLOCK), ("part_", blocks))}
+    slopes = frozenset(s.name for s in kernel.nests.program.statements() if s.slopes)
+    run = Interpreter(at, slopes, state)
+    for part in kernel.parts():
+        at[part.name] = _sliced(run, part)
+    run.run(node for nodes in kernel.nests.passes for node in nodes)
+    run.run(kernel.stores())
+    writer = run.writer
+    outputs = tuple(str(real_of(writer.named(v))) for v in out.values())
+    return Formulas(writer.code, outputs, n, values, count_, dtype, frozenset(doubles), shifts=frozenset(writer.shifts))
+
+
+def _sliced(run: Interpreter, part: Slice) -> Any:
+    """A part of the flat state or output: a view, or one number."""
+    flat, start = run.at[part.of], run.value(part.start)
+    return flat.part(start, tuple(map(run.value, part.shape))) if part.shape else flat.cells[start]
