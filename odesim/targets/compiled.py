@@ -30,6 +30,7 @@ from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK
 from odesim.targets.numba_module import (
     AddressTable,
+    CFunctions,
     ModuleText,
     load,
     make_table,
@@ -39,7 +40,7 @@ from odesim.targets.numba_module import (
     table_entries,
 )
 from odesim.targets.numba_module import key as module_key
-from odesim.targets.numba_text import CFunctions, Kernel
+from odesim.targets.numba_text import Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:

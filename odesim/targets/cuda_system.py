@@ -25,8 +25,8 @@ from odesim.targets.cuda_words import INT, REAL, SINGLE, named
 from odesim.targets.expressions import whole
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.nest import BLOCK
-from odesim.targets.numba_module import ModuleText, runtime_functions, scalar_parameters, table_entries
-from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, TableEntry
+from odesim.targets.numba_module import ModuleText, TableEntry, runtime_functions, scalar_parameters, table_entries
+from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide
 from odesim.targets.nvrtc import compile_cubin, options_for
 
 STAGE_HEAD = (

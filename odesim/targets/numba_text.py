@@ -1,4 +1,4 @@
-"""The text of kernels for numba: nests as lines of Python, and the C functions that call kernels.
+"""The text of kernels for numba: nests as lines of Python.
 
 Passes of a long kernel are functions of their own: equal passes of many layers are one function, compiled once. A compiler's optimiser
 takes more than twice the time for a function of twice the length. These functions are called, not inlined: SEPARATE in their names says so.
@@ -10,7 +10,7 @@ flight. With the distance, loads of a later element run during the arithmetic of
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
@@ -22,6 +22,7 @@ from odesim.symbolic.system import System
 from odesim.targets.expressions import PythonText, Tree, element, whole
 from odesim.targets.expressions import name as variable
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
+from odesim.targets.make_nests import Nests
 from odesim.targets.matrix_products import along_lanes, join_products, lay_out
 from odesim.targets.native import SEPARATE
 from odesim.targets.nest import (
@@ -35,7 +36,6 @@ from odesim.targets.nest import (
     Inverse,
     Loop,
     Multiply,
-    Nests,
     Node,
     Part,
     PartialSums,
@@ -55,16 +55,6 @@ AHEAD = 64
 UNIT_NAMES = ("one_", "zero_")
 UNITS = f"{', '.join(UNIT_NAMES)} = nb.int64(1), nb.int64(0)"
 """The line that a product's strides need: with literal numbers numba compiles the function again for each pattern of them."""
-
-
-@dataclass(frozen=True)
-class TableEntry:
-    """One entry of an address table: the length n, a size, or the address of the scalar parameters, an array, scratch memory or BLAS."""
-
-    kind: str
-    name: str
-    shape: tuple[Any, ...] = ()
-    integer: bool = False
 
 
 @dataclass
@@ -445,94 +435,3 @@ def slice_line(s: Slice, text: PythonText) -> str:
 def shape_text(shape: Sequence[Tree], text: PythonText) -> str:
     """A shape as text: M, or (S, K + 1)."""
     return f"({', '.join(map(text, shape))})" if len(shape) > 1 else text(shape[0])
-
-
-@dataclass(frozen=True)
-class CFunctions:
-    """The text of the C functions that call kernels, with arrays found through the address table. text: what it calls."""
-
-    entries: tuple[TableEntry, ...]
-    numbers: tuple[str, ...]
-    scratch: int
-    real: str
-    text: PythonText = field(default_factory=PythonText)
-
-    def stage(self, k: RightSide) -> str:
-        """The text of stage(table, t, y, K, rows, coef, ns, s, z); z is the address for the state, or 0 to discard it."""
-        call, real = self.text.call, self.real
-        lines = self._unpack(k, k.arguments())
-        arrays = call(real, "k_", f"({ROWS}, n_)"), call("ints", "rows_", "s_ + 1"), call("float64", "coef_", "ns_")
-        lines.append(f"k_, rows_, coef_ = {', '.join(arrays)}")
-        if k.plan.local:
-            lines.append("keep_ = 1 if z_ else 0")
-            lines.append(f"x_, y_ = {call(real, 'y_', 'n_')}, {call(real, 'z_ if z_ else state_', f'n_ if z_ else {BLOCK}')}")
-        else:
-            place = "state_" if k.plan.fused else "(state_ if ns_ else y_)"  # without stages and a place for it the state is what was there
-            lines.append(f"x_, y_ = {call(real, 'y_', 'n_')}, {call(real, f'z_ if z_ else {place}', 'n_')}")
-        if k.plan.basis is not None:
-            lines.append("scale_ = scales_[rows_[s_]]")
-        if not k.plan.fused:
-            lines += [f"for lo_ in range(0, n_ if ns_ or z_ else 0, {BLOCK}):", f"    hi_ = min(lo_ + {BLOCK}, n_)"]
-            block = call("block", "y_", "lo_", "hi_")
-            lines.append(f"    {call('combine_block', 'x_', 'k_', 'rows_', 'coef_', 'ns_', 'lo_', 'hi_', block)}")
-        row = call("row_block", "k_", "rows_[s_]", "0", "n_")
-        lines.append(f"{k.name}({', '.join(row if a == 'out_' else a for a in k.arguments())})")
-        return self._function("STAGE", "stage(table_, t, y_, k_, rows_, coef_, ns_, s_, z_)", lines)
-
-    def combine(self, k: RightSide) -> str:
-        """The text of combine(table, y, K, rows, coef, ns, lo, hi, out)."""
-        call, real = self.text.call, self.real
-        lines = self._unpack(k, [*k.constants, *k.sizes, "scales_", "weights_"] if k.plan.basis is not None else [])
-        arrays = call(real, "k_", f"({ROWS}, n_)"), call("ints", "rows_", "ns_"), call("float64", "coef_", "ns_")
-        lines.append(f"k_, rows_, coef_ = {', '.join(arrays)}")
-        lines.append(f"x_, out_ = {call(real, 'y_', 'n_ if y_ else 0')}, {call(real, 'out_', 'hi_ - lo_')}")
-        lines += k.scaling(self.text)
-        weights = "coef_" if k.plan.basis is None else "weights_"
-        lines.append(call("combine_block", "x_", "k_", "rows_", weights, "ns_", "lo_", "hi_", "out_"))
-        lines += [call("add_scaled", f"c{q}_", call("block", a, "lo_", "hi_"), "out_") for q, a in enumerate(k.constants)]
-        return self._function("COMBINE", "combine(table_, y_, k_, rows_, coef_, ns_, lo_, hi_, out_)", lines)
-
-    def events(self, k: Kernel) -> str:
-        """The text of events(table, t, y, g)."""
-        total = self.text(k.results[-1].end)
-        lines = self._unpack(k, k.arguments())
-        first = ["t", self.text.call(self.real, "y_", "n_"), self.text.call(self.real, "g_", total)]
-        return self._function("EVENTS", "events(table_, t, y_, g_)", [*lines, f"{k.name}({', '.join([*first, *k.arguments()[3:]])})"])
-
-    def _function(self, signature: str, head: str, lines: list[str]) -> str:
-        # explicit signatures: numba compiles when the module is loaded, and never for a type that nobody has
-        self.text.called.add(signature)
-        return "\n".join([f"@nb.njit({signature}, **options)", f"def {head}:", *margin(lines)])
-
-    def _unpack(self, k: Kernel, wanted: list[str]) -> list[str]:
-        """The lines that give the wanted entries of the table their names."""
-        lines = [f"at_ = {self.text.call('ints', 'table_', str(len(self.entries)))}"]
-        for n, entry in enumerate(self.entries):
-            lines += self._entry_lines(k, entry, n, wanted)
-        return lines
-
-    def _entry_lines(self, k: Kernel, entry: TableEntry, n: int, wanted: list[str]) -> list[str]:
-        call, place = self.text.call, f"at_[{n}]"
-        if entry.kind in ("length", "size", "blocks") or (entry.kind == "blas" and entry.name in wanted):
-            return [f"{entry.name} = {place}"]
-        if entry.kind == "numbers":
-            used = [(j, number) for j, number in enumerate(self.numbers) if number in wanted]
-            head = [f"numbers_ = {call('float64', place, str(len(self.numbers)))}"] if used else []
-            return head + [f"{number} = numbers_[{j}]" for j, number in used]
-        if entry.kind == "scratch":
-            return self._scratch(k, entry.name, place, wanted)
-        kernel, _, array = entry.name.rpartition(".")
-        if entry.kind == "blas" or (kernel and kernel != k.name) or array not in wanted:
-            return []
-        return [f"{array} = {call('ints' if entry.integer else self.real, place, shape_text(tuple(map(whole, entry.shape)), self.text))}"]
-
-    def _scratch(self, k: Kernel, array: str, place: str, wanted: list[str]) -> list[str]:
-        if array == "state_":
-            return [f"state_ = {place}"] if isinstance(k, RightSide) and "y_" in wanted else []
-        if array not in wanted:
-            return []
-        scales = 1 + len(k.constants) if isinstance(k, RightSide) else 0
-        shapes = dict.fromkeys(("weights_", "early_"), str(ROWS)) | dict.fromkeys(("late_", "amounts_"), str(LATE)) | {"base_": str(BLOCK)}
-        shapes |= {WORK: f"({self.scratch}, {BLOCK})", "part_": f"({self.scratch}, blocks_)", "scales_": f"({ROWS}, {scales})"}
-        kinds = {"late_": "ints", "base_": self.real}
-        return [f"{array} = {self.text.call(kinds.get(array, 'float64'), place, shapes[array])}"]
