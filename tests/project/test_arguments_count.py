@@ -11,7 +11,6 @@ KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take nu
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
-    "targets/unroll.py combine_block": "runs that kernel, with its arguments",
     "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
