@@ -27,8 +27,9 @@ MOST_DENSE = 2000
 """The most states for a dense Jacobian: 32 MB, and a third of a second to factorise."""
 SPARSE = 1e6
 """The cost of a sparse decomposition beside its arithmetic, as a number of multiplications of a dense one."""
-MOST_ENTRIES, MOST_SHARE = 20_000_000, 0.05
-"""The most entries of a sparse Jacobian, before those at one place are added up, and the most of all places that may have one."""
+MOST_ENTRIES, MOST_SHARE, FEW_OPERATIONS = 20_000_000, 0.05, 1e9
+"""The most entries of a sparse Jacobian, before those at one place are added up, and the most of all places that may have one
+where a decomposition is more than so few operations."""
 MOST_NUMBERS = 50_000_000
 """The most numbers in the parts of a structured Jacobian."""
 
@@ -145,7 +146,7 @@ class BoundLinear:
                 best, least = chain, cost
         if least > SPARSE and sparse_entries(self.linear.derivatives, self._extents) <= MOST_ENTRIES:
             sparse = SparseChain(self.linear.derivatives, self._extents, self.layout, self.params)
-            if SPARSE + sparse.cost < least and sparse.share <= MOST_SHARE:
+            if SPARSE + sparse.cost < least and (sparse.share <= MOST_SHARE or sparse.cost < FEW_OPERATIONS):
                 return sparse
         if best is None and n > MOST_DENSE:
             raise CodegenError(
