@@ -9,7 +9,7 @@ from odesim.stepper.problem import Costs
 from odesim.stepper.tableau import step_cost
 from odesim.targets.compiled import CompiledRHS
 
-LANE = 4.0
+LANE = 6.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
 
 

@@ -18,7 +18,10 @@ from odesim.ir.jacobian import Chain, Product
 from odesim.ir.program import Program
 from odesim.ir.sparse_jacobian import SparseChain
 
-CALL, OPERATION = 400.0, 0.3  # of compiled code: a call of the right-hand side, and an operation on one entry
+# of compiled code within a compiled run: a statement, and an operation on one entry, which runs in vectors. Measured on the shipped
+# models and on benchmarks/problems.py: 50 to 170 a statement, 0.05 to 0.2 an operation. Taken five times too large, as a call from Python
+# is, they sent `auto` to rodas5p on the 1-D Brusselator, 258 ms for 40
+LOOP, OPERATION, FUNCTION = 50.0, 0.06, 100
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
 PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
 SOLVE = 20_000.0  # of one linear system, without its arithmetic
@@ -44,17 +47,17 @@ def _affine(e: Any) -> tuple[int, tuple[tuple[str, int], ...]]:
 
 
 @lru_cache(maxsize=4096)
-def operations(e: Basic) -> int:
-    """The number of operations in an expression for one entry; a function counts as ten."""
+def operations(e: Basic, function: int = 10) -> int:
+    """The number of operations in an expression for one entry; a function counts as `function`, ten in numpy."""
     if isinstance(e, Indexed) or not e.args:
         return 0
     if isinstance(e, Pow):
-        outer = 1 if e.exp.is_Integer else 10
+        outer = 1 if e.exp.is_Integer else function
     elif isinstance(e, Function) and not isinstance(e, Piecewise):
-        outer = 10
+        outer = function
     else:
         outer = len(e.args) - 1
-    return outer + sum(map(operations, e.args))
+    return outer + sum(operations(arg, function) for arg in e.args)
 
 
 def index_lengths(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, int]:
@@ -63,19 +66,22 @@ def index_lengths(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, in
     return dict(zip(symbolic, extents(tuple(symbolic.values()), sizes), strict=True))
 
 
-def count_operations(program: Program, sizes: Mapping[str, int]) -> tuple[int, float]:
-    """The number of statements and the number of operations on entries of a Program."""
+def count_operations(program: Program, sizes: Mapping[str, int], function: int = 10) -> tuple[int, float]:
+    """The number of statements and the number of operations on entries of a Program; a function counts as `function`."""
     lengths, statements, total = index_lengths(program, sizes), 0, 0.0
     for s in program.statements():
         statements += 1
-        total += prod(lengths[i] for i in s.loops) * (operations(s.body) + 1)
+        total += prod(lengths[i] for i in s.loops) * (operations(s.body, function) + 1)
     return statements, total
 
 
 def right_side_cost(program: Program, sizes: Mapping[str, int], backend: str) -> float:
     """The cost of one right-hand side."""
+    if find_backend(backend).compiles:
+        statements, total = count_operations(program, sizes, FUNCTION)
+        return LOOP * statements + OPERATION * total
     statements, total = count_operations(program, sizes)
-    return CALL + OPERATION * total if find_backend(backend).compiles else STATEMENT * (statements + 3) + ENTRY * total
+    return STATEMENT * (statements + 3) + ENTRY * total
 
 
 def derivation_cost(program: Program) -> float:

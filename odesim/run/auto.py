@@ -25,7 +25,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import FEW, HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
-from odesim.stepper.problem import Problem, Raw, usable
+from odesim.stepper.problem import Costs, Problem, Raw, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import Method, stable_up_to, step_cost
 
@@ -112,15 +112,15 @@ class Rival:
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's complete run, if it is preferable to continuing the explicit run."""
         left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
-        if left < SHORT * run.tried or self._lost or not held(self.problem, run, self.options):
+        allowed = self.options.get("max_steps", 1_000_000)
+        hopeless = run.tried + left > allowed <= NEARLY * run.tried
+        if left < SHORT * run.tried or self._lost or not (hopeless or self._repays(left)) or not held(self.problem, run, self.options):
             return None
         if self._out:
             self.why = self._out
             return None
-        allowed = self.options.get("max_steps", 1_000_000)
-        hopeless = run.tried + left > allowed <= NEARLY * run.tried
         try:
-            budget = self._budget(run.tried, left, hopeless=hopeless)
+            budget = self._budget(run.tried, left)
         except CodegenError:
             self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
             return None
@@ -148,16 +148,22 @@ class Rival:
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
-    def _budget(self, tried: int, left: float, *, hopeless: bool) -> int:
+    def _repays(self, left: float) -> bool:
+        """Whether so many explicit steps cost more than the Jacobian does, or there is none: this is cheaper to see than stability."""
+        costs = self.problem.costs
+        return costs is None or self.problem.linear is None or left * self._step(costs) >= costs.derivation()
+
+    def _step(self, costs: Costs) -> float:
+        return step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
+
+    def _budget(self, tried: int, left: float) -> int:
         """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
 
         Raises CodegenError and SolveError where there is no stiff method.
         """
         costs = self.problem.costs
         assert costs is not None
-        step = step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
-        if left * step < costs.derivation() and not hopeless:
-            return 0
+        step = self._step(costs)
         if self._run is None:
             from odesim.stepper.rosenbrock_run import make_run
 

@@ -24,6 +24,8 @@ AT_ONCE = 150
 """Operations up to which a kernel of written-out lanes is compiled in some 3 s, as soon as any other, for any number of members."""
 SOON = 400
 """Operations up to which it is compiled in some 6 s: for any number of members that have no lanes with loops."""
+ALONE = 2e5
+"""Nanoseconds of Python that an explicit run of one member takes beside its steps."""
 COMPILED_LINE = 0.015
 """Seconds to compile an operation of a larger kernel."""
 STEPS = 100
@@ -74,8 +76,8 @@ def worth_compiling(engine: LaneEngine, count: int, share: float) -> bool:
     """
     plan, request = engine.plan, engine.request
     costs = make_costs(request.right, engine.numbers.sizes, lambda: None)
-    step = STIFF_STEP if plan.stiff else step_cost(plan.method, costs.right(), request.layout.size)
-    return share * 1e-9 * step * STEPS * count >= COMPILED_LINE * lines_of(engine)
+    steps = STEPS * (STIFF_STEP if plan.stiff else step_cost(plan.method, costs.right(), request.layout.size))
+    return share * 1e-9 * (ALONE + steps) * count >= COMPILED_LINE * lines_of(engine)
 
 
 def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:

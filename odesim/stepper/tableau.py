@@ -95,7 +95,7 @@ def make_method(
 
 def step_cost(method: Method, right: float, n: int) -> float:
     """The cost of an explicit step in nanoseconds: right-hand sides, and sums of stages over n components."""
-    return method.last * right + 0.3 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 500.0
+    return method.last * right + 0.06 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 50.0
 
 
 @cache

@@ -19,28 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from odesim.base.errors import CodegenError
+from odesim.targets import nest
 from odesim.targets.cuda_text import ExpressionText, ModuleScope, Translation
 from odesim.targets.cuda_words import INT, REAL, Typed, named
 from odesim.targets.expressions import Tree, added, call, element, name, whole
-from odesim.targets.nest import (
-    BLOCK,
-    HERE,
-    LOW,
-    WORK,
-    Blocks,
-    Elements,
-    Fill,
-    Fold,
-    Inverse,
-    Loop,
-    Multiply,
-    Node,
-    Part,
-    PartialSums,
-    Set,
-    Total,
-    nodes_of,
-)
 from odesim.targets.numba_text import Slice
 
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
@@ -100,22 +82,22 @@ class TeamText(ExpressionText):
         self.block = BlockCode(0)
         self.sums = 0  # that are one number, so far
 
-    def lines(self, parts: Sequence[Slice], nodes: Sequence[Node]) -> list[str]:
+    def lines(self, parts: Sequence[Slice], nodes: Sequence[nest.Node]) -> list[str]:
         """The declarations and phases of the body."""
         self._body(parts, nodes)
         self.sums = 0
         body = self._body(parts, nodes)  # now that all types are known
         return [*self.declared(), *body]
 
-    def _body(self, parts: Sequence[Slice], nodes: Sequence[Node]) -> list[str]:
+    def _body(self, parts: Sequence[Slice], nodes: Sequence[nest.Node]) -> list[str]:
         lines, left = [self._slice(part) for part in parts], list(nodes)
         while left:
             totals = list(itertools.takewhile(_is_number, left))
             if totals:
                 lines += self._numbers(totals)  # type: ignore[arg-type]
                 left = left[len(totals) :]
-                after = next((node for node in left if not isinstance(node, Set) or not isinstance(node.target, ast.Name)), None)
-                if isinstance(after, Loop | Blocks) and not _folds(after):
+                after = next((node for node in left if not isinstance(node, nest.Set) or not isinstance(node.target, ast.Name)), None)
+                if isinstance(after, nest.Loop | nest.Blocks) and not _folds(after):
                     lines.pop()  # all threads have read the sums when they come to the wait after that loop, which writes none
             else:
                 lines += self._phase(left.pop(0))
@@ -125,29 +107,29 @@ class TeamText(ExpressionText):
         """A part of the flat state or output: an array, or one number."""
         flat = self._value(name(part.of))
         if not part.shape:
-            return self._set(Set(name(part.name), element(part.of, part.start)))
+            return self._set(nest.Set(name(part.name), element(part.of, part.start)))
         start, end = self.value(part.start), self.value(part.end)
         shape = tuple(map(self.value, part.shape)) if len(part.shape) > 1 else (f"({end} - {start})",)
         return self._view(part.name, Typed(ArrayType(flat.type.entry, shape), f"({flat.text} + {start})"))
 
-    def _phase(self, node: Node) -> list[str]:
+    def _phase(self, node: nest.Node) -> list[str]:
         match node:
-            case Set(target=ast.Subscript()):
+            case nest.Set(target=ast.Subscript()):
                 return [f"if (team.thread == 0) {{ {self._set(node)} }}"]
-            case Set():
+            case nest.Set():
                 return [self._set(node)]
-            case Fill(array, value):
+            case nest.Fill(array, value):
                 total = " * ".join(f"({n})" for n in self.arrays[array.id].shape)
                 return [*_shared(total, [f"{named(array.id)}[e_] = {self.value(value)};"]), WAIT]
-            case Loop() if any(isinstance(inner, Multiply) for inner in nodes_of([node])):
+            case nest.Loop() if any(isinstance(inner, nest.Multiply) for inner in nest.nodes_of([node])):
                 return [*self._products(node), WAIT]
-            case Multiply():
+            case nest.Multiply():
                 return [*self._products(node), WAIT]
-            case Loop() | Blocks():
+            case nest.Loop() | nest.Blocks():
                 return self._nest(node)
-            case PartialSums():
+            case nest.PartialSums():
                 return [*self._partial_sums(node), WAIT]
-            case Inverse(matrices, result, copy, count, n):
+            case nest.Inverse(matrices, result, copy, count, n):
                 from odesim.runtime.matrices import invert_one  # imports numba
 
                 (entry, copied), (_, inverse), (_, original) = (self._vector(a, whole(0)) for a in (matrices, result, copy))
@@ -157,7 +139,7 @@ class TeamText(ExpressionText):
                 return [*_shared(self.value(count), [f"{function.name}({arguments});"]), WAIT]
         raise TypeError(node)
 
-    def _set(self, node: Set) -> str:
+    def _set(self, node: nest.Set) -> str:
         """The text of an assignment."""
         value = self._value(ast.BinOp(node.target, ast.Add(), node.value) if node.add else node.value)
         if isinstance(node.target, ast.Name):
@@ -165,15 +147,15 @@ class TeamText(ExpressionText):
             return f"{named(node.target.id)} = {value.text};"
         return f"{self.value(node.target)} = {value.text};"
 
-    def _sets(self, nodes: Iterable[Node]) -> list[str]:
-        return [self._set(node) for node in nodes if isinstance(node, Set)]
+    def _sets(self, nodes: Iterable[nest.Node]) -> list[str]:
+        return [self._set(node) for node in nodes if isinstance(node, nest.Set)]
 
-    def _numbers(self, nodes: Sequence[Total]) -> list[str]:
+    def _numbers(self, nodes: Sequence[nest.Total]) -> list[str]:
         """Sums over all blocks, each one number: those of neighbouring slots together, a row each."""
         out: list[str] = []
         for (op, *_), group in itertools.groupby(enumerate(nodes), lambda p: (p[1].op, ast.dump(p[1].extent), p[1].slot - p[0])):
             totals = [total for _, total in group]
-            blocks, first = ast.BinOp(added(totals[0].extent, whole(BLOCK - 1)), ast.FloorDiv(), whole(BLOCK)), totals[0].slot
+            blocks, first = ast.BinOp(added(totals[0].extent, whole(nest.BLOCK - 1)), ast.FloorDiv(), whole(nest.BLOCK)), totals[0].slot
             count = self.value(blocks)
             self.sums += len(totals)
             if self.sums > SUMS:
@@ -185,27 +167,27 @@ class TeamText(ExpressionText):
                 out.append(f"{named(total.target.id)} = (part_ + {first + k} * {count})[0];")
         return [*out, WAIT]
 
-    def _nest(self, node: Node) -> list[str]:
+    def _nest(self, node: nest.Node) -> list[str]:
         """The loops around the innermost statements, and what each loop computes before them."""
-        loops, before, after = list[Loop](), list[Node](), list[Node]()
-        while isinstance(node, Loop):
+        loops, before, after = list[nest.Loop](), list[nest.Node](), list[nest.Node]()
+        while isinstance(node, nest.Loop):
             loops.append(node)
             self.learn(node.index, INT)
-            inner = [k for k, s in enumerate(node.body) if isinstance(s, Loop | Blocks)]
+            inner = [k for k, s in enumerate(node.body) if isinstance(s, nest.Loop | nest.Blocks)]
             if not inner:
                 return self._elements(loops, before, node.body)
             if len(inner) > 1:
                 raise CodegenError(f"no C++ form of two loops in one, over {node.index}")
             (place,) = inner
             before, after, node = before + node.body[:place], node.body[place + 1 :], node.body[place]
-        assert isinstance(node, Blocks)
+        assert isinstance(node, nest.Blocks)
         return self._rows(loops, before, node, after)
 
-    def _elements(self, loops: list[Loop], before: list[Node], body: list[Node]) -> list[str]:
+    def _elements(self, loops: list[nest.Loop], before: list[nest.Node], body: list[nest.Node]) -> list[str]:
         """A loop over elements, the last index fastest. One thread does all additions to a gathered element, in order, in inner loops."""
         shared = loops
         for s in body:
-            if isinstance(s, Set) and s.add:
+            if isinstance(s, nest.Set) and s.add:
                 assert isinstance(s.target, ast.Subscript)
                 index = s.target.slice.elts if isinstance(s.target.slice, ast.Tuple) else [s.target.slice]
                 direct = {i.id for i in index if isinstance(i, ast.Name)}
@@ -213,7 +195,7 @@ class TeamText(ExpressionText):
         inside = [(named(loop.index), self.value(loop.extent)) for loop in loops if loop not in shared]
         total = self._total(shared)
         match body:
-            case [Set(target=ast.Subscript(), add=False) as only] if not inside:
+            case [nest.Set(target=ast.Subscript(), add=False) as only] if not inside:
                 several = self._several(shared, before, only)
                 if several:
                     return [*several, WAIT]
@@ -222,7 +204,7 @@ class TeamText(ExpressionText):
         lines += [*self._sets(before), *self._sets(body), *("}" for _ in inside)]
         return [*_shared(total, [*self._indices(shared), *lines]), WAIT]
 
-    def _several(self, loops: list[Loop], before: list[Node], node: Set) -> list[str]:
+    def _several(self, loops: list[nest.Loop], before: list[nest.Node], node: nest.Set) -> list[str]:
         """A short assignment to each element, for several elements at once; nothing for a longer one."""
         first = [*self._indices(loops), *self._sets(before)]
         value, place = self.value(node.value), self._value(node.target)
@@ -248,34 +230,34 @@ class TeamText(ExpressionText):
             "}",
         ]
 
-    def _rows(self, loops: list[Loop], before: list[Node], node: Blocks, after: list[Node]) -> list[str]:
+    def _rows(self, loops: list[nest.Loop], before: list[nest.Node], node: nest.Blocks, after: list[nest.Node]) -> list[str]:
         """The blocks of all rows, one warp each; then the sums of the rows."""
         length, rows = self.value(node.extent), self._total(loops)
-        self.learn(LOW, INT)
+        self.learn(nest.LOW, INT)
         where = ["const long long row_ = e_ / width_, b_ = e_ % width_;", "e_ = row_;", *self._indices(loops), "lo_ = b_ * 1024;"]
         lines = [*where, *self._sets(before), *self._blocks(node)]
         head = f"const long long height_ = {rows}, width_ = ({length} + 1023) / 1024;"
         loop = ["for (long long g_ = team.warp; g_ < height_ * width_; g_ += team.warps) {", "    long long e_ = g_;"]
         out = ["{", *margin([head, *loop, *margin(lines), "}", WAIT])]
         for s in after:
-            assert isinstance(s, Total)
+            assert isinstance(s, nest.Total)
             put = f"{self.value(s.target)} = part_[e_ * width_];"
             each = _shared("height_", ["const long long f_ = e_;", *self._indices(loops), "e_ = f_;", put])
             out += margin([f"odesim_tree_{s.op}(team, part_, width_, height_);", *each, WAIT])
         return [*out, "}"]
 
-    def _products(self, node: Node) -> list[str]:
+    def _products(self, node: nest.Node) -> list[str]:
         """A matrix product, perhaps in loops: all threads work on one after the other, and each adds to elements of its own."""
-        if isinstance(node, Loop):
+        if isinstance(node, nest.Loop):
             self.learn(node.index, INT)
             i, (body,) = named(node.index), node.body
             return [f"for ({i} = 0; {i} < {self.value(node.extent)}; {i} += 1) {{", *margin(self._products(body)), "}"]
-        assert isinstance(node, Multiply)
+        assert isinstance(node, nest.Multiply)
         vectors = [self._vector(*a) for a in node.arrays]
         arguments = [*(text for _, text in vectors), *map(self.value, (*node.steps, *node.shape, node.add))]
         return [f"odesim_product<{vectors[0][0]}>(team, {', '.join(arguments)});"]
 
-    def _partial_sums(self, node: PartialSums) -> list[str]:
+    def _partial_sums(self, node: nest.PartialSums) -> list[str]:
         """Partial sums in the order of odesim.runtime.sums, each line along the axis by one thread."""
         entry, array = self._vector(node.array, whole(0))
         before, n, after = (f"({self.value(a)})" for a in (node.before, node.n, node.after))
@@ -289,23 +271,23 @@ class TeamText(ExpressionText):
         held = self._value(name(array))
         return held.type.entry, f"{held.text} + {self.value(start)}"
 
-    def _total(self, loops: Iterable[Loop]) -> str:
+    def _total(self, loops: Iterable[nest.Loop]) -> str:
         return " * ".join(f"({self.value(loop.extent)})" for loop in loops) or "1"
 
-    def _indices(self, loops: Sequence[Loop]) -> list[str]:
+    def _indices(self, loops: Sequence[nest.Loop]) -> list[str]:
         """Code that computes the loops' indices from e_, which it changes."""
         inner = [f"{named(loop.index)} = odesim_split(e_, {self.value(loop.extent)});" for loop in reversed(loops[1:])]
         return [*inner, f"{named(loops[0].index)} = e_;"] if loops else []
 
     # -- one block
 
-    def _blocks(self, node: Blocks) -> list[str]:
+    def _blocks(self, node: nest.Blocks) -> list[str]:
         """The loops over the elements of a block as one loop, and the sums of the block."""
-        lines = [self._set(Set(name(HIGH), call("min", added(name(LOW), whole(BLOCK)), node.extent)))]
+        lines = [self._set(nest.Set(name(HIGH), call("min", added(name(nest.LOW), whole(nest.BLOCK)), node.extent)))]
         if node.forms:
-            lines.append(self._view(HERE, self._part(Part("y_"))))
+            lines.append(self._view(nest.HERE, self._part(nest.Part("y_"))))
         for view in node.views:
-            if view.part.array == WORK:
+            if view.part.array == nest.WORK:
                 self.scratch[view.name] = _slot(view.part)
             elif view.length is not None:
                 flat = self._value(name(view.part.array))
@@ -329,11 +311,11 @@ class TeamText(ExpressionText):
             lines.append(f"odesim_keep(team, part_ + ({fold.slot} * height_ + row_) * width_ + b_, {total});")
         return lines
 
-    def _element(self, node: Blocks, maxima: set[str], count: int) -> list[str]:
+    def _element(self, node: nest.Blocks, maxima: set[str], count: int) -> list[str]:
         """The body of a block's loop for `count` elements, i_ the first of them."""
         block = self.block = BlockCode(count)
         if node.forms:
-            state = self._value(name(HERE))
+            state = self._value(name(nest.HERE))
             stages = ", ".join(self.value(name(x)) for x in ("x_", "k_", "rows_", "coef_", "ns_"))
             # no later loop reads the state, and the integrator asks for it where it names a place
             local = block.keep(self._base(state.text), state.type.entry, "if (z0_) " if self.late else "")
@@ -341,7 +323,7 @@ class TeamText(ExpressionText):
         if node.elements is not None:
             self._statements(node.elements, maxima)
         for fold in node.folds:
-            if fold.of[0].array != WORK:
+            if fold.of[0].array != nest.WORK:
                 parts = [self._read(self._part(part)) for part in fold.of]
                 self._summand(_sum_of(fold), " * ".join(p.text for p in parts), maxima)
         # lanes of other warps may be ahead or behind: an element of another index may or may not be stored yet, so no such text is written
@@ -350,7 +332,7 @@ class TeamText(ExpressionText):
         self.block = BlockCode(0)
         return block.lines()
 
-    def _statements(self, loop: Elements, maxima: set[str]) -> None:
+    def _statements(self, loop: nest.Elements, maxima: set[str]) -> None:
         block = self.block
         self.types[loop.index] = INT
         block.compute.append(f"{named(loop.index)} = j_;")
@@ -403,11 +385,11 @@ class TeamText(ExpressionText):
         self.bases[named(view)] = of.text
         return f"{named(view)} = {of.text};"
 
-    def _part(self, part: Part) -> Typed:
+    def _part(self, part: nest.Part) -> Typed:
         """The elements of a block in an array, or in a row of it."""
-        if part.array == HERE:
-            return self._value(name(HERE))
-        first, low, high = part.row[:-1], self.value(name(LOW)), self.value(name(HIGH))
+        if part.array == nest.HERE:
+            return self._value(name(nest.HERE))
+        first, low, high = part.row[:-1], self.value(name(nest.LOW)), self.value(name(HIGH))
         base = self._value(element(part.array, *first) if first else name(part.array))
         self.block.read.add(base.text)
         start = f"({self.value(part.row[-1])}) * ({base.type.shape[1]}) + {low}" if part.row else low
@@ -448,22 +430,22 @@ def _shared(total: str, lines: list[str]) -> list[str]:
     return [head, "    long long e_ = i_e_;", *margin(lines), "}"]
 
 
-def _is_number(node: Node) -> bool:
+def _is_number(node: nest.Node) -> bool:
     """Whether a node is a sum over all blocks that is one number."""
-    return isinstance(node, Total) and isinstance(node.target, ast.Name)
+    return isinstance(node, nest.Total) and isinstance(node.target, ast.Name)
 
 
-def _folds(node: Node) -> bool:
-    return any(isinstance(inner, Blocks) and inner.folds for inner in nodes_of([node]))
+def _folds(node: nest.Node) -> bool:
+    return any(isinstance(inner, nest.Blocks) and inner.folds for inner in nest.nodes_of([node]))
 
 
-def _slot(part: Part) -> int:
+def _slot(part: nest.Part) -> int:
     """The number of a block of scratch memory."""
     (slot,) = part.row
     assert isinstance(slot, ast.Constant)
     return int(str(slot.value))
 
 
-def _sum_of(fold: Fold) -> str:
+def _sum_of(fold: nest.Fold) -> str:
     """The name of a lane's sum: that of a block of scratch memory, or of its own."""
-    return f"s{_slot(fold.of[0])}" if fold.of[0].array == WORK else f"p{fold.slot}"
+    return f"s{_slot(fold.of[0])}" if fold.of[0].array == nest.WORK else f"p{fold.slot}"

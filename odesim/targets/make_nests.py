@@ -15,28 +15,10 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.reductions import free_indices
+from odesim.targets import nest
 from odesim.targets.expressions import ScalarPrinter, Tree, added, call, element, name, number, whole
 from odesim.targets.loop_plan import integers_as_real
 from odesim.targets.matrix_products import Product, find_product, strides
-from odesim.targets.nest import (
-    BLOCK,
-    HERE,
-    LOW,
-    WORK,
-    Blocks,
-    Elements,
-    Fill,
-    Fold,
-    Inverse,
-    Loop,
-    Multiply,
-    Node,
-    Part,
-    PartialSums,
-    Set,
-    Total,
-    View,
-)
 
 
 class Nests:
@@ -67,9 +49,9 @@ class Nests:
         self._indices = set(program.extents)
         # new names are chosen among the free ones, so that a model may call its parameters t0, x1 or work_
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
-        self.passes = list[list[Node]]()
+        self.passes = list[list[nest.Node]]()
         for n, group in enumerate(self.program.passes):
-            self._forms_state, self._out = bool(state) and n == 0, list[Node]()
+            self._forms_state, self._out = bool(state) and n == 0, list[nest.Node]()
             self.passes.append(self._out)
             self._pass(group)
 
@@ -84,7 +66,7 @@ class Nests:
         elif first.op == "inverse":
             lengths = [self.program.extents[i] for i in first.free]
             n = self.number(lengths[-1])
-            self._out.append(Inverse(base_name(first.body), first.name, base_name(first.via), self.number(sp.prod(lengths[:-2])), n))
+            self._out.append(nest.Inverse(base_name(first.body), first.name, base_name(first.via), self.number(sp.prod(lengths[:-2])), n))
         elif first.along is not None:
             self._partial_sums(first)
         elif len(first.loops) == 1 and (first.free or first.bound):
@@ -120,19 +102,19 @@ class Nests:
         work = [(self._scratch(slot)[i], e) for slot, (_, e) in enumerate(folds) if direct[slot] is None]
         views, elements = self._elements(i, [(s.target, e) for s, e in maps] + work)
         self.scratch_blocks = max(self.scratch_blocks, len(folds))
-        sums = list[Fold]()
+        sums = list[nest.Fold]()
         for slot, (s, _) in enumerate(folds):
             arrays = direct[slot]
             of = [_part_of_work(slot)] if arrays is None else [self._part(array) for array in arrays]
-            sums.append(Fold(slot, "dot" if len(of) == 2 else s.op, of))
-        self._out.append(Blocks(extent, self._forms_state, views, elements, sums))
-        self._out += [Total(name(s.name), s.op, slot, extent) for slot, (s, _) in enumerate(folds)]
+            sums.append(nest.Fold(slot, "dot" if len(of) == 2 else s.op, of))
+        self._out.append(nest.Blocks(extent, self._forms_state, views, elements, sums))
+        self._out += [nest.Total(name(s.name), s.op, slot, extent) for slot, (s, _) in enumerate(folds)]
 
-    def _part(self, array: str, row: Sequence[Tree] = ()) -> Part:
+    def _part(self, array: str, row: Sequence[Tree] = ()) -> nest.Part:
         """The block in an array, or in a row of it."""
-        return Part(HERE) if self._forms_state and array == self.state else Part(array, row)
+        return nest.Part(nest.HERE) if self._forms_state and array == self.state else nest.Part(array, row)
 
-    def _elements(self, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> tuple[list[View], Elements | None]:
+    def _elements(self, i: Symbol, pairs: list[tuple[Indexed, Expr]]) -> tuple[list[nest.View], nest.Elements | None]:
         """The views and the loop over one block: target = expression for each i of it."""
         fused = self._forms_state and self.factors is not None
         if not pairs and not fused:
@@ -140,14 +122,14 @@ class Nests:
         self._loops += 1
         state = None
         if fused:
-            state = IndexedBase(self.state, shape=(BLOCK,))[i]
+            state = IndexedBase(self.state, shape=(nest.BLOCK,))[i]
             swap = {a: state for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
             pairs = [(target, e.xreplace(swap)) for target, e in pairs]
         return _BlockLoop(self, i, pairs, state).made()
 
     def _scratch(self, slot: int) -> IndexedBase:
         """One block of scratch memory, as an array of symbols."""
-        base = IndexedBase(f"{WORK}[{slot}]", shape=(BLOCK,))
+        base = IndexedBase(f"{nest.WORK}[{slot}]", shape=(nest.BLOCK,))
         self.slots[str(base.label)] = slot
         return base
 
@@ -158,7 +140,7 @@ class Nests:
 
     def _enter(self, i: Symbol) -> None:
         """What follows is in a loop over i."""
-        loop = Loop(i.name, self._extent(i))
+        loop = nest.Loop(i.name, self._extent(i))
         self._out.append(loop)
         self._out = loop.body
 
@@ -179,8 +161,8 @@ class Nests:
         (body,) = self._hoist(self._open(s.free, [s.body]), set(s.free))
         extent = self._extent(s.bound)
         views, elements = self._elements(s.bound, [(self._scratch(0)[s.bound], body)])
-        self._out.append(Blocks(extent, self._forms_state, views, elements, [Fold(0, s.op, [_part_of_work(0)])]))
-        self._out.append(Total(self._target(s), s.op, 0, extent))
+        self._out.append(nest.Blocks(extent, self._forms_state, views, elements, [nest.Fold(0, s.op, [_part_of_work(0)])]))
+        self._out.append(nest.Total(self._target(s), s.op, 0, extent))
 
     def _is_by_columns(self, s: Statement) -> bool:
         """Whether neighbours in memory belong to different sums or maxima, more often than to one. The fixed order of sums is by rows."""
@@ -190,15 +172,15 @@ class Nests:
     def _columns(self, s: Statement) -> None:
         """Sums or maxima that are next to each other in memory, all together."""
         assert s.bound is not None
-        self._out.append(Fill(name(s.name), number(0.0) if s.op == "sum" else call("float", ast.Constant("-inf"))))
+        self._out.append(nest.Fill(name(s.name), number(0.0) if s.op == "sum" else call("float", ast.Constant("-inf"))))
         (body,) = self._open((*s.free[:-1], s.bound, s.free[-1]), [s.body])
         if s.op == "sum":
             self._bodies([(self._target(s), body)], add=True)
         else:
-            self._out.append(Set(self._target(s), call("maximum", self._target(s), self.printer.tree(body))))
+            self._out.append(nest.Set(self._target(s), call("maximum", self._target(s), self.printer.tree(body))))
 
     def _scatter(self, s: Statement) -> None:
-        self._out.append(Fill(name(s.name), number(0.0)))
+        self._out.append(nest.Fill(name(s.name), number(0.0)))
         (body,) = self._open(s.loops, [s.body])
         assert s.via is not None
         self._bodies([(element(s.name, self.printer.subscript(s.via), *(name(i.name) for i in s.free[1:])), body)], add=True)
@@ -209,7 +191,7 @@ class Nests:
         self._map(s)
         place, lengths = s.free.index(s.along), [self.program.extents[i] for i in s.free]
         shape = (sp.prod(lengths[:place]), lengths[place], sp.prod(lengths[place + 1 :]))
-        outside.append(PartialSums(s.name, s.op != "prefix", *map(self.number, shape)))
+        outside.append(nest.PartialSums(s.name, s.op != "prefix", *map(self.number, shape)))
 
     def _product(self, p: Product) -> None:
         for i in p.loops:
@@ -221,7 +203,7 @@ class Nests:
         add = whole(0)
         for n, i in enumerate(p.loops[len(p.loops) - p.added :]):
             add = added(add, name(i.name)) if n else name(i.name)
-        self._out.append(Multiply([self._vector(a, p.loops) for a in p.arrays], steps, shape, add))
+        self._out.append(nest.Multiply([self._vector(a, p.loops) for a in p.arrays], steps, shape, add))
         self.products += [p.extents] * bool(self.blas and p.extents)
 
     def _vector(self, a: Indexed, loops: Iterable[Symbol]) -> tuple[str, Tree]:
@@ -255,8 +237,8 @@ class Nests:
         """Assignments in the innermost loop, with common subexpressions named once."""
         # order="none": sympy's canonical order is slow for long expressions, and nobody reads these in it
         common, bodies = sp.cse([e for _, e in pairs], symbols=iter(lambda: self.new("x"), None), order="none")
-        self._out += [Set(name(symbol.name), self.printer.tree(e)) for symbol, e in common]
-        self._out += [Set(target, self.printer.tree(e), add) for (target, _), e in zip(pairs, bodies, strict=True)]
+        self._out += [nest.Set(name(symbol.name), self.printer.tree(e)) for symbol, e in common]
+        self._out += [nest.Set(target, self.printer.tree(e), add) for (target, _), e in zip(pairs, bodies, strict=True)]
 
     def _hoist(self, bodies: list[Expr], known: set[Symbol]) -> list[Expr]:
         """The bodies with parts that depend on no index outside `known` replaced by names, which are assigned before the loop.
@@ -268,7 +250,7 @@ class Nests:
         def before(e: Expr) -> Symbol:
             if e not in hoisted:
                 hoisted[e] = self.new("t")
-                self._out.append(Set(name(hoisted[e].name), self.printer.tree(e)))
+                self._out.append(nest.Set(name(hoisted[e].name), self.printer.tree(e)))
             return hoisted[e]
 
         def fixed(e: Expr) -> bool:
@@ -299,7 +281,7 @@ class _BlockLoop:
 
     def __init__(self, nests: Nests, i: Symbol, pairs: Sequence[tuple[Indexed, Expr]], state: Indexed | None):
         self.nests, self.i = nests, i
-        self.views = list[View]()
+        self.views = list[nest.View]()
         self.arrays: dict[Indexed, Indexed] = {}
         vectors: dict[str, str] = {}
         written = {base_name(target) for target, _ in pairs}
@@ -315,21 +297,21 @@ class _BlockLoop:
         swap = {**self.arrays, **({state: Symbol(self.value, real=True)} if state is not None else {})}
         self.pairs = [(target.xreplace(swap), _at_place(e.xreplace(swap), i, self.place)) for target, e in pairs]
         self.printer = _BlockPrinter(nests.printer.integers | {self.place.name}, vectors, self.place)
-        self.factors = [self.view(IndexedBase(a, shape=(BLOCK,))[i], Part(a)) for a in nests.factors or ()] if self.value else []
+        self.factors = [self.view(IndexedBase(a, shape=(nest.BLOCK,))[i], nest.Part(a)) for a in nests.factors or ()] if self.value else []
 
-    def made(self) -> tuple[list[View], Elements]:
+    def made(self) -> tuple[list[nest.View], nest.Elements]:
         """The views, and the loop."""
         body = self._body()
-        return self.views, Elements(self.nests._loops - 1, self.i.name, body, self.value, self.factors)
+        return self.views, nest.Elements(self.nests._loops - 1, self.i.name, body, self.value, self.factors)
 
-    def view(self, a: Indexed, part: Part) -> str:
+    def view(self, a: Indexed, part: nest.Part) -> str:
         """The name of the view of a block, of which a is an element."""
         same = [other for other in self.arrays if base_name(other) == base_name(a) and other.indices == a.indices]
         if not same:
             slot = self.nests.slots.get(base_name(a))
             view = self.nests.new(f"{base_name(a)}_" if slot is None else "w").name
-            self.views.append(View(view, part if slot is None else _part_of_work(slot)))
-            self.arrays[a] = IndexedBase(view, shape=(BLOCK,))[self.i]
+            self.views.append(nest.View(view, part if slot is None else _part_of_work(slot)))
+            self.arrays[a] = IndexedBase(view, shape=(nest.BLOCK,))[self.i]
         return base_name(self.arrays[same[0] if same else a])
 
     def _vector(self, a: Indexed) -> str:
@@ -338,12 +320,16 @@ class _BlockLoop:
         R[l, n] for l  ->  R_0[l*M + n]
         """
         view = self.nests.new(f"{base_name(a)}_").name
-        self.views.append(View(view, Part(base_name(a)), whole_product(a.base.shape)))
+        self.views.append(nest.View(view, nest.Part(base_name(a)), whole_product(a.base.shape)))
         return view
 
-    def _body(self) -> list[Set]:
+    def _body(self) -> list[nest.Set]:
         """The statements for one element."""
-        body = [Set(name(self.place.name), added(name(LOW), name(self.i.name)))] if any(e.has(self.place) for _, e in self.pairs) else []
+        body = (
+            [nest.Set(name(self.place.name), added(name(nest.LOW), name(self.i.name)))]
+            if any(e.has(self.place) for _, e in self.pairs)
+            else []
+        )
         registers: dict[Expr, Symbol] = {}
         order: list[tuple[Symbol | Indexed, Expr]] = []
         for target, e in self.pairs:  # an element just computed is read from its register
@@ -357,9 +343,9 @@ class _BlockLoop:
         waiting = list(common)
         for (target, _), e in zip(order, bodies, strict=True):
             before = _parts_before(waiting, e)
-            body += [Set(name(symbol.name), self.printer.tree(part)) for symbol, part in waiting[:before]]
+            body += [nest.Set(name(symbol.name), self.printer.tree(part)) for symbol, part in waiting[:before]]
             waiting = waiting[before:]
-            body.append(Set(self.printer.tree(target), self.printer.tree(e)))
+            body.append(nest.Set(self.printer.tree(target), self.printer.tree(e)))
         return body
 
 
@@ -387,8 +373,8 @@ def whole_product(shape: Iterable[Any]) -> Tree:
     return first
 
 
-def _part_of_work(slot: int) -> Part:
-    return Part(WORK, (number(slot),))
+def _part_of_work(slot: int) -> nest.Part:
+    return nest.Part(nest.WORK, (number(slot),))
 
 
 def _direct_arrays(op: str, e: Expr, i: Symbol) -> list[str] | None:

@@ -19,30 +19,13 @@ from odesim.ir.program import Program
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
+from odesim.targets import nest
 from odesim.targets.expressions import PythonText, Tree, element, whole
 from odesim.targets.expressions import name as variable
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
 from odesim.targets.make_nests import Nests
 from odesim.targets.matrix_products import along_lanes, join_products, lay_out
 from odesim.targets.native import SEPARATE
-from odesim.targets.nest import (
-    BLOCK,
-    HERE,
-    LOW,
-    WORK,
-    Blocks,
-    Elements,
-    Fill,
-    Inverse,
-    Loop,
-    Multiply,
-    Node,
-    Part,
-    PartialSums,
-    Set,
-    Total,
-    nodes_of,
-)
 
 ROWS = 64
 """Rows of a stage array: more than any method has stages."""
@@ -90,11 +73,11 @@ class FormedState:
         combine = ("combine_block", "x_", "k_", "rows_", "early_" if self.fused else self.weights, "ns_", "lo_", "hi_")
         if not self.fused:
             parts = [(f"c{q}_", text.call("block", a, "lo_", "hi_")) for q, a in enumerate(self.constants)]
-            lines = [f"{HERE} = {text.call('block', 'y_', 'lo_', 'hi_')}", text.call(*combine, HERE)]
-            return lines + [text.call("add_scaled", c, part, HERE) for c, part in parts]
+            lines = [f"{nest.HERE} = {text.call('block', 'y_', 'lo_', 'hi_')}", text.call(*combine, nest.HERE)]
+            return lines + [text.call("add_scaled", c, part, nest.HERE) for c, part in parts]
         return [
             "at_ = lo_*keep_",
-            f"{HERE} = {text.call('block', 'y_', 'at_', 'at_ + hi_ - lo_')}",
+            f"{nest.HERE} = {text.call('block', 'y_', 'at_', 'at_ + hi_ - lo_')}",
             f"start_ = {text.call('block', 'x_', 'lo_', 'hi_')}",
             "if more_:",
             f"    {text.call(*combine, 'base_')}",
@@ -102,19 +85,19 @@ class FormedState:
             *(f"k{q}_ = {text.call('row_block', 'k_', f'rows_[late_[{q}]]', 'lo_', 'hi_')}" for q in range(LATE)),
         ]
 
-    def loops(self, text: "NestText", loop: Elements, views: Sequence[str]) -> list[str]:
+    def loops(self, text: "NestText", loop: nest.Elements, views: Sequence[str]) -> list[str]:
         """The lines of the fused loops over one block, one for each even number of late stages. It sets `definition`."""
         i, number, weights = loop.index, loop.number, [f"c{q}_" for q in range(len(loop.factors))]
         lines, inside = text.elements(loop, views)
         written = sum(isinstance(s.target, ast.Subscript) for s in loop.body)
-        place = (str(number), str(written), HERE, i)
+        place = (str(number), str(written), nest.HERE, i)
         multiples = (f"{c}*{text.call('load', str(number), a, i)}" for c, a in zip(weights, loop.factors, strict=True))
         form = text.call("store", *place, " + ".join(["value_", *multiples]))
         lines = [f"{loop.value} = {text.call('reload', *place)}", *lines]
-        arguments = ", ".join([HERE, *loop.factors, *weights])
+        arguments = ", ".join([nest.HERE, *loop.factors, *weights])
         local = {i, loop.value, *views, *(s.target.id for s in loop.body if isinstance(s.target, ast.Name))}
-        scalars = [LOW] * (LOW in inside)
-        used = ", ".join([HERE, *(v for v in views if v in inside), *sorted(inside - local - {LOW}), *scalars])
+        scalars = [nest.LOW] * (nest.LOW in inside)
+        used = ", ".join([nest.HERE, *(v for v in views if v in inside), *sorted(inside - local - {nest.LOW}), *scalars])
         self.definition = "\n".join(
             [
                 *("@kernel", f"def form({i}, value_, {arguments}):", f"    {form}", "", ""),
@@ -157,31 +140,31 @@ class NestText(PythonText):
             return self.call("load", self._loop, self(array), self(index[0]))
         return super().read(array, index)
 
-    def lines(self, nodes: Iterable[Node]) -> list[str]:
+    def lines(self, nodes: Iterable[nest.Node]) -> list[str]:
         """The lines of nodes."""
         return [line for node in nodes for line in self._node(node)]
 
-    def _node(self, node: Node) -> list[str]:
+    def _node(self, node: nest.Node) -> list[str]:
         match node:
-            case Set(target, value, add):
+            case nest.Set(target, value, add):
                 return [f"{self(target)} {'+=' if add else '='} {self(value)}"]
-            case Fill(array, value):
+            case nest.Fill(array, value):
                 return [f"{self(array)}[...] = {self(value)}"]
-            case Loop(index, extent, body):
+            case nest.Loop(index, extent, body):
                 return [f"for {self.name(index)} in range({self(extent)}):", *margin(self.lines(body))]
-            case Blocks():
+            case nest.Blocks():
                 return self._blocks(node)
-            case Total(target, op, slot, extent):
+            case nest.Total(target, op, slot, extent):
                 part = f"{self.name('part_')}[{slot}]"
-                return [f"{self(target)} = {self.call(f'tree_{op}', part, f'({self(extent)} + {BLOCK - 1}) // {BLOCK}')}"]
-            case Multiply(arrays, steps, shape, add):
+                return [f"{self(target)} = {self.call(f'tree_{op}', part, f'({self(extent)} + {nest.BLOCK - 1}) // {nest.BLOCK}')}"]
+            case nest.Multiply(arrays, steps, shape, add):
                 start = ("blas_product", self.name("gemm_")) if self.blas else ("product",)
                 vectors = [self._vector(*a) for a in arrays]
                 lengths = (f"({', '.join(map(self._length, part))})" for part in (steps, shape))
                 return [self.call(*start, *vectors, *lengths, self._length(add))]
-            case Inverse(matrices, result, copy, count, n):
+            case nest.Inverse(matrices, result, copy, count, n):
                 return [self.call("invert", *(self._vector(a, whole(0)) for a in (matrices, result, copy)), self(count), self(n))]
-            case PartialSums(array, downwards, before, n, after):
+            case nest.PartialSums(array, downwards, before, n, after):
                 word = "add_down" if downwards else "add_up"
                 return [self.call(word, self._vector(array, whole(0)), *map(self, (before, n, after)))]
         raise TypeError(node)
@@ -196,9 +179,9 @@ class NestText(PythonText):
     def _vector(self, array: str, start: Tree) -> str:
         return self.call("vector", self.name(array), self(start))
 
-    def _blocks(self, node: Blocks) -> list[str]:
-        low, high, extent = self.name(LOW), self.name("hi_"), self(node.extent)
-        lines = [f"{high} = min({low} + {BLOCK}, {extent})"]
+    def _blocks(self, node: nest.Blocks) -> list[str]:
+        low, high, extent = self.name(nest.LOW), self.name("hi_"), self(node.extent)
+        lines = [f"{high} = min({low} + {nest.BLOCK}, {extent})"]
         lines += self.state.prologue(self) if node.forms and self.state is not None else []
         for view in node.views:
             array = self.name(view.part.array)
@@ -214,22 +197,22 @@ class NestText(PythonText):
                 lines += [head, *margin(self.elements(node.elements, views)[0])]
         for fold in node.folds:
             total = self.call(f"block_{fold.op}", *map(self._part, fold.of), f"{high} - {low}")
-            lines.append(f"{self.name('part_')}[{fold.slot}, {low} // {BLOCK}] = {total}")
-        return [f"for {low} in range(0, {extent}, {BLOCK}):", *margin(lines)]
+            lines.append(f"{self.name('part_')}[{fold.slot}, {low} // {nest.BLOCK}] = {total}")
+        return [f"for {low} in range(0, {extent}, {nest.BLOCK}):", *margin(lines)]
 
-    def _part(self, part: Part) -> str:
+    def _part(self, part: nest.Part) -> str:
         """The text of a block of an array, or of the row that its first indices select."""
         array, row = self.name(part.array), [self(i) for i in part.row]
-        if part.array == HERE:
+        if part.array == nest.HERE:
             return array
-        if part.array == WORK:
+        if part.array == nest.WORK:
             return f"{array}[{row[0]}]"
-        ends = self.name(LOW), self.name("hi_")
+        ends = self.name(nest.LOW), self.name("hi_")
         if not row:
             return self.call("block", array, *ends)
         return self.call("row_block", f"{array}[{', '.join(row[:-1])}]" if row[1:] else array, row[-1], *ends)
 
-    def elements(self, loop: Elements, views: Iterable[str]) -> tuple[list[str], set[str]]:
+    def elements(self, loop: nest.Elements, views: Iterable[str]) -> tuple[list[str], set[str]]:
         """The lines for one element of a block, and the variables in them."""
         before, self.named = self.named, {}
         self._loop, self._views = str(loop.number), frozenset(views)
@@ -289,7 +272,7 @@ class Kernel:
 
     def arguments(self) -> list[str]:
         """The names of the function's arguments, in order."""
-        return [*self.first, *self.sizes, *self.params, *self.temporaries, WORK, "part_", *["gemm_"] * self.uses_blas]
+        return [*self.first, *self.sizes, *self.params, *self.temporaries, nest.WORK, "part_", *["gemm_"] * self.uses_blas]
 
     def outputs(self) -> list[tuple[str, tuple[Any, ...]]]:
         """The (name, extents) of each output."""
@@ -299,9 +282,9 @@ class Kernel:
         """The parts of the flat state and the flat output that the kernel names."""
         return [*self.states, *(s for s in self.results if s.shape)]
 
-    def stores(self) -> list[Set]:
+    def stores(self) -> list[nest.Set]:
         """The statements that store scalar outputs in the flat output."""
-        return [Set(element("out_", s.start), variable(s.name)) for s in self.results if not s.shape]
+        return [nest.Set(element("out_", s.start), variable(s.name)) for s in self.results if not s.shape]
 
     def definitions(self) -> str:
         """The text of the function; where it is long with passes as functions of their own, which compiles faster."""
@@ -328,7 +311,7 @@ class Kernel:
         """The lines before the passes."""
         return []
 
-    def _separate(self, passes: Sequence[Sequence[Node]], known: set[str]) -> tuple[list[str], list[str]]:
+    def _separate(self, passes: Sequence[Sequence[nest.Node]], known: set[str]) -> tuple[list[str], list[str]]:
         """(definitions of functions, lines that call them) for these passes; known: the names that are set before."""
         texts = [self.new_text() for _ in passes]
         for text, nodes in zip(texts, passes, strict=True):
@@ -345,7 +328,7 @@ class Kernel:
             known |= set(results)
         return [f"@kernel\ndef {called}{function}" for function, called in functions.items()], calls
 
-    def _function(self, nodes: Sequence[Node], names: Sequence[str], arguments: Sequence[str], results: Sequence[str]) -> str:
+    def _function(self, nodes: Sequence[nest.Node], names: Sequence[str], arguments: Sequence[str], results: Sequence[str]) -> str:
         """The text of a function after its name, with names p0_, p1_, ... in the order in which they come."""
         short = {x: f"p{n}_" for n, x in enumerate(x for x in names if x not in UNIT_NAMES)}
         text = self.new_text(short)
@@ -397,21 +380,21 @@ class RightSide(Kernel):
     def _setup(self, text: PythonText) -> list[str]:
         return [*self.scaling(text), *(self.state.setup(text) if self.state is not None else [])]
 
-    def stores(self) -> list[Set]:
+    def stores(self) -> list[nest.Set]:
         if self.plan.basis is None:
             return super().stores()
         numbers = [self.plan.basis.scale, *self.plan.basis.weights]
-        return [Set(element("scale_", whole(q)), self.nests.printer.tree(e)) for q, e in enumerate(numbers)]
+        return [nest.Set(element("scale_", whole(q)), self.nests.printer.tree(e)) for q, e in enumerate(numbers)]
 
 
-def multiplies(nodes: Iterable[Node]) -> bool:
+def multiplies(nodes: Iterable[nest.Node]) -> bool:
     """Whether there are products of matrices in nodes."""
-    return any(isinstance(node, Multiply) for node in nodes_of(nodes))
+    return any(isinstance(node, nest.Multiply) for node in nest.nodes_of(nodes))
 
 
-def numbers_of(nodes: Iterable[Node]) -> list[str]:
+def numbers_of(nodes: Iterable[nest.Node]) -> list[str]:
     """The names that nodes give values outside of loops, each once."""
-    targets = (node.target for node in nodes if isinstance(node, Set | Total))
+    targets = (node.target for node in nodes if isinstance(node, nest.Set | nest.Total))
     return list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
 
 

@@ -21,25 +21,9 @@ from odesim.ir.scalars import SIGNS, Code, Formulas, Operand, Operation, is_real
 from odesim.ir.sizes import extents
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
 from odesim.symbolic.system import System
+from odesim.targets import nest
 from odesim.targets.expressions import Tree
 from odesim.targets.loop_plan import make_loop_plan
-from odesim.targets.nest import (
-    BLOCK,
-    HERE,
-    LOW,
-    WORK,
-    Blocks,
-    Elements,
-    Fill,
-    Inverse,
-    Loop,
-    Multiply,
-    Node,
-    Part,
-    PartialSums,
-    Set,
-    Total,
-)
 from odesim.targets.numba_text import LATE, Kernel, RightSide, Slice
 
 MOST = 20_000
@@ -263,48 +247,48 @@ class Interpreter:
         self.at, self.values, self.state = at, values, state
         self.writer = Writer()
 
-    def run(self, nodes: Iterable[Node]) -> None:
+    def run(self, nodes: Iterable[nest.Node]) -> None:
         """Runs nodes; views change in place. Raises CodegenError for what has no straight-line form."""
         for node in nodes:
             self._node(node)
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: nest.Node) -> None:
         writer, value = self.writer, self.value
         match node:
-            case Set(target, e, add):
+            case nest.Set(target, e, add):
                 result = value(e)
                 self._set(target, Operation("+", (real_of(value(target)), real_of(result))) if add else result)
-            case Loop(index, extent, body):
+            case nest.Loop(index, extent, body):
                 for k in range(value(extent)):
                     self.at[index] = k
                     self.run(body)
-            case Blocks(extent):
+            case nest.Blocks(extent):
                 length = value(extent)
-                for low in range(0, length, BLOCK):
-                    self._block(node, low, min(low + BLOCK, length))
-            case Total(target, op, slot, extent):
-                parts = self.at["part_"].row(slot).values()[: (value(extent) + BLOCK - 1) // BLOCK]
+                for low in range(0, length, nest.BLOCK):
+                    self._block(node, low, min(low + nest.BLOCK, length))
+            case nest.Total(target, op, slot, extent):
+                parts = self.at["part_"].row(slot).values()[: (value(extent) + nest.BLOCK - 1) // nest.BLOCK]
                 self._set(target, writer.tree_max(parts) if op == "max" else writer.tree_sum(parts))
-            case Fill(array, e):
+            case nest.Fill(array, e):
                 view, filling = value(array), real_of(value(e))
                 for place in view.places():
                     writer.put(view, place, filling)
-            case Multiply(arrays, steps, shape, add):
+            case nest.Multiply(arrays, steps, shape, add):
                 vectors = [(self.at[array], value(start)) for array, start in arrays]
                 writer.multiply(vectors, [*map(value, steps)], [*map(value, shape)], value(add))
-            case Inverse(matrices, result, copy, count, n):
+            case nest.Inverse(matrices, result, copy, count, n):
                 a, x, original = (self.at[array].flat() for array in (matrices, result, copy))
                 writer.invert(a, x, original, value(count), value(n))
-            case PartialSums(array, downwards, before, n, after):
+            case nest.PartialSums(array, downwards, before, n, after):
                 writer.partial_sums(self.at[array], downwards, *map(value, (before, n, after)))
 
-    def _block(self, node: Blocks, low: int, high: int) -> None:
-        self.at[LOW] = low
+    def _block(self, node: nest.Blocks, low: int, high: int) -> None:
+        self.at[nest.LOW] = low
         if node.forms:
-            self.at[HERE] = self.state.part(low, (high - low,))
+            self.at[nest.HERE] = self.state.part(low, (high - low,))
             if node.elements is not None and node.elements.value:  # a fused loop stores the state before it uses it, and so rounds it
-                cells = [self.writer.named(self.state.stored(x)) for x in self.at[HERE].values()]
-                self.at[HERE] = make_view(cells, (high - low,))
+                cells = [self.writer.named(self.state.stored(x)) for x in self.at[nest.HERE].values()]
+                self.at[nest.HERE] = make_view(cells, (high - low,))
         for view in node.views:
             self.at[view.name] = self._part(view.part, low, high) if view.length is None else self.at[view.part.array].flat()
         if node.elements is not None:
@@ -314,19 +298,19 @@ class Interpreter:
             terms = values[0] if len(values) == 1 else [Operation("*", pair) for pair in zip(*values, strict=True)]
             part = self.at["part_"]
             total = self.writer.max(terms) if fold.op == "max" else self.writer.sum(terms)
-            self.writer.put(part, part.place((fold.slot, low // BLOCK)), total)
+            self.writer.put(part, part.place((fold.slot, low // nest.BLOCK)), total)
 
-    def _elements(self, loop: Elements, length: int) -> None:
+    def _elements(self, loop: nest.Elements, length: int) -> None:
         for i in range(length):
             self.at[loop.index] = i
             if loop.value:
-                self.at[loop.value] = self.at[HERE].values()[i]
+                self.at[loop.value] = self.at[nest.HERE].values()[i]
             self.run(loop.body)
 
-    def _part(self, part: Part, low: int, high: int) -> View:
+    def _part(self, part: nest.Part, low: int, high: int) -> View:
         """The block of an array, or of a row of it."""
         view = reduce(View.row, map(self.value, part.row), self.at[part.array])
-        return view if part.array in (HERE, WORK) else view.part(low, (high - low,))
+        return view if part.array in (nest.HERE, nest.WORK) else view.part(low, (high - low,))
 
     def _set(self, target: Tree, value: Any) -> None:
         array = target.value if isinstance(target, ast.Subscript) else target
@@ -413,7 +397,7 @@ def _states(system: System, sizes: Mapping[str, int]) -> int:
 def _written(kernel: Kernel, sizes: Mapping[str, int], whole: Mapping[str, Any], dtype: str, longest: int = 1) -> Formulas:
     """The straight-line code of a kernel. longest: the least length of the longest axis, whose blocks are added in the kernel's order."""
     cast, wide = ("", "") if dtype == "float64" else (dtype, "float64")
-    blocks = -(-max([longest, *extents(tuple(kernel.program.extents.values()), sizes)]) // BLOCK)
+    blocks = -(-max([longest, *extents(tuple(kernel.program.extents.values()), sizes)]) // nest.BLOCK)
     n, total = _states(kernel.system, sizes), sum(prod(extents(shape, sizes)) for _, shape in kernel.outputs())
     if max(n, total) > MOST:
         raise CodegenError(f"written out the system has more than {MOST} operations")
@@ -434,7 +418,9 @@ def _written(kernel: Kernel, sizes: Mapping[str, int], whole: Mapping[str, Any],
     slots, temporaries = kernel.nests.scratch_blocks, {name: extents(shape, sizes) for name, shape in kernel.temporaries.items()}
     at |= {name: make_view([ZERO] * prod(shape), shape, cast=cast) for name, shape in temporaries.items()}
     at |= {"t": "t", "y_": state, "out_": out}
-    at |= {place: make_view([ZERO] * slots * width, (slots, width), cast=wide) for place, width in ((WORK, BLOCK), ("part_", blocks))}
+    at |= {
+        place: make_view([ZERO] * slots * width, (slots, width), cast=wide) for place, width in ((nest.WORK, nest.BLOCK), ("part_", blocks))
+    }
     slopes = frozenset(s.name for s in kernel.nests.program.statements() if s.slopes)
     run = Interpreter(at, slopes, state)
     for part in kernel.parts():
