@@ -24,9 +24,9 @@ from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.search_compiled import search_functions, search_table
+from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.search_sizes import memory_size
-from odesim.stepper.search_table import ANSWERS
+from odesim.stepper.table import ANSWERS, SEARCH, new_table
 from odesim.targets.cache import module_name
 from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
@@ -49,8 +49,8 @@ class LaneSearch:
         if plan.queued:  # one component in each lane
             samples = {"ROWS": rows.queue.start, "BETWEEN": w, "GAP": 0}
         samples["ROWS"] = memory.ctypes.data + memory.itemsize * samples["ROWS"] * w
-        self._table = search_table(
-            **samples, SIZE=watch.size, PIECES=watch.pieces, FACTS=facts, ZEROS=self.slots["FOUND"], ROOM=room,
+        self._table = new_table(
+            SEARCH, **samples, SIZE=watch.size, PIECES=watch.pieces, FACTS=facts, ZEROS=self.slots["FOUND"], ROOM=room,
             ANSWER=self._answer.ctypes.data, ASK=probe, ASKED=memory.ctypes.data,
         )  # fmt: skip
         self.slots |= {"SEARCH": search_functions()[plan.called], "SEARCHED": self._table.ctypes.data, "ANSWER": self._answer.ctypes.data}

@@ -1,3 +1,5 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
 """The event functions inside a step of one system: their samples, and the search for zeros. Compiled with the driver.
 
 The search itself (search.py) is compiled once for all integrators, and called by its address: a part of the driver, it would double what
@@ -12,29 +14,6 @@ import numpy as np
 from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.stepper.operations import fill, helper, weigh_inside
 from odesim.stepper.search import passed
-from odesim.stepper.slots import (
-    ALL,
-    ANSWER,
-    COUNTS,
-    EVENTS_AT,
-    FACTS,
-    FOUND,
-    LAST,
-    LOOKED,
-    PIECES,
-    ROOM,
-    SEARCH,
-    SEARCHED,
-    SIZE,
-    TABLE,
-    WIDTH,
-    ZEROS,
-    G,
-    N,
-    X,
-    Y,
-    Z,
-)
 
 DIGIT = 10.0  # times atol: a smaller state is not known to a digit
 

@@ -11,10 +11,11 @@ from odesim.base.device import cupy_here, multiprocessors
 from odesim.base.device import free_device_bytes as free_bytes
 from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
-from odesim.stepper import control, slots
+from odesim.stepper import control
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import SHARED, explicit_driver
 from odesim.stepper.problem import search_facts
+from odesim.stepper.table import COUNTS, RUN, places
 from odesim.targets.cache import source_of
 from odesim.targets.cuda_text import Driver, ModuleScope
 
@@ -40,11 +41,8 @@ def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tupl
 @cache
 def driver_text() -> Driver:
     """The driver's functions as they are printed, and those it calls: read and not imported, since numba would compile them."""
-    functions, known = (
-        dict[str, ast.FunctionDef](),
-        {**vars(slots), **vars(control), "math": math, "np": np, "inf": math.inf, "nan": math.nan},
-    )
-    driver = explicit_driver()
+    functions, driver = dict[str, ast.FunctionDef](), explicit_driver()
+    known: dict[str, Any] = {**places(RUN), **places(COUNTS), **vars(control), "math": math, "np": np, "inf": math.inf, "nan": math.nan}
     for text in (*map(source_of, SHARED), FIND_EVENTS, driver.text, driver.terms):
         for node in parse(text).body:
             match node:
@@ -52,8 +50,7 @@ def driver_text() -> Driver:
                     functions[node.name] = node
                 case ast.Assign(targets=[ast.Name(id=constant)], value=ast.Constant(value=value)):
                     known[constant] = value
-    words = ("K", "ORDER", "COEF", "N", "SUMS", "LAW_SIZE", "LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
-    return Driver(ModuleScope(functions, known, "solve_"), {word: getattr(slots, word) for word in words}, driver.sums)
+    return Driver(ModuleScope(functions, known, "solve_"), places(RUN), driver.sums)
 
 
 class DeviceRun:
@@ -64,53 +61,51 @@ class DeviceRun:
         self.state, self.kernel = state, rhs.kernel  # type: ignore[attr-defined]
         n, dtype, m = rhs.layout.size, rhs.dtype, state.method
         copied = {
-            slots.COUNTS: state.counts, slots.NUMBERS: state.numbers, slots.STOP: state.stopping, slots.TIMES: state.save,
-            slots.A: m.A, slots.C: m.c, slots.E: m.E, slots.P: m.P,
-            slots.ORDER: np.arange(m.stages), slots.COEF: np.zeros(m.stages),
-            slots.FACTS: search_facts(state.problem),
+            "COUNTS": state.counts.view(np.int64), "NUMBERS": state.numbers, "STOP": state.stopping, "TIMES": state.save,
+            "A": m.A, "C": m.c, "E": m.E, "P": m.P,
+            "ORDER": np.arange(m.stages), "COEF": np.zeros(m.stages),
+            "FACTS": search_facts(state.problem),
         }  # fmt: skip
-        self.room = int(state.at[slots.ROOM])
         shapes = {
-            slots.WORK: ((3, n), dtype), slots.K: ((m.stages, n), dtype), slots.SUMS: (32 + (n + 1023) // 1024, "float64"),
-            slots.G: ((state.pieces + 3) * max(rhs.n_events, 1), "float64"), slots.OUT: ((len(state.save) + 1, n), dtype),
-            slots.ZEROS: (max(len(state.room), 1), "float64"), slots.LOOKED: (2, "float64"),
+            "WORK": ((3, n), dtype), "K": ((m.stages, n), dtype), "SUMS": (32 + (n + 1023) // 1024, "float64"),
+            "G": ((state.pieces + 3) * max(rhs.n_events, 1), "float64"), "OUT": ((len(state.save) + 1, n), dtype),
+            "ZEROS": (max(len(state.room), 1), "float64"), "LOOKED": (2, "float64"),
         }  # fmt: skip
         watched = len(state.violations)
-        copied |= {slots.LAW_SENSE: state.problem.laws.senses} if state.problem.laws else {}
-        shapes |= dict.fromkeys((slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME), (max(watched, 1), "float64"))
-        shapes |= {slots.LAW_NOW: (max(watched, 1), dtype)}
+        copied |= {"LAW_SENSE": state.problem.laws.senses} if state.problem.laws else {}
+        shapes |= dict.fromkeys(("LAW_BEST", "LAW_WORST", "LAW_TIME"), (max(watched, 1), "float64"))
+        shapes |= {"LAW_NOW": (max(watched, 1), dtype)}
         self.check_room(shapes)
-        self.arrays: dict[int, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in copied.items()}
+        self.arrays: dict[str, Any] = {slot: cp.asarray(np.ascontiguousarray(array)) for slot, array in copied.items()}
         self.arrays |= {slot: cp.zeros(*shape) for slot, shape in shapes.items()}
         if watched:
-            for slot, array in ((slots.LAW_BEST, state.best), (slots.LAW_WORST, state.violations), (slots.LAW_TIME, state.law_times)):
+            for slot, array in (("LAW_BEST", state.best), ("LAW_WORST", state.violations), ("LAW_TIME", state.law_times)):
                 self.arrays[slot][...] = cp.asarray(array)
-        self.arrays[slots.WORK][0] = cp.asarray(state.problem.y0)
-        at = state.at.copy()
+        self.arrays["WORK"][0] = cp.asarray(state.problem.y0)
+        table = state.table.copy()
         for slot, array in self.arrays.items():
-            at[slot] = array.data.ptr
-        at[slots.ROOM] = self.room
-        at[slots.TABLE] = rhs.table
-        self.table = cp.asarray(at)
+            table[slot] = array.data.ptr
+        table["TABLE"] = rhs.table
+        self.table = cp.asarray(table.view(np.int64))
         self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
         largest = max(n // 8, 1)  # a right-hand side may have arrays larger than the state
         self.blocks = 1 + min(BLOCKS_EACH * multiprocessors() - 1, -(-largest // 32))
         self.behind = False  # whether the device may be further than counts and numbers say
 
-    def check_room(self, shapes: dict[int, tuple[Any, str]]) -> None:
+    def check_room(self, shapes: dict[str, tuple[Any, str]]) -> None:
         """Raises DeviceError if arrays of these shapes and types, the largest of a run, do not fit into the device's memory."""
         bytes_of = {slot: math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize for slot, (shape, dtype) in shapes.items()}
         need, free = sum(bytes_of.values()), free_bytes()
         if need > free:
-            rows, n = shapes[slots.OUT][0]
+            rows, n = shapes["OUT"][0]
             what = f"{self.state.problem.ref}: {counted(rows - 1, 'saved time')} of {counted(n, 'number')}"
-            what += f", and {shapes[slots.K][0][0] + 3} more states of a run"
+            what += f", and {shapes['K'][0][0] + 3} more states of a run"
             raise DeviceError(f"{what}, take {need / 1e9:.3g} GB on the GPU, and {free / 1e9:.3g} GB are free there")
 
     def __call__(self, address: int) -> int:
         """Runs at most `left` more steps; returns the Code of the run."""
         cp, state = cupy_here(), self.state
-        for slot, array in ((slots.COUNTS, state.counts), (slots.NUMBERS, state.numbers), (slots.STOP, state.stopping)):
+        for slot, array in (("COUNTS", state.counts.view(np.int64)), ("NUMBERS", state.numbers), ("STOP", state.stopping)):
             self.arrays[slot][...] = cp.asarray(array)
         self.mail[...] = 0
         arguments = (np.int64(self.table.data.ptr), self.mail, self.answer)
@@ -123,9 +118,9 @@ class DeviceRun:
     def catch_up(self) -> None:
         """Copies the numbers of the run and the events it found to the host."""
         state = self.state
-        state.counts[:], state.numbers[:] = self.arrays[slots.COUNTS].get(), self.arrays[slots.NUMBERS].get()
-        count = int(state.counts[slots.FOUND])
-        state.room[: 2 * count] = self.arrays[slots.ZEROS][: 2 * count].get()
+        state.counts.view(np.int64)[:], state.numbers[:] = self.arrays["COUNTS"].get(), self.arrays["NUMBERS"].get()
+        count = int(state.counts["FOUND"][0])
+        state.room[: 2 * count] = self.arrays["ZEROS"][: 2 * count].get()
         self.behind = False
 
     def fetch(self) -> None:
@@ -134,11 +129,11 @@ class DeviceRun:
             self.catch_up()
         state = self.state
         saved, row = int(state["saved"]), int(state["turn"])
-        state.work[row] = self.arrays[slots.WORK][row].get()
+        state.work[row] = self.arrays["WORK"][row].get()
         if len(state.violations):
-            state.best[:] = self.arrays[slots.LAW_BEST].get()
-            state.violations[:], state.law_times[:] = self.arrays[slots.LAW_WORST].get(), self.arrays[slots.LAW_TIME].get()
+            state.best[:] = self.arrays["LAW_BEST"].get()
+            state.violations[:], state.law_times[:] = self.arrays["LAW_WORST"].get(), self.arrays["LAW_TIME"].get()
         if state.stays:
-            state.out = self.arrays[slots.OUT]
+            state.out = self.arrays["OUT"]
         else:
-            state.out[:saved] = self.arrays[slots.OUT][:saved].get()
+            state.out[:saved] = self.arrays["OUT"][:saved].get()

@@ -19,9 +19,10 @@ from odesim.stepper.one_system import RULES, SHARED, explicit_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.search_compiled import search_functions
+from odesim.stepper.table import COUNTS, RUN, constants
 from odesim.stepper.tableau import Method
 
-SOURCES = ("odesim.stepper.slots", "odesim.runtime.memory", *SHARED)
+SOURCES = ("odesim.runtime.memory", *SHARED)
 EXPORTED = """
 options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 run = njit("int64(int64)", **options)(run)
@@ -142,16 +143,22 @@ def next_slice(steps: int, seconds: float) -> int:
     return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
+def driver_text() -> str:
+    """The text of the driver, and of all that it calls."""
+    from odesim.targets.cache import sources_text
+
+    return "\n\n".join([sources_text(SOURCES, RULES, "@helper"), constants(RUN, COUNTS), explicit_driver().text])
+
+
 @cache
 def driver() -> tuple[tuple[Callable[[int], int], int], float]:
     """The compiled loop and the address of what a search of its steps asks, and the seconds to compile or load them."""
     begun = time.perf_counter()
-    from odesim.targets.cache import sources_text
     from odesim.targets.native import load_native
 
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
-    text = "\n\n".join([sources_text(SOURCES, RULES, "@helper"), explicit_driver().text, EXPORTED])
+    text = "\n\n".join([driver_text(), EXPORTED])
     addresses = load_native(text, "explicit", ["run", "probed"])
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["run"])
     return (run, addresses["probed"]), time.perf_counter() - begun

@@ -7,18 +7,17 @@ import numpy as np
 
 from odesim.base.arrays import Array, arena
 from odesim.base.options import RunOptions
-from odesim.stepper import search_table, slots
 from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
 from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
-from odesim.stepper.search_compiled import search_table as table_of_search
 from odesim.stepper.search_sizes import memory_size, most_zeros
+from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, new_table, places
 from odesim.stepper.tableau import Method
 
 EVENT_ROOM = 64
-LAW_ARRAYS = (slots.LAW_SENSE, slots.LAW_NOW, slots.LAW_BEST, slots.LAW_WORST, slots.LAW_TIME)
+LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
 
 
 def slack_of(rtol: float, atol: float, dtype: str) -> float:
@@ -41,9 +40,10 @@ class RunState:
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
-        self.at = np.zeros(slots.TABLE_SIZE, np.int64)
+        self.table = new_table(RUN)
+        self.at = self.table[0]
         self._zeros: list[tuple[Array, Array]] = []
-        self._search, self._answer = table_of_search(), np.empty(search_table.ANSWERS)
+        self._search, self._answer = new_table(SEARCH), np.empty(ANSWERS)
         self._fill_whole_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_method()
@@ -62,9 +62,9 @@ class RunState:
         self.problem, self.save, self.options = problem, save, replace(self.options, max_steps=max_steps)
         self.out = np.empty((len(save) + 1, len(problem.y0)), self.work.dtype)
         at = self.at
-        at[slots.TIMES], at[slots.OUT], at[slots.SAVED_TIMES] = save.ctypes.data, self.out.ctypes.data, len(save)
+        at["TIMES"], at["OUT"], at["SAVED_TIMES"] = save.ctypes.data, self.out.ctypes.data, len(save)
         self._zeros = []
-        self.counts.fill(0)
+        self.counts[:] = 0
         self.stopping[0] = 0
         self._order[:] = range(self.method.stages)
         self.work[0] = problem.y0
@@ -79,14 +79,14 @@ class RunState:
     def call_search(self, function: int, probe: int) -> None:
         """Makes the driver call the search at this address, which asks the probe at that one."""
         at, size = self.at, self.problem.rhs.n_events
-        at[slots.SEARCH], at[slots.SEARCHED], at[slots.ANSWER] = function, self._search.ctypes.data, self._answer.ctypes.data
-        shared = {name: int(at[getattr(slots, name)]) for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER")}
-        self._search[:] = table_of_search(ROWS=int(at[slots.G]), BETWEEN=size, GAP=1, ASK=probe, ASKED=self.address, **shared)
+        at["SEARCH"], at["SEARCHED"], at["ANSWER"] = function, self._search.ctypes.data, self._answer.ctypes.data
+        shared = {name: at[name] for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER")}
+        self._search[:] = new_table(SEARCH, ROWS=at["G"], BETWEEN=size, GAP=1, ASK=probe, ASKED=self.address, **shared)
 
     @property
     def address(self) -> int:
         """The address of this run's table."""
-        return int(self.at.ctypes.data)
+        return int(self.table.ctypes.data)
 
     @property
     def t(self) -> float:
@@ -104,10 +104,10 @@ class RunState:
 
     def drain_events(self) -> None:
         """Moves the events found so far out of the driver's buffer."""
-        count = int(self.counts[slots.FOUND])
+        count = int(self.counts["FOUND"][0])
         pairs = self.room[: 2 * count].reshape(count, 2)
         self._zeros.append((pairs[:, 0], pairs[:, 1].copy()))
-        self.counts[slots.FOUND] = 0
+        self.counts["FOUND"] = 0
         self._make_room()
 
     def event_records(self) -> tuple[Array, Array]:
@@ -143,50 +143,50 @@ class RunState:
         m, width, laws = self.method, dtype.itemsize, self.problem.laws
         size, stages, watched = self.problem.rhs.n_events, m.stages, laws.size if laws else 0
         # one arena: rows that start at the same offset of different pages would fall into the same cache sets
-        self._memory, starts = arena(
-            {
-                slots.COUNTS: 8 * slots.COUNTS_SIZE,
-                slots.STOP: 8,
-                slots.NUMBERS: 8 * len(self._places),
-                slots.ORDER: 8 * stages,
-                slots.COEF: 8 * stages,
-                slots.BLOCK: width * min(n, 1024),
-                slots.SUMS: 8 * (32 + (n + 1023) // 1024),
-                slots.G: 8 * (self.pieces + 3) * size,
-                slots.FACTS: 8 * 2 * size,
-                slots.LOOKED: 8 * 2,
-                **dict.fromkeys(LAW_ARRAYS, 8 * watched),
-                slots.WORK: width * 3 * n,
-                slots.K: width * stages * n,
-            }
-        )
-        at, base = self.at, self._memory.ctypes.data
-        for slot, start in starts.items():
-            at[slot] = base + start
-        at[slots.TIMES], at[slots.OUT] = self.save.ctypes.data, self.out.ctypes.data
-        at[slots.A], at[slots.C], at[slots.E], at[slots.P] = m.addresses
+        turns = places(RUN)
+        sizes = {
+            "COUNTS": COUNTS.itemsize,
+            "STOP": 8,
+            "NUMBERS": 8 * len(self._places),
+            "ORDER": 8 * stages,
+            "COEF": 8 * stages,
+            "BLOCK": width * min(n, 1024),
+            "SUMS": 8 * (32 + (n + 1023) // 1024),
+            "G": 8 * (self.pieces + 3) * size,
+            "FACTS": 8 * 2 * size,
+            "LOOKED": 8 * 2,
+            **dict.fromkeys(LAW_ARRAYS, 8 * watched),
+            "WORK": width * 3 * n,
+            "K": width * stages * n,
+        }
+        self._memory, offsets = arena({turns[name]: size for name, size in sizes.items()})
+        at, base, starts = self.at, self._memory.ctypes.data, {name: offsets[turns[name]] for name in sizes}
+        for name, start in starts.items():
+            at[name] = base + start
+        at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
+        at["A"], at["C"], at["E"], at["P"] = m.addresses
 
-        def view(slot: int, count: int, kind: Any = np.int64) -> Array:
-            start = starts[slot]
+        def view(name: str, count: int, kind: Any = np.int64) -> Array:
+            start = starts[name]
             return self._memory[start : start + count * np.dtype(kind).itemsize].view(kind)
 
-        self.counts, self.stopping = view(slots.COUNTS, slots.COUNTS_SIZE), view(slots.STOP, 1)
-        self.numbers = view(slots.NUMBERS, len(self._places), np.float64)
+        self.counts, self.stopping = view("COUNTS", 1, COUNTS), view("STOP", 1)
+        self.numbers = view("NUMBERS", len(self._places), np.float64)
         self.numbers.fill(0.0)
-        self.counts.fill(0)
+        self.counts[:] = 0
         self.stopping.fill(0)
-        self.work = view(slots.WORK, 3 * n, dtype).reshape(3, n)
+        self.work = view("WORK", 3 * n, dtype).reshape(3, n)
         self.work[0] = self.problem.y0
-        self._order = view(slots.ORDER, stages)
+        self._order = view("ORDER", stages)
         self._order[:] = range(stages)
-        view(slots.COEF, stages, np.float64).fill(0.0)
-        view(slots.FACTS, 2 * size)[:] = search_facts(self.problem).ravel()
+        view("COEF", stages, np.float64).fill(0.0)
+        view("FACTS", 2 * size)[:] = search_facts(self.problem).ravel()
         self.best, self.violations, self.law_times = (view(slot, watched, np.float64) for slot in LAW_ARRAYS[2:])
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)
         if laws:
-            view(slots.LAW_SENSE, watched)[:] = laws.senses
-            at[slots.LAWS_AT], at[slots.LAW_TABLE], at[slots.LAW_SIZE] = laws.values.events, laws.values.table, watched
+            view("LAW_SENSE", watched)[:] = laws.senses
+            at["LAWS_AT"], at["LAW_TABLE"], at["LAW_SIZE"] = laws.values.events, laws.values.table, watched
         self._go_on_with_laws()
 
     def _go_on_with_laws(self) -> None:
@@ -194,14 +194,14 @@ class RunState:
         laws = self.problem.laws
         if laws is not None and laws.before is not None:
             self.best[:], self.violations[:], self.law_times[:] = laws.before
-            self.counts[slots.LATER] = 1
+            self.counts["LATER"] = 1
 
     def _fill_whole_numbers(self, n: int, width: int) -> None:
         rhs, m, at = self.problem.rhs, self.method, self.at
-        at[slots.STAGE], at[slots.COMBINE], at[slots.EVENTS_AT], at[slots.TABLE] = rhs.stage, rhs.combine, rhs.events, rhs.table
-        at[slots.N], at[slots.WIDTH] = n, width
-        at[slots.LAST], at[slots.ALL], at[slots.DEGREE] = m.last, m.stages, m.P.shape[1]
-        at[slots.SAVED_TIMES], at[slots.SIZE], at[slots.PIECES] = len(self.save), rhs.n_events, self.pieces
+        at["STAGE"], at["COMBINE"], at["EVENTS_AT"], at["TABLE"] = rhs.stage, rhs.combine, rhs.events, rhs.table
+        at["N"], at["WIDTH"] = n, width
+        at["LAST"], at["ALL"], at["DEGREE"] = m.last, m.stages, m.P.shape[1]
+        at["SAVED_TIMES"], at["SIZE"], at["PIECES"] = len(self.save), rhs.n_events, self.pieces
 
     def _fill_method(self) -> None:
         """The numbers of the method, and the switches of the text, which stay as they are."""
@@ -227,8 +227,8 @@ class RunState:
     def _make_room(self) -> None:
         """A new array for further events, of two steps at least."""
         at, size = self.at, self.problem.rhs.n_events
-        at[slots.NEEDED] = most_zeros(size, self.pieces) if size else 0
-        room = max(EVENT_ROOM, 2 * int(at[slots.NEEDED])) if size else 0
+        at["NEEDED"] = most_zeros(size, self.pieces) if size else 0
+        room = max(EVENT_ROOM, 2 * int(at["NEEDED"])) if size else 0
         self.room = np.empty(memory_size(room, size, self.pieces) if size else 0)
-        at[slots.ZEROS], at[slots.ROOM] = self.room.ctypes.data, room
-        self._search[search_table.ZEROS], self._search[search_table.ROOM] = self.room.ctypes.data, room
+        at["ZEROS"], at["ROOM"] = self.room.ctypes.data, room
+        self._search["ZEROS"], self._search["ROOM"] = self.room.ctypes.data, room

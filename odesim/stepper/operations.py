@@ -1,7 +1,9 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
 """What the driver of one system calls on whole rows: sums, combinations, states inside a step, laws. Compiled with it.
 
-`at` is a pointer to the run's table (slots.py); y, new, target are addresses of rows. A literal integer handed to a helper is written
-np.int64(0): for a bare 0 numba compiles the helper once more.
+`at` is a pointer to the run's table (RUN in table.py), whose places are in the text that this is joined with; y, new, target are addresses
+of rows. A literal integer handed to a helper is written np.int64(0): for a bare 0 numba compiles the helper once more.
 """
 
 from typing import Any
@@ -11,29 +13,6 @@ from numba import njit
 
 from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.stepper.control import weight
-from odesim.stepper.slots import (
-    ALL,
-    COEF,
-    COMBINE,
-    COUNTS,
-    DEGREE,
-    LATER,
-    LAW_BEST,
-    LAW_NOW,
-    LAW_SENSE,
-    LAW_SIZE,
-    LAW_TABLE,
-    LAW_TIME,
-    LAW_WORST,
-    LAWS_AT,
-    ORDER,
-    SUMS,
-    TABLE,
-    WIDTH,
-    K,
-    N,
-    P,
-)
 
 _compile: Any = njit  # some of its options are not in its type
 helper = _compile(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)

@@ -9,9 +9,9 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.stepper.problem import Problem, search_facts
 from odesim.stepper.rosenbrock_methods import Rosenbrock
-from odesim.stepper.search_compiled import search_functions, search_table
+from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.search_sizes import memory_size, most_zeros
-from odesim.stepper.search_table import ANSWERS
+from odesim.stepper.table import ANSWERS, SEARCH, new_table
 
 EVERY = -1
 """Marks of a search of all components."""
@@ -38,7 +38,7 @@ class Search:
         arrays = {"ROWS": self._rows, "FACTS": self._facts, "ZEROS": self._zeros, "ANSWER": self._answer}
         addresses = {name: array.ctypes.data for name, array in arrays.items()}
         addresses["ASK"] = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
-        self._table = search_table(**addresses, BETWEEN=self.size, GAP=1, SIZE=self.size, PIECES=pieces, ROOM=room)
+        self._table = new_table(SEARCH, **addresses, BETWEEN=self.size, GAP=1, SIZE=self.size, PIECES=pieces, ROOM=room)
         self._found: list[tuple[Array, Array]] = []
         self._between: tuple[Between, Between] | None = None
         self._failure: BaseException | None = None

@@ -1,7 +1,9 @@
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
 """The search for zeros as functions of numbers and addresses: compiled once, for all integrators on the processor.
 
-Each of them describes its steps by a table (table.py). t, h, new: the step, as in odesim.stepper.search. Their results are the numbers
-of ANSWER.
+Each of them describes its steps by a table (SEARCH in table.py), whose places are in the text that this is joined with. t, h, new: the
+step, as in odesim.stepper.search. Their results are the numbers of ANSWER.
 """
 
 import math
@@ -14,7 +16,6 @@ from odesim.runtime.memory import call, doubles, ints
 from odesim.stepper.search import FINE, ROUNDING, roughness, search, straight_search
 from odesim.stepper.search_samples import helper
 from odesim.stepper.search_sizes import POINTS
-from odesim.stepper.search_table import ANSWER, ASK, ASKED, BETWEEN, FACTS, GAP, PIECES, ROOM, ROWS, SIZE, ZEROS
 
 ROUNDED = 1e5
 """An error below that, as roughness() has it, is rounding where half of a part has a larger one."""

@@ -1,15 +1,12 @@
-"""The compiled search for zeros: the addresses of its functions, and the table of a run."""
+"""The compiled search for zeros: the addresses of its functions."""
 
 from functools import cache
 
-import numpy as np
-
-from odesim.base.arrays import Array
-from odesim.stepper import search_table as table
+from odesim.stepper import table
 
 SEARCH = tuple(f"odesim.stepper.{name}" for name in ("search_sizes", "search_samples", "search"))
 """The modules of the search for zeros, whose source names what is compiled with it."""
-SOURCES = ("odesim.runtime.memory", *SEARCH, "odesim.stepper.search_table", "odesim.stepper.search_by_address")
+SOURCES = ("odesim.runtime.memory", *SEARCH, "odesim.stepper.search_by_address")
 EXPORTED = {"search_step": "step_searched", "search_polynomial": "polynomial_searched"}
 
 
@@ -20,12 +17,4 @@ def search_functions() -> dict[str, int]:
     from odesim.targets.native import load_native
 
     lines = [f"{name} = {decorator}({name})" for name, decorator in EXPORTED.items()]
-    return load_native("\n".join([sources_text(SOURCES), *lines, ""]), "search", list(EXPORTED))
-
-
-def search_table(**values: int) -> Array:
-    """The table of a run: of each place in odesim.stepper.search_table its value, by its name."""
-    numbers = np.zeros(table.TABLE_SIZE, np.int64)
-    for name, value in values.items():
-        numbers[getattr(table, name)] = value
-    return numbers
+    return load_native("\n".join([sources_text(SOURCES), table.constants(table.SEARCH), *lines, ""]), "search", list(EXPORTED))

@@ -84,7 +84,7 @@ def module_scope(source: str) -> ModuleScope:
 
 @dataclass(frozen=True)
 class Driver:
-    """The integrator: the scope of its function run(address of a table), and places in that table: K, ORDER, COEF, N, SUMS, of laws.
+    """The integrator: the scope of its function run(address of a table), and the places in that table.
 
     sums: {name: (rows, numbers)} of its sums over components, as their names. A term is the function NAME_of of a component of a
     combination of stages and of each row, and of the numbers.

@@ -9,10 +9,9 @@ import pytest
 
 from odesim.runtime import sums as reduce
 from odesim.runtime.memory import ints
-from odesim.stepper import slots
-from odesim.stepper.drive import SOURCES
-from odesim.stepper.one_system import RULES, explicit_driver
-from odesim.targets.cache import load_module, sources_text
+from odesim.stepper.drive import driver_text
+from odesim.stepper.table import RUN, new_table
+from odesim.targets.cache import load_module
 
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 
@@ -20,7 +19,7 @@ COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 @pytest.fixture(scope="module")
 def sums() -> tuple[Any, Any]:
     """The sums of the printed driver, of parts (tree) and of squares, for Python."""
-    driver = load_module("\n\n".join([sources_text(SOURCES, RULES, "@helper"), explicit_driver().text]), "norms")
+    driver = load_module(driver_text(), "norms")
     tree_sum, squares = driver.tree_sum, driver.squares
 
     @numba.njit(error_model="numpy")
@@ -39,8 +38,8 @@ def test_one_order_of_addition(count, sums):
     """Trees and sums of squares of an error norm have the bits of odesim.runtime.sums."""
     tree, total = sums
     values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count) ** 0.1
-    zeros, sums, at = np.zeros(count), values.copy(), np.zeros(slots.TABLE_SIZE, np.int64)
-    at[slots.SUMS], at[slots.N], at[slots.WIDTH] = sums.ctypes.data, count, 8
+    zeros, sums = np.zeros(count), values.copy()
+    at = new_table(RUN, SUMS=sums.ctypes.data, N=count, WIDTH=8)
     assert tree(at.ctypes.data, count) == reduce.tree_sum(values.copy(), count)
     block, rest = np.zeros(1024), np.zeros(64)
 
@@ -48,6 +47,6 @@ def test_one_order_of_addition(count, sums):
     def combine(table: int, y: int, k: int, order: int, coef: int, ns: int, lo: int, hi: int, target: int) -> None:
         block[: hi - lo] = values[lo:hi]
 
-    at[slots.COMBINE], at[slots.BLOCK] = int(ctypes.cast(combine, ctypes.c_void_p).value or 0), block.ctypes.data
-    at[slots.SUMS] = rest.ctypes.data
+    at["COMBINE"], at["BLOCK"] = int(ctypes.cast(combine, ctypes.c_void_p).value or 0), block.ctypes.data
+    at["SUMS"] = rest.ctypes.data
     assert total(at.ctypes.data, zeros.ctypes.data) == reduce.blocked_sum(values**2)

@@ -110,8 +110,8 @@ def test_native_of_what_calls_foreign_code(folder: Path) -> None:
 
 def test_sources_text() -> None:
     """One text of several files: in order, without their imports from odesim."""
-    text = cache.sources_text(["odesim.stepper.slots", "odesim.stepper.operations"])
-    assert "from odesim" not in text and text.index("TABLE_SIZE =") < text.index("def weigh")
+    text = cache.sources_text(["odesim.stepper.control", "odesim.stepper.operations"])
+    assert "from odesim" not in text and text.index("SAFETY =") < text.index("def weigh")
     compile(text, "text", "exec")
 
 
