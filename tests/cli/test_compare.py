@@ -42,7 +42,10 @@ def test_table(odesim, folder):
     ):
         assert word in done.stdout
     assert (folder / "c.png").read_bytes()[:4] == b"\x89PNG"
-    assert "discrete map with momentum" in odesim("compare", "scan_snap.full", *SMALL, "--map", "discrete").stdout
+    words = f"joma.joint_exp:RELU --task joma_gaussian {' '.join(MORE)} --steps 3 --map discrete"
+    settings = {"attention": "exp", "num_classes": 3, "num_distinct": 4, "phi": "relu", "momentum": 0.5}
+    done = odesim("compare", *words.split(), *(f"--set={name}={value}" for name, value in settings.items()))
+    assert "discrete map with momentum" in done.stdout, done.stderr
 
 
 def test_json(odesim):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import odesim as library
+from tests.support.begun import begun
 
 ROOT = Path(__file__).parents[2]
 RUN = "integrate joma.nonlinear --size M=3 --save 3 --quiet"
@@ -27,13 +27,13 @@ def in_shell(before: str, words: str, folder: Path, *, code: str = MAIN) -> subp
 def place(tmp_path_factory) -> Path:
     """A folder with a run and an ensemble."""
     folder: Path = tmp_path_factory.mktemp("limits")
-    library.ensemble("joma.nonlinear", sizes={"M": 3}, vary={"mu": "uniform(1,2)"}, members=9, span=(0, 1), out=folder / "ens.zarr")
+    begun(folder / "ens.zarr")
     return folder
 
 
 # before the command, the command -> exit codes, a part of the sentence
 WORST: dict[str, tuple[str, str, tuple[int, ...], str]] = {
-    "numba is off": ("NUMBA_DISABLE_JIT=1 ODESIM_CACHE_DIR=$PWD/cold", RUN, (0,), ""),
+    "numba is off": ("NUMBA_DISABLE_JIT=1", RUN, (0,), ""),
     "no such backend": ("MPLBACKEND=nope", "plot ens.zarr", (2,), "matplotlib does not load here"),
     "no such backend, before the run": ("MPLBACKEND=nope", f"{RUN} --out new.zarr --plot new.png", (2,), "matplotlib does not load here"),
     "few open files": ("ulimit -n 12;", "plot ens.zarr", (0, 2), ""),  # how many are needed depends on the machine

@@ -15,7 +15,7 @@ TRAIN = "train committee --set N=5 --steps 3 --seeds 0:2 --quiet"
 # what draws or looks for packages
 QUICK = """
 new my_model.py
-integrate my_model.py --out run.zarr --plot run.png
+integrate my_model.py --save 3 --out run.zarr --plot run.png
 plot run.zarr --animate run.mp4
 plot run.zarr --animate run.gif
 doctor

@@ -101,6 +101,13 @@ def test_native(folder: Path) -> None:
         assert native._read(file.stem)  # whole, with its digest; the bytes differ, since numba numbers the functions inside
 
 
+def test_native_where_numba_is_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NUMBA_DISABLE_JIT is for functions of the user: the integrator is compiled all the same."""
+    monkeypatch.setattr("numba.core.config.DISABLE_JIT", 1)
+    assert scaled(native.load_native(TEXT, "sample", ["scaled"])["scaled"]) == 5
+    assert list(folder.glob("*.o"))
+
+
 def test_native_of_what_calls_foreign_code(folder: Path) -> None:
     """A function that allocates needs numba's run time: numba keeps it in memory, and nothing is written."""
     text = TEXT.replace("total = 0.0", "total = np.zeros(n).sum()").replace("from numba", "import numpy as np\nfrom numba")
