@@ -19,7 +19,8 @@ from sympy import Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.ir.adjoint import Dependence, LocalDerivatives
-from odesim.ir.linear_systems import Pattern, Sparse
+from odesim.ir.fronts import Entries
+from odesim.ir.linear_systems import Sparse
 from odesim.ir.program import Statement
 from odesim.symbolic.indices import Clipped, Neighbour, Wrapped, base_name
 
@@ -33,11 +34,14 @@ class SparseChain:
     def __init__(self, derivatives: LocalDerivatives, extents: Mapping[Symbol, int], layout: Layout, params: Mapping[str, Any]) -> None:
         self.layout, self._extents, self._params = layout, extents, params
         self._places: dict[str, Array] = dict(layout.split(np.arange(layout.size)))
-        self._kept: list[tuple[Dependence, tuple[int, ...], Array]] = []
         statements = {d.statement.name: d.statement for d in derivatives.dependences}
         read = {d.read for d in derivatives.dependences}
         rates = {target: state for state, target in derivatives.targets.items() if target in statements}
-        unknowns, entries = layout.size, []
+        self._starts, self.count = dict[str, int](), 0
+        for name, axes in derivatives.program.outputs.items():
+            self._starts[name] = self.count
+            self.count += prod(extents[i] for i in axes)
+        unknowns, entries, turned = layout.size, list[tuple[Array, ...]](), list[Array]()
         for s in statements.values():
             if s.name in rates and s.name not in read and s.along is None:
                 self._places[s.name] = self._places[rates[s.name]]
@@ -45,50 +49,54 @@ class SparseChain:
             shape = tuple(extents[i] for i in s.free)
             self._places[s.name] = here = unknowns + np.arange(prod(shape)).reshape(shape)
             unknowns += here.size
-            entries.append(self._entry(here, here, 1.0))
+            entries.append(self._constant(here, here, 1.0))
             if s.along is not None:
                 ordered = np.moveaxis(here, s.free.index(s.along), 0)[:: 1 if s.op == "prefix" else -1]
-                entries.append(self._entry(ordered[1:], ordered[:-1], -1.0))
+                entries.append(self._constant(ordered[1:], ordered[:-1], -1.0))
+                turned.append(ordered)
             if s.name in rates:
-                entries.append(self._entry(self._places[rates[s.name]], here, -1.0))
-        self._constant = np.concatenate([np.zeros(0), *(e[2] for e in entries)])
-        places = [e[:2] for e in entries] + [self._entries_of(d) for d in derivatives.dependences]
-        rows, columns = (np.concatenate([np.zeros(0, np.int64), *(e[k] for e in places)]) for k in (0, 1))
-        self._pattern = Pattern(layout.size, unknowns, rows, columns)
+                entries.append(self._constant(self._places[rates[s.name]], here, -1.0))
+        entries += [self._entries_of(d) for d in derivatives.dependences]
+        none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+        rows, columns, factors, sources = (np.concatenate(parts) for parts in zip(none, *entries, strict=True))
+        rank = np.arange(unknowns)
+        rank[: layout.size] = unknowns
+        for ordered in turned:
+            rank[ordered.ravel()] = np.sort(rank[ordered.ravel()])
+        order = np.argsort(rank[rows], kind="stable")
+        tangent = order[(rows[order] != columns[order]) | (rows[order] < layout.size)]
+        self.entries = Entries(layout.size, unknowns, self.count, rows, columns, factors, sources, tangent)
 
     @property
     def cost(self) -> float:
         """Multiplications of a decomposition, beside what calling it takes."""
-        return FILL * len(self._pattern.rows) * float(np.sqrt(self._pattern.unknowns))
+        return FILL * len(self.entries.pattern.rows) * float(np.sqrt(self.entries.unknowns))
 
     @property
     def share(self) -> float:
         """The entries' share of all places."""
-        return len(self._pattern.rows) / self._pattern.unknowns**2
+        return len(self.entries.pattern.rows) / self.entries.unknowns**2
 
     def __call__(self, slopes: Mapping[str, Any], _: Mapping[str, Any]) -> Sparse:
         """The Jacobian for {name: slopes}."""
-        parts = [self._constant]
-        for dependence, grid, inside in self._kept:
-            s, slope = dependence.statement, np.asarray(slopes[dependence.slope], np.float64)
-            order = np.argsort([s.loops.index(i) for i in dependence.axes])
-            shape = [n if i in dependence.axes else 1 for i, n in zip(s.loops, grid, strict=True)]
-            parts.append(-np.broadcast_to(slope.transpose(order).reshape(shape), grid)[inside])
-        return Sparse(self._pattern, self._pattern.fill(np.concatenate(parts)))
+        return self.entries.at(np.concatenate([*(np.ravel(slopes[name]).astype(np.float64) for name in self._starts), [1.0]]))
 
-    @staticmethod
-    def _entry(rows: Array, columns: Array, value: float) -> tuple[Array, Array, Array]:
-        return rows.ravel(), columns.ravel(), np.full(rows.size, value)
+    def _constant(self, rows: Array, columns: Array, value: float) -> tuple[Array, ...]:
+        return rows.ravel(), columns.ravel(), np.full(rows.size, value), np.full(rows.size, self.count)
 
-    def _entries_of(self, d: Dependence) -> tuple[Array, Array]:
-        """The rows and columns of the slopes of a dependence; one that reads beyond an end has none there."""
+    def _entries_of(self, d: Dependence) -> tuple[Array, ...]:
+        """The entries that the slopes of a dependence are; one that reads beyond an end has none there."""
         s = d.statement
         grid = tuple(self._extents[i] for i in s.loops)
         target = (s.via, *s.free[1:]) if s.op == "scatter" else s.free
         row, column = (self._element(self._places[name], at, s, grid) for name, at in ((s.name, target), (d.read, d.indices)))
         inside = (row >= 0) & (column >= 0)
-        self._kept.append((d, grid, inside))
-        return row[inside], column[inside]
+        extents = [self._extents[i] for i in d.axes]
+        numbers = self._starts[d.slope] + np.arange(prod(extents)).reshape(extents)
+        order = np.argsort([s.loops.index(i) for i in d.axes])
+        numbers = numbers.transpose(order).reshape([n if i in d.axes else 1 for i, n in zip(s.loops, grid, strict=True)])
+        source = np.broadcast_to(numbers, grid)[inside]
+        return row[inside], column[inside], np.full(source.size, -1.0), source
 
     def _element(self, places: Array, indices: Any, s: Statement, grid: tuple[int, ...]) -> Array:
         """The unknown that an element of an array is, for all values of the loops (grid); -1 beyond an end."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sympy import Symbol
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, Layout
 from odesim.base.backends import RUN, STIFF
 from odesim.base.device import check_fits
 from odesim.base.errors import SolveError
@@ -19,7 +19,7 @@ from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
-from odesim.stepper.problem import Derivatives, Problem, StiffRun
+from odesim.stepper.problem import CompiledSlopes, Derivatives, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS, compile_system
@@ -70,7 +70,18 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
 
     lanes = alone if set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
     costs = make_costs(compiled, numbers.sizes, linear)
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs, lanes, watched, system.growth is not None)
+    problem = Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs=costs, lanes=lanes, laws=watched)
+    slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if compiled.on.compiles else lambda: None
+    return replace(problem, slopes=slopes, clocked=system.growth is not None)
+
+
+def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> CompiledSlopes | None:
+    """The derivatives of a right-hand side with numbers as compiled code; None where another form of the Jacobian is better."""
+    chain = compiled.linear.bind(numbers.sizes, numbers.params, layout).eliminated
+    if chain is None:
+        return None
+    slopes, *time = (values.bind(numbers.sizes, numbers.params, layout) for values in compiled.slopes)
+    return CompiledSlopes(chain.entries, slopes, time[0] if time else None)
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:

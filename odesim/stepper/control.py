@@ -128,6 +128,26 @@ def weight(coefficients: Any, degree: int, theta: float) -> float:
     return value
 
 
+def move_back(numbers: Any, y: Any) -> None:
+    """Moves y, component by component in parts of itself, to where its linear invariants have their values: one after another.
+
+    numbers: as odesim.stepper.conserved lays them out.
+    """
+    k = 1
+    for _ in range(int(numbers[0])):
+        count = int(numbers[k])
+        rest, size, first = numbers[k + 1], 0.0, k + 2
+        for j in range(count):
+            term = numbers[first + count + j] * y[int(numbers[first + j])]
+            size += term * term
+            rest -= term
+        if size > 0.0 and rest - rest == 0.0:
+            for j in range(count):
+                i = int(numbers[first + j])
+                y[i] += y[i] * (numbers[first + count + j] * y[i] * (rest / size))
+        k = first + 2 * count
+
+
 # The rule by which a run or a member changes to a stiff method: stability holds its steps, and the rest is long. The spectral radius comes
 # from power iterations on differences of the right-hand side. Members take the geometric mean of the last two growths: where units of
 # components differ, each one alone may be far off.

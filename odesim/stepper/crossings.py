@@ -46,7 +46,7 @@ def evaluate(at: Any, theta: float, new: float, k: int) -> None:
     """Sets sample k to the event functions at theta of the step that is searched; theta = 1: at the new state, whose time is new."""
     t, used = doubles(at[LOOKED])[0], doubles(at[LOOKED])[1]
     if theta < 1.0:
-        weigh_inside(at, used, theta)
+        weigh_inside(at, 1.0 if at[IMPLICIT] == 1 else used, theta)
         fill(at, at[Y], at[ALL], at[X])
         put_all(at, t + theta * used, at[X], k)
     else:

@@ -1,12 +1,12 @@
-"""One run of an explicit method: the driver's arrays, its time slices, and the results."""
+"""One run of one system: the driver's arrays, its time slices, and the results."""
 
 import ctypes
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from odesim.base.arrays import Array
 from odesim.base.device import one_blas_thread
@@ -15,6 +15,7 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
+from odesim.stepper.one_implicit import implicit_driver
 from odesim.stepper.one_system import RULES, SHARED, explicit_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
@@ -23,14 +24,18 @@ from odesim.stepper.table import COUNTS, RUN, constants
 from odesim.stepper.tableau import Method
 
 SOURCES = ("odesim.runtime.memory", *SHARED)
-EXPORTED = """
-options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-run = njit("int64(int64)", **options)(run)
-probed = njit("void(int64, float64, int64, int64)", **options)(probed)
-"""
-FIRST_SLICE = 64
+SIGNATURES = {
+    "run": "int64(int64)",
+    "probed": "void(int64, float64, int64, int64)",
+    "combined": "void(int64, int64, int64, int64, int64, int64, int64, int64, int64)",
+    "watched": "void(int64, float64, int64, int64)",
+    "judged": "void(int64, float64, int64, int64)",
+}
+"""Functions of a driver; an explicit one has the first two."""
+OPTIONS = 'options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)'
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
@@ -48,41 +53,49 @@ class ExplicitRun:
     """A run of an explicit method that can be paused and continued with the same steps.
 
     options: those of a RunOptions. A fixed step is shortened at last to meet t1; a relative tolerance below four roundings counts as those.
-    progress is told the fraction of the span about 20 times a second.
+    progress is told the fraction of the span about 20 times a second. first_slice: steps before the first look at the clock.
     """
 
     _run: Callable[[int], int]
+    kind: ClassVar = "explicit"
+    first_slice: ClassVar = 64
 
     def __init__(
-        self, problem: Problem, method: Method, save: Array | None = None, *, progress: Progress | None = None, **options: Any
+        self, problem: Problem, method: Any, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:
         checked = check_options(RunOptions(**options))
         if checked.step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         rhs = problem.rhs
-        self.on_device = hasattr(rhs, "kernel")
-        if not self.on_device:
-            (self._run, probed), self._compile_seconds = driver()
+        self.on_device, self._compile_seconds = hasattr(rhs, "kernel"), 0.0
+        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind)
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         begun = time.perf_counter()
-        self.state = RunState(problem, method, save_grid(problem, save), checked)
+        self.state = self._new_state(problem, method, save_grid(problem, save), checked, functions)
         if self.on_device:
             from odesim.stepper.device import DeviceRun
 
-            self._run, self._compile_seconds = DeviceRun(self.state), 0.0
-        elif self.state.searches:
-            functions, seconds = search()
-            self.state.call_search(functions["search_step"], probed)
-            self._compile_seconds += seconds
+            self._run = DeviceRun(self.state)
+        else:
+            self._run = _RUN(functions["run"])
+            if self.state.searches:
+                found, more = search()
+                self.state.call_search(found["search_step"], functions["probed"])
+                seconds += more
+        self._compile_seconds = seconds
         self.problem, self.method = problem, method
-        self._progress, self._code, self._slice = progress, int(Code.RUNNING), FIRST_SLICE
+        self._progress, self._code, self._slice = progress, int(Code.RUNNING), self.first_slice
         self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
+
+    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
+        """The memory of the run. functions: those of the driver."""
+        return RunState(problem, method, save, options)
 
     def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
         """Starts another segment of the same run, on the processor, in this run's memory."""
         self.state.anew(problem, save, max_steps)
         self.problem, self._progress = problem, progress
-        self._code, self._slice = Code.RUNNING, FIRST_SLICE
+        self._code, self._slice = Code.RUNNING, self.first_slice
         self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
 
     @property
@@ -104,13 +117,25 @@ class ExplicitRun:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun = time.perf_counter()
         ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
-        blas = one_blas_thread() if getattr(self.problem.rhs, "uses_blas", False) else nullcontext()
-        with ctrl_c(self.state.stop), suppress(KeyboardInterrupt), blas:
+        with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():
             ended = self._slices(most)
         if self.on_device:
             self._run.fetch()  # type: ignore[attr-defined]
         self._seconds += time.perf_counter() - begun
         return ended or bool(self.state.stopping[0])
+
+    def stop(self) -> None:
+        """Makes the run end after its current step."""
+        self.state.stop()
+
+    def _blas(self) -> AbstractContextManager[Any]:
+        return one_blas_thread() if getattr(self.problem.rhs, "uses_blas", False) else nullcontext()
+
+    def _check(self) -> None:
+        """Raises what a function of Python raised."""
+        self.problem.rhs.check()
+        if self.problem.laws is not None:
+            self.problem.laws.values.check()
 
     def _slices(self, most: float) -> bool:
         state, problem = self.state, self.problem
@@ -118,9 +143,7 @@ class ExplicitRun:
             state["left"] = steps = int(min(self._slice, most - self.tried))
             begun = time.perf_counter()
             code = self._run(state.address)
-            problem.rhs.check()
-            if problem.laws is not None:
-                problem.laws.values.check()
+            self._check()
             if code == Code.BUFFER_FULL:
                 state.drain_events()
                 continue  # how long that call took says nothing of the steps that it was allowed
@@ -143,25 +166,25 @@ def next_slice(steps: int, seconds: float) -> int:
     return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
-def driver_text() -> str:
+def driver_text(kind: str = "explicit") -> str:
     """The text of the driver, and of all that it calls."""
     from odesim.targets.cache import sources_text
 
-    return "\n\n".join([sources_text(SOURCES, RULES, "@helper"), constants(RUN, COUNTS), explicit_driver().text])
+    more, driver = (("odesim.stepper.linear_steps",), implicit_driver()) if kind == "implicit" else ((), explicit_driver())
+    return "\n\n".join([sources_text((*SOURCES, *more), RULES, "@helper"), constants(RUN, COUNTS), driver.text])
 
 
 @cache
-def driver() -> tuple[tuple[Callable[[int], int], int], float]:
-    """The compiled loop and the address of what a search of its steps asks, and the seconds to compile or load them."""
+def driver(kind: str) -> tuple[dict[str, int], float]:
+    """{name: address}: the compiled loop of "explicit" or "implicit" steps and what runs ask of it, and the seconds to get them."""
     begun = time.perf_counter()
     from odesim.targets.native import load_native
 
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
-    text = "\n\n".join([driver_text(), EXPORTED])
-    addresses = load_native(text, "explicit", ["run", "probed"])
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["run"])
-    return (run, addresses["probed"]), time.perf_counter() - begun
+    names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
+    lines = [OPTIONS, *(f'{name} = njit("{SIGNATURES[name]}", **options)({name})' for name in names)]
+    return load_native("\n\n".join([driver_text(kind), *lines, ""]), kind, names), time.perf_counter() - begun
 
 
 @cache

@@ -1,7 +1,7 @@
-"""The arrays of one explicit run: its whole state between two calls of the driver."""
+"""The arrays of one run: its whole state between two calls of the driver."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from odesim.stepper.one_system import explicit_driver
 from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
 from odesim.stepper.search_sizes import memory_size, most_zeros
 from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, new_table, places
-from odesim.stepper.tableau import Method
 
 EVENT_ROOM = 64
 LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
@@ -28,15 +27,20 @@ def slack_of(rtol: float, atol: float, dtype: str) -> float:
 class RunState:
     """The state of a run; `address` is that of its table, the driver's only argument.
 
+    rows: states that a step needs. dtype: of all rows; "" for that of the right-hand side.
     The numbers of the run have the names that the text of the step gives them: state["steps"], state["t"].
     """
 
-    def __init__(self, problem: Problem, method: Method, save: Array, options: RunOptions) -> None:
+    rows: ClassVar = 3
+    dtype: ClassVar = ""
+    driver = staticmethod(explicit_driver)
+
+    def __init__(self, problem: Problem, method: Any, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        self._places = explicit_driver().places
+        self._places = self.driver().places
         # one value more than the interpolant has powers; a map has no times between two updates
         self.pieces = max(4, method.P.shape[1]) if method.last else 1
-        n, dtype = problem.rhs.layout.size, np.dtype(problem.rhs.dtype)
+        n, dtype = problem.rhs.layout.size, np.dtype(self.dtype or problem.rhs.dtype)
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
@@ -46,6 +50,7 @@ class RunState:
         self._search, self._answer = new_table(SEARCH), np.empty(ANSWERS)
         self._fill_whole_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
+        self._fill_switches()
         self._fill_method()
         self._make_room()
         self._begin(options.max_steps)
@@ -156,7 +161,7 @@ class RunState:
             "FACTS": 8 * 2 * size,
             "LOOKED": 8 * 2,
             **dict.fromkeys(LAW_ARRAYS, 8 * watched),
-            "WORK": width * 3 * n,
+            "WORK": width * self.rows * n,
             "K": width * stages * n,
         }
         self._memory, offsets = arena({turns[name]: size for name, size in sizes.items()})
@@ -164,7 +169,6 @@ class RunState:
         for name, start in starts.items():
             at[name] = base + start
         at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
-        at["A"], at["C"], at["E"], at["P"] = m.addresses
 
         def view(name: str, count: int, kind: Any = np.int64) -> Array:
             start = starts[name]
@@ -175,7 +179,7 @@ class RunState:
         self.numbers.fill(0.0)
         self.counts[:] = 0
         self.stopping.fill(0)
-        self.work = view("WORK", 3 * n, dtype).reshape(3, n)
+        self.work = view("WORK", self.rows * n, dtype).reshape(self.rows, n)
         self.work[0] = self.problem.y0
         self._order = view("ORDER", stages)
         self._order[:] = range(stages)
@@ -204,14 +208,19 @@ class RunState:
         at["SAVED_TIMES"], at["SIZE"], at["PIECES"] = len(self.save), rhs.n_events, self.pieces
 
     def _fill_method(self) -> None:
-        """The numbers of the method, and the switches of the text, which stay as they are."""
-        m, options, problem = self.method, self.options, self.problem
-        self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
-        self["longest"], self["h0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
+        """The numbers and tables of the method."""
+        m, at = self.method, self.at
+        at["A"], at["C"], at["E"], at["P"] = m.addresses
         (self["ALPHA"], self["BETA"]), (self["SHRINK"], self["GROW"]) = m.gains, m.factors
         self["START_POWER"] = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
-        self["ADAPTIVE"], self["SECOND"], self["UNSEEN"] = options.step is None, bool(m.E[1].any()), m.E[0, m.last] == 0.0
-        self["CHOOSES"] = options.first_step is None
+        self["SECOND"], self["UNSEEN"] = bool(m.E[1].any()), m.E[0, m.last] == 0.0
+
+    def _fill_switches(self) -> None:
+        """The tolerances, and the switches of the text, which stay as they are."""
+        options, problem = self.options, self.problem
+        self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
+        self["longest"], self["h0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
+        self["ADAPTIVE"], self["CHOOSES"] = options.step is None, options.first_step is None
         self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0
 
     def _begin(self, max_steps: int) -> None:

@@ -1,4 +1,4 @@
-"""Prints the text of an explicit step as the driver of one system of any size, for any method: stages in a loop, the method in a table.
+"""Prints the text of a step as the driver of one system of any size, for any method: stages in a loop, the method in a table.
 
 A driver for each method would unroll the stages, and run no faster: what a stage costs is the right-hand side, which a driver calls by
 its address. It would be compiled anew for every method (1.1 to 1.7 s each, where this one takes as long once for all of them).
@@ -21,6 +21,7 @@ from odesim.stepper.statements import (
     Do,
     Each,
     If,
+    Known,
     Let,
     Out,
     Reader,
@@ -45,12 +46,13 @@ RULES = ("odesim.stepper.control",)
 """The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
 SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH, "odesim.stepper.crossings")
 """What the printed driver calls, on the processor as on a GPU, in the order in which their text is joined."""
-SWITCHES = ("ADAPTIVE", "CHOOSES", "SECOND", "UNSEEN", "SAVES", "EVENTS", "LAWS")
-METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER")
+SWITCHES = ("ADAPTIVE", "CHOOSES", "SAVES", "EVENTS", "LAWS")
+METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER", "SECOND", "UNSEEN")
+TRUTHS = (*SWITCHES, "SECOND", "UNSEEN")
 COUNTED = ("phase", "left", "turn", "calls")
 """Numbers of the driver's own: whether it has begun, steps before it returns, which of the first two rows of WORK is the state,
 right-hand sides."""
-TABLES = {"A": ("8 * {row} * ALL", "{row}"), "E": ("8 * {row} * (LAST + 1)", "LAST + 1")}
+TABLES = {"A": ("at[A] + 8 * {row} * ALL", "{row}"), "E": ("at[E] + 8 * {row} * (LAST + 1)", "LAST + 1")}
 """Of a table of weights: where a row begins, and how many stages it spans."""
 HEAD = """from math import inf, nan, sqrt
 
@@ -98,10 +100,10 @@ def run(address: int) -> int:
     """Continues the run whose table is at this address for at most `left` steps; returns its Code."""
     at = ints(address)
     numbers, coef, order, stop, counts = doubles(at[NUMBERS]), doubles(at[COEF]), ints(at[ORDER]), ints(at[STOP]), ints(at[COUNTS])
-    n, last_stage, all_stages, times_of_stages, none = at[N], at[LAST], at[ALL], doubles(at[C]), np.int64(0)
+    n, last_stage, all_stages, none = at[N], at[LAST], at[ALL], np.int64(0)
 {load}
     row = n * at[WIDTH]
-    y, z, x = at[WORK] + int(turn) * row, at[WORK] + (1 - int(turn)) * row, at[WORK] + 2 * row
+{rows}
     at[Y], at[Z], at[X] = y, z, x
     if phase == 0.0:
         phase = 1.0
@@ -146,13 +148,13 @@ class Driver:
 @cache
 def explicit_driver() -> Driver:
     """The driver of one system by an explicit method."""
-    return _Printer().driver()
+    return Printer("explicit", EXPLICIT, METHOD, TABLES).driver()
 
 
-class _Scalars(ast.NodeTransformer):
+class Scalars(ast.NodeTransformer):
     """A scalar expression whose names are those of the driver."""
 
-    names: ClassVar = {"LAST": "last_stage", "ALL": "all_stages", "C": "times_of_stages"}
+    names: ClassVar = {"LAST": "last_stage", "ALL": "all_stages", "C": "times_of_stages", "D": "drifts_of_stages"}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return name(self.names.get(node.id, node.id))
@@ -163,19 +165,31 @@ class _Scalars(ast.NodeTransformer):
 
 
 def _value(e: ast.expr) -> str:
-    return unparsed(_Scalars().visit(copied(e)))
+    return unparsed(Scalars().visit(copied(e)))
 
 
-def _inner(lines: Iterable[str]) -> list[str]:
+def _factor(e: ast.expr | None) -> str:
+    return "1.0" if e is None else _value(e)
+
+
+def inner(lines: Iterable[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-class _Printer:
-    """Prints statements as lines of the function `run`."""
+class Printer:
+    """Prints statements as lines of the function `run`.
 
-    def __init__(self) -> None:
+    known: constants of the kind of step; method: numbers of a method; tables: its tables of weights, as TABLES has them. rows: those of
+    WORK in their order; the first two take turns.
+    """
+
+    rows: ClassVar[tuple[str, ...]] = ("y", "z", "x")
+    tables_of_stages: ClassVar[dict[str, str]] = {"C": "times_of_stages"}
+
+    def __init__(self, kind: str, known: Known, method: tuple[str, ...], tables: dict[str, tuple[str, str]]) -> None:
         self.numbers = numbers_of_control()
-        self.reader = Reader(step_text("explicit"), {"TOGETHER": False, **EXPLICIT, **self.numbers})
+        self.method, self.tables = method, tables
+        self.reader = Reader(step_text(kind), {"TOGETHER": False, **known, **self.numbers})
         self.forms: set[str] = set()
 
     def driver(self) -> Driver:
@@ -189,16 +203,23 @@ class _Printer:
         once, again = begin + first, aim + step + after
         carried = (exposed(once) | exposed(again)) & (written(once) | written(again))
         inherited = sorted(x for x in carried if isinstance(x, str) and x not in text.rows)
-        constant = (*text.common, *METHOD, *SWITCHES)
+        constant = (*text.common, *self.method, *SWITCHES)
         changing = (*COUNTED, *(x for x in inherited if x not in self.reader.logical))
         numbers = (*constant, *changing)
-        load = [f"{x} = numbers[{i}]{' != 0.0' if x in SWITCHES else ''}" for i, x in enumerate(numbers)]
+        load = [f"{x} = numbers[{i}]{' != 0.0' if x in TRUTHS else ''}" for i, x in enumerate(numbers)]
         load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
-        run = RUN.format(load="\n".join(_inner(load)), store="\n".join(_inner(store)), **words, **self.numbers)
+        tables = [f"{name} = doubles(at[{slot}])" for slot, name in self.tables_of_stages.items()]
+        lines = {"load": load, "store": store, "rows": [*tables, *self._row_lines()]}
+        run = RUN.format(**{word: "\n".join(inner(part)) for word, part in lines.items()}, **words, **self.numbers)
         forms = sorted(self.forms)
         functions = "\n".join([HEAD, *map(self._form, forms), run])
         return Driver(functions, "\n".join(map(self._term, forms)), numbers, {form: self._parts_of(form)[2:] for form in forms})
+
+    def _row_lines(self) -> list[str]:
+        """Lines that name the addresses of rows; those that take turns change places with each accepted step."""
+        lines = ["y, z = at[WORK] + int(turn) * row, at[WORK] + (1 - int(turn)) * row"]
+        return [*lines, *(f"{x} = at[WORK] + {j} * row" for j, x in enumerate(self.rows) if j > 1)]
 
     def _form(self, form: str) -> str:
         """A named sum of the text as a function."""
@@ -253,10 +274,10 @@ class _Printer:
                 call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
                 return [f"{', '.join(map(str, names))} = {call}" if names else call]
             case If(test, yes, no):
-                other = ["else:", *_inner(self._lines(no))] if no else []
-                return [f"if {_value(test)}:", *_inner(self._lines(yes)), *other]
+                other = ["else:", *inner(self._lines(no))] if no else []
+                return [f"if {_value(test)}:", *inner(self._lines(yes)), *other]
             case While(test, body):
-                return [f"while {_value(test)}:", *_inner(self._lines(body))]
+                return [f"while {_value(test)}:", *inner(self._lines(body))]
             case Stages():
                 return self._stages(s)
         raise TypeError(s)
@@ -271,7 +292,7 @@ class _Printer:
                 lines += self._right(part, f"{part.keep} if {s.index} == {_value(s.last)} else none")
             else:
                 lines += self._statement(part)
-        return [f"for {s.index} in range({_value(s.first)}, {_value(s.last)} + 1):", *_inner(lines)]
+        return [f"for {s.index} in range({_value(s.first)}, {_value(s.last)} + 1):", *inner(lines)]
 
     def _right(self, s: Right, keep: str) -> list[str]:
         lines, base, count = self._combination(s.state)
@@ -289,11 +310,14 @@ class _Printer:
                 weights = [w if factor is None else ast.BinOp(factor, ast.Mult(), w) for _, w in e.terms]
                 lines = [f"coef[{j}] = {_value(w)}" for (j, _), w in zip(e.terms, weights, strict=True)]
                 return lines, e.base or "none", f"np.int64({max(j for j, _ in e.terms) + 1})"
-            case Comb(factor=factor, weights=ast.Subscript(value=ast.Name(id=table), slice=index)) if factor is not None:
-                start, span = (_value(parse(part.format(row=unparsed(index)), "eval").body) for part in TABLES[table])
-                return [f"weigh(at, {_value(factor)}, at[{table}] + {start}, {span})"], e.base or "none", span
-            case Comb(factor=factor, weights=ast.Call(args=[theta])) if factor is not None:
-                return [f"weigh_inside(at, {_value(factor)}, {_value(theta)})"], e.base or "none", "all_stages"
+            case Comb(factor=factor, weights=ast.Subscript(value=ast.Name(id=table), slice=index)):
+                start, span = (_value(parse(part.format(row=unparsed(index)), "eval").body) for part in self.tables[table])
+                return [f"weigh(at, {_factor(factor)}, {start}, {span})"], e.base or "none", span
+            case Comb(factor=None, weights=ast.Name(id=table)):
+                start, span = self.tables[table]
+                return [f"weigh(at, 1.0, {start}, {_value(parse(span, 'eval').body)})"], e.base or "none", _value(parse(span, "eval").body)
+            case Comb(factor=factor, weights=ast.Call(args=[theta])):
+                return [f"weigh_inside(at, {_factor(factor)}, {_value(theta)})"], e.base or "none", "all_stages"
             case ast.Subscript(slice=stage):
                 place = f"np.int64({stage.value!r})" if isinstance(stage, ast.Constant) else _value(stage)
                 return [f"weigh_one(at, {place})"], "none", f"{place} + 1"
@@ -304,4 +328,4 @@ class _Printer:
 
 def _place(row: Row) -> str:
     """The place of a row that is taken: an address, or that of a stage in the order of stages."""
-    return row if isinstance(row, str) else f"order[{_Scalars.names.get(str(row[1]), row[1])}]"
+    return row if isinstance(row, str) else f"order[{Scalars.names.get(str(row[1]), row[1])}]"

@@ -11,6 +11,7 @@ import numpy as np
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError, apart, counted
 from odesim.base.options import RunOptions
+from odesim.ir.fronts import Entries
 from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.stepper.codes import Status
@@ -97,6 +98,17 @@ def search_facts(problem: "Problem") -> Array:
     events, counts = problem.events, [event.size for event in problem.events]
     facts = [[e.direction for e in events], kinds([e.terminal for e in events], [e.affine for e in events])]
     return np.repeat(np.array(facts, np.int64).reshape(2, len(events)), counts, axis=1)
+
+
+class BoundValues(Protocol):
+    """events(i64 table, f64 t, i64 y, i64 g) writes n_events values; y and g are float64."""
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def table(self) -> int: ...
+    @property
+    def n_events(self) -> int: ...
 
 
 class Derivatives(Protocol):
@@ -219,10 +231,20 @@ class Switches(Protocol):
 
 
 @dataclass(frozen=True)
+class CompiledSlopes:
+    """The Jacobian as compiled code: the places of its entries, functions of their numbers and of df/dt, None where there is none."""
+
+    entries: Entries
+    slopes: BoundValues
+    time: BoundValues | None
+
+
+@dataclass(frozen=True)
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs. costs: the costs by which `auto` weighs methods.
+    linear: makes the derivatives of rhs, which a stiff method needs. slopes: the same compiled, where that is to be taken.
+    costs: the costs by which `auto` weighs methods.
     lanes(problem, name, save, **options): makes the run of a stiff method by a compiled kernel without LAPACK. It raises NoLanesError where
     there is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
     switches: conditions that are held. resets: events that set states, where there are any.
@@ -237,6 +259,7 @@ class Problem:
     events: tuple[EventSpec, ...] = ()
     ref: str = ""
     linear: Callable[[], Derivatives] | None = None
+    slopes: Callable[[], "CompiledSlopes | None"] = lambda: None
     costs: Costs | None = None
     lanes: Callable[..., StiffRun] | None = None
     laws: Laws | None = None

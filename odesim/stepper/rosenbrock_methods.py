@@ -68,6 +68,11 @@ class Rosenbrock:
         bent[:, 0] += self.weights
         return bent
 
+    @property
+    def last(self) -> int:
+        """The number of the last stage."""
+        return self.stages - 1
+
     def dense(self, theta: float) -> Array:
         """(s,): y(t + theta h) = y + sum_j dense[j] u_j, which is (1-theta) y + theta (y1 + (1-theta) sum_k theta^k H[k] u)."""
         bent = np.polynomial.polynomial.polyval(theta, self.H)

@@ -55,7 +55,15 @@ RUN = columns(
     # the worst violation and its time
     "LAWS_AT LAW_TABLE LAW_SIZE LAW_SENSE LAW_NOW LAW_BEST LAW_WORST LAW_TIME "
     # numbers; the addresses of the state, the new one and scratch; STOP (1,): set from outside to make the driver return
-    "N WIDTH LAST ALL DEGREE SAVED_TIMES Y Z X STOP"
+    "N WIDTH LAST ALL DEGREE SAVED_TIMES Y Z X STOP "
+    # of an implicit run, whose rows are float64 and whose TABLE is this table: functions of the system and of its laws, and their tables;
+    # whether its numbers are float32 (SINGLE), a state and two derivatives of that type, RAW (3, n), and the weight and row of one stage
+    "IMPLICIT SYSTEM_STAGE SYSTEM_COMBINE SYSTEM_EVENTS SYSTEM_TABLE SYSTEM_LAWS SYSTEM_LAW_TABLE SINGLE RAW ONE ZERO "
+    # its linear systems (linear_steps.py): functions, the address that they are given first, a truth that they answer, and the numbers of a
+    # Jacobian, of which there are two: JACOBIANS (2, JACOBIAN_SIZE). Linear invariants of the state, where there are some
+    "LINEAR ALONG ELIMINATE DRIFT SOLVE SYSTEMS TRUTH JACOBIANS JACOBIAN_SIZE INVARIANTS "
+    # its method: D (ALL,), G (ALL, ALL) and CHECK (2, ALL), as implicit.py has them
+    "DRIFTS TO_SOLVE CHECKS"
 )
 
 # FOUND: zeros in ZEROS; LATER: whether the laws were watched before, in a run that this one continues
@@ -67,3 +75,18 @@ COUNTS = columns("FOUND LATER")
 # zeros. ANSWER (ANSWERS,): the results
 SEARCH = columns("ROWS BETWEEN GAP SIZE PIECES FACTS ZEROS ROOM ANSWER ASK ASKED")
 ANSWERS = 3
+
+# The linear systems of a run by compiled elimination (front_solver.py)
+FRONTAL = columns(
+    # functions of slopes and df/dt with their tables; Python's elimination and solution; BLAS's product
+    "SLOPES SLOPES_TABLE TIME TIME_TABLE PIVOTED SOLVE_PIVOTED GEMM "
+    # numbers: states, unknowns, slopes, fronts, entries, those in TANGENT, their order for J v; which solution comes NEXT
+    "STATES UNKNOWNS COUNT FRONTS ENTRIES TANGENTS TANGENT NEXT "
+    # of entries: factor, number of J, row, column, place in its front
+    "FACTOR SOURCE ROW COLUMN PLACE "
+    # fronts, as odesim.ir.fronts has them: the first entry, row and factor of each; pivots
+    "FIRST_ENTRY FIRST_ROW ROWS WIDTHS PARENTS PLACES FIRST_FACTOR PIVOTS "
+    # memory: entries, factors, a front, what is left of fronts, unknowns, these twice, those of a front; numbers for BLAS; -1, 1, and
+    # the size from which components count
+    "VALUES FACTORS FRONT LEFT X SIZES LOCAL WHOLE REALS"
+)

@@ -67,18 +67,53 @@ def _shapes_of(expressions: Sequence[Expr], system: System) -> tuple[tuple[Expr,
 
 
 @dataclass(frozen=True)
-class CompiledLaws:
-    """The invariants of a System, compiled on first use, for all sizes and parameters."""
+class CompiledValues:
+    """All outputs of a Program of a System, one after another in one array, compiled on first use for all sizes and parameters.
+
+    stem: what they are, a part of the name of the compiled module.
+    """
 
     system: System
     dtype: str
     strict: bool
+    stem: str
+    make: Callable[[], Program]
     _times: list[float] = field(default_factory=list, repr=False)
 
     @cached_property
     def program(self) -> Program:
-        """The Program of the invariants, one output each."""
-        return _values_program("law", [law.expr for law in self.system.invariants], self.system)
+        return self.make()
+
+    @cached_property
+    def text(self) -> ModuleText:
+        """The generated module and the entries of its address table."""
+        system, kernel = self.system, Kernel(f"find_{self.stem}", self.system, self.program, self.dtype)
+        numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
+        functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
+        source = module_source(system, [kernel], functions, [kernel.definitions(), functions.events(kernel)], self.strict)
+        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True)
+
+    @cached_property
+    def address(self) -> int:
+        """The address of the compiled function."""
+        start = time.perf_counter()
+        address = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"])["events"]
+        self._times.append(time.perf_counter() - start)
+        return address
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on compilation so far."""
+        return sum(self._times)
+
+    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundValues":
+        """The function with sizes and parameters. layout: of the states."""
+        return BoundValues(self, dict(sizes), dict(params), layout)
+
+
+@dataclass(frozen=True)
+class CompiledLaws(CompiledValues):
+    """The invariants of a System."""
 
     @cached_property
     def arrays(self) -> ArrayFunction:
@@ -93,38 +128,12 @@ class CompiledLaws:
     def _extents(self) -> tuple[tuple[Any, ...], ...]:
         return _shapes_of([law.expr for law in self.system.invariants], self.system)
 
-    @cached_property
-    def text(self) -> ModuleText:
-        """The generated module and the entries of its address table."""
-        system, kernel = self.system, Kernel("find_laws", self.system, self.program, self.dtype)
-        numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
-        functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
-        source = module_source(system, [kernel], functions, [kernel.definitions(), functions.events(kernel)], self.strict)
-        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True)
-
-    @cached_property
-    def address(self) -> int:
-        """The address of the compiled function."""
-        start = time.perf_counter()
-        address = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_laws", ["events"])["events"]
-        self._times.append(time.perf_counter() - start)
-        return address
-
-    @property
-    def seconds(self) -> float:
-        """Seconds spent on compilation so far."""
-        return sum(self._times)
-
-    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundLaws":
-        """The function with sizes and parameters. layout: of the states."""
-        return BoundLaws(self, dict(sizes), dict(params), layout)
-
 
 @dataclass(frozen=True)
-class BoundLaws:
-    """Invariants with sizes and parameters: the address of their function and of its address table."""
+class BoundValues:
+    """Compiled values with sizes and parameters: the address of their function and of its address table."""
 
-    compiled: CompiledLaws
+    compiled: CompiledValues
     sizes: dict[str, int]
     params: dict[str, Any]
     layout: Layout
@@ -135,7 +144,9 @@ class BoundLaws:
 
     @cached_property
     def n_events(self) -> int:
-        return sum(map(prod, self.compiled.shapes(self.sizes)))
+        """How many values there are."""
+        program = self.compiled.program
+        return sum(prod(extents(tuple(program.extents[i] for i in axes), self.sizes)) for axes in program.outputs.values())
 
     @cached_property
     def _table(self) -> AddressTable:
@@ -226,7 +237,18 @@ class CompiledRHS:
     @cached_property
     def laws(self) -> CompiledLaws:
         """The System's invariants, compiled on first use."""
-        return CompiledLaws(self.system, self.dtype, self.strict)
+        expressions = [law.expr for law in self.system.invariants]
+        return CompiledLaws(self.system, self.dtype, self.strict, "laws", lambda: _values_program("law", expressions, self.system))
+
+    @cached_property
+    def slopes(self) -> tuple[CompiledValues, ...]:
+        """The numbers of which the Jacobian is made and, where f depends on t, df/dt, in float64; compiled on first use."""
+        programs = {"slopes": self.linear.derivatives.program, "time_slopes": self.linear.time_program}
+        return tuple(
+            CompiledValues(self.system, "float64", self.strict, stem, lambda program=program: program)  # type: ignore[misc]
+            for stem, program in programs.items()
+            if program is not None
+        )
 
     @property
     def laws_program(self) -> Program | None:
@@ -241,8 +263,8 @@ class CompiledRHS:
     @property
     def seconds(self) -> float:
         """Seconds spent on compilation so far."""
-        laws: CompiledLaws | None = self.__dict__.get("laws")
-        return sum(self._times) + (laws.seconds if laws else 0.0)
+        others = [*filter(None, [self.__dict__.get("laws")]), *self.__dict__.get("slopes", ())]
+        return sum(self._times) + sum(values.seconds for values in others)
 
     @cached_property
     def key(self) -> str:

@@ -30,6 +30,11 @@ SPARSE = 1e6
 MOST_ENTRIES, MOST_SHARE, FEW_OPERATIONS = 20_000_000, 0.05, 1e9
 """The most entries of a sparse Jacobian, before those at one place are added up, and the most of all places that may have one
 where a decomposition is more than so few operations."""
+REMEMBERED = 16
+"""Patterns of sparse Jacobians that are remembered."""
+COMPILED, DENSE, LARGE = 1_000_000, 50_000, 2000
+"""The most entries of a Jacobian that compiled code eliminates; the most where more than MOST_SHARE of all places have one; the states from
+which blocks plus sums are left to whole arrays."""
 MOST_NUMBERS = 50_000_000
 """The most numbers in the parts of a structured Jacobian."""
 
@@ -51,10 +56,30 @@ class Linearization:
         return ArrayFunction(self.derivatives.program)
 
     @cached_property
+    def time_program(self) -> Program | None:
+        """The Program of df/dt, d_v for each state v; None where f does not depend on t."""
+        return time_slope(self.system)
+
+    @cached_property
     def time(self) -> ArrayFunction | None:
-        """The function that computes df/dt on whole arrays, d_v for each state v; None where f does not depend on t."""
-        program = time_slope(self.system)
-        return ArrayFunction(program) if program is not None else None
+        """The function that computes df/dt on whole arrays."""
+        return ArrayFunction(self.time_program) if self.time_program is not None else None
+
+    @cached_property
+    def sparse(self) -> Callable[..., SparseChain]:
+        """A function (lengths, params, layout) -> SparseChain, which remembers the last ones: places depend on whole numbers alone."""
+        chains: dict[Any, SparseChain] = {}
+
+        def make(lengths: Mapping[Symbol, int], params: Mapping[str, Any], layout: Layout) -> SparseChain:
+            whole = {p.name: np.asarray(params[p.name]) for p in self.system.params if p.integer}
+            key = (tuple(lengths.values()), layout, *((name, value.shape, value.tobytes()) for name, value in whole.items()))
+            if key not in chains:
+                if len(chains) >= REMEMBERED:
+                    chains.pop(next(iter(chains)))
+                chains[key] = SparseChain(self.derivatives, lengths, layout, whole)
+            return chains[key]
+
+        return make
 
     @cached_property
     def dense_plan(self) -> ChainPlan:
@@ -145,7 +170,7 @@ class BoundLinear:
             if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
                 best, least = chain, cost
         if least > SPARSE and sparse_entries(self.linear.derivatives, self._extents) <= MOST_ENTRIES:
-            sparse = SparseChain(self.linear.derivatives, self._extents, self.layout, self.params)
+            sparse = self.linear.sparse(self._extents, self.params, self.layout)
             if SPARSE + sparse.cost < least and (sparse.share <= MOST_SHARE or sparse.cost < FEW_OPERATIONS):
                 return sparse
         if best is None and n > MOST_DENSE:
@@ -154,6 +179,15 @@ class BoundLinear:
                 "is the most for a dense one; choose an explicit method or smaller sizes"
             )
         return best or self._chain(self.linear.dense_plan)
+
+    @cached_property
+    def eliminated(self) -> SparseChain | None:
+        """The places of the entries for compiled elimination; None where the Jacobian is dense and large, or blocks of very many states."""
+        n, entries = self.layout.size, sparse_entries(self.linear.derivatives, self._extents)
+        if entries > COMPILED or (n > LARGE and not isinstance(self.chain, SparseChain)):
+            return None
+        sparse = self.linear.sparse(self._extents, self.params, self.layout)
+        return sparse if entries <= DENSE or sparse.share <= MOST_SHARE else None
 
     def _chain(self, plan: ChainPlan) -> Chain:
         return Chain(plan, self._extents, self.layout)

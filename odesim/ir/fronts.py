@@ -1,0 +1,208 @@
+"""The order in which a sparse matrix is eliminated, found once from its pattern: dense fronts, each added to the next (multifrontal).
+
+I. Duff, J. Reid, The multifrontal solution of indefinite sparse symmetric linear equations, ACM TOMS 9 (1983). The pattern is taken as
+symmetric. Unknowns of one front are eliminated together, with pivots among themselves; what is left of a front goes to its parent. Fronts
+of one unknown each would be mostly overhead: one joins its parent where few zeros come in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.ir.linear_systems import Pattern, Sparse
+
+FEW = 24
+"""Unknowns that are one dense front, with every pivot free."""
+ZEROS, WIDE = 0.3, 6
+"""The part of a front that may be zeros let in by joining; fronts with no more unknowns are joined whatever comes in."""
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """An elimination in fronts. Front s eliminates the unknowns rows[first[s]] ... of its rows, widths[s] of them.
+
+    first (S + 1,), rows: the unknowns of each front, those that it eliminates and then those that it changes. widths (S,). parents (S,):
+    the front that takes what is left, -1 at the end. places: of the rows that are left, their places in the parent, at the places of rows.
+    """
+
+    first: Array
+    rows: Array
+    widths: Array
+    parents: Array
+    places: Array
+
+    @property
+    def sizes(self) -> Array:
+        """The rows of each front (S,)."""
+        return np.diff(self.first)
+
+    @property
+    def left_over(self) -> int:
+        """The most numbers that are left of fronts at one time, before their parents take them."""
+        left, most, now = self.sizes - self.widths, 0, 0
+        waiting: list[int] = []
+        for s, count in enumerate(left.tolist()):
+            while waiting and self.parents[waiting[-1]] == s:
+                now -= int(left[waiting.pop()]) ** 2
+            if count:
+                waiting.append(s)
+                now += count**2
+                most = max(most, now)
+        return most
+
+    def places_of(self, rows: Array, columns: Array) -> tuple[Array, Array]:
+        """The front to which each entry of the matrix goes, and its place there, column by column."""
+        front_of = np.empty(int(self.widths.sum()), np.int64)
+        for s, (first, width) in enumerate(zip(self.first[:-1].tolist(), self.widths.tolist(), strict=True)):
+            front_of[self.rows[first : first + width]] = s
+        front = np.minimum(front_of[rows], front_of[columns])
+        keys = np.repeat(np.arange(len(self.widths)), self.sizes) * len(front_of) + self.rows
+        order = np.argsort(keys)
+        row, column = (order[np.searchsorted(keys, front * len(front_of) + i, sorter=order)] - self.first[front] for i in (rows, columns))
+        return front, row + column * self.sizes[front]
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of an elimination."""
+        f, w = self.sizes.astype(float), self.widths.astype(float)
+        return float(np.sum(w * f * f - w * w * f + w**3 / 3))
+
+    @property
+    def numbers(self) -> int:
+        """Entries of both factors."""
+        f, w = self.sizes.astype(np.int64), self.widths
+        return int(np.sum(w * (2 * f - w)))
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where the entries of a sparse Jacobian stand, and of which numbers they are made.
+
+    n states come first among the unknowns. rows, columns, factors, sources (entries,): an entry is its factor times the number `source` of
+    the slopes, which lie flat one after another (count of them), and then a 1. tangent: the entries in the order in which J v follows.
+    """
+
+    n: int
+    unknowns: int
+    count: int
+    rows: Array
+    columns: Array
+    factors: Array
+    sources: Array
+    tangent: Array
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern(self.n, self.unknowns, self.rows, self.columns)
+
+    @cached_property
+    def fronts(self) -> Fronts:
+        """The order in which compiled code eliminates the unknowns."""
+        return make_fronts(self.unknowns, self.rows, self.columns)
+
+    def at(self, numbers: Array) -> Sparse:
+        """The Jacobian for all slopes, flat, and a 1."""
+        return Sparse(self.pattern, self.pattern.fill(self.factors * numbers[self.sources]))
+
+
+def make_fronts(unknowns: int, rows: Array, columns: Array) -> Fronts:
+    """The fronts for a matrix with entries at these places; every place of the diagonal counts as one."""
+    if unknowns <= FEW:
+        return _fronts(unknowns, [(list(range(unknowns)), [])] if unknowns else [])
+    order = _order(unknowns, rows, columns)
+    place = np.empty(unknowns, np.int64)
+    place[order] = np.arange(unknowns)
+    below, parents = _structure(unknowns, place[rows], place[columns])
+    after = _postorder(parents)
+    turned = np.empty(unknowns, np.int64)
+    turned[after] = np.arange(unknowns)
+    below = [np.sort(turned[below[j]]) for j in after]
+    groups = [(order[after[own]].tolist(), order[after[left]].tolist()) for own, left in _joined(below)]
+    return _fronts(unknowns, groups)
+
+
+def _order(unknowns: int, rows: Array, columns: Array) -> Array:
+    """The unknowns in an order of little fill, by SuperLU's minimum degree."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu  # only stiff methods need scipy
+
+    places = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    both: Any = csc_array((np.ones(2 * len(rows)), places), shape=(unknowns, unknowns))
+    both.setdiag(1.0 + both.sum(axis=0))  # dominant, so that no pivot is anywhere else
+    lu = splu(both.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.argsort(lu.perm_c)
+
+
+def _structure(unknowns: int, rows: Array, columns: Array) -> tuple[list[Array], Array]:
+    """Of each unknown, in the order of elimination, the later ones that its elimination changes, and the first of these (-1: none)."""
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    keys = np.unique(low[low < high] * unknowns + high[low < high])
+    starts = np.searchsorted(keys, np.arange(unknowns + 1) * unknowns)
+    later = keys % unknowns
+    below: list[Array] = []
+    parents = np.full(unknowns, -1)
+    children: list[list[int]] = [[] for _ in range(unknowns)]
+    for j in range(unknowns):
+        parts = [later[starts[j] : starts[j + 1]], *(below[c][1:] for c in children[j])]  # a child's first one is j itself
+        mine = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+        below.append(mine)
+        if len(mine):
+            parents[j] = mine[0]
+            children[mine[0]].append(j)
+    return below, parents
+
+
+def _postorder(parents: Array) -> Array:
+    """The unknowns so that those below one stand directly before it."""
+    children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
+    for j, parent in enumerate(parents.tolist()):
+        children[parent].append(j)  # roots at the end, by -1
+    out: list[int] = []
+    waiting = list(children[-1])
+    while waiting:
+        j = waiting.pop()
+        out.append(j)
+        waiting += children[j]
+    return np.array(out[::-1])
+
+
+def _joined(below: Sequence[Array]) -> list[tuple[Array, Array]]:
+    """The fronts (unknowns eliminated, unknowns changed): a chain of unknowns is one where that lets few zeros in."""
+    fronts: list[tuple[int, int, Array, int]] = []  # first unknown, width, changed ones, zeros
+    for j, left in enumerate(below):
+        first, width, zeros = j, 1, 0
+        while fronts:
+            start, w, changed, z = fronts[-1]
+            if not len(changed) or changed[0] != first:
+                break
+            more = z + zeros + w * (width + len(left) - len(changed))
+            total = w + width
+            if more > ZEROS * total * (total + len(left)) and total > WIDE:
+                break
+            first, width, zeros = start, total, more
+            fronts.pop()
+        fronts.append((first, width, left, zeros))
+    return [(np.arange(first, first + width), left) for first, width, left, _ in fronts]
+
+
+def _fronts(unknowns: int, groups: Sequence[tuple[list[int], list[int]]]) -> Fronts:
+    """Fronts from their (unknowns eliminated, unknowns changed)."""
+    front_of = np.full(unknowns, -1)
+    for s, (own, _) in enumerate(groups):
+        front_of[own] = s
+    rows = [[*own, *left] for own, left in groups]
+    first = np.concatenate([[0], np.cumsum([len(r) for r in rows], dtype=np.int64)]).astype(np.int64)
+    parents = np.array([front_of[left[0]] if left else -1 for _, left in groups], np.int64)
+    places = np.full(int(first[-1]), -1, np.int64)
+    at = np.empty(unknowns, np.int64)
+    for s in range(len(groups) - 1, -1, -1):
+        parent, (own, left) = parents[s], groups[s]
+        if parent >= 0:
+            at[rows[parent]] = np.arange(len(rows[parent]))
+            places[first[s] + len(own) : first[s + 1]] = at[left]
+    flat = np.array([i for r in rows for i in r], np.int64)
+    return Fronts(first, flat, np.array([len(own) for own, _ in groups], np.int64), parents, places)
