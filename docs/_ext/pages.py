@@ -25,6 +25,8 @@ from odesim.display.document import latex_document
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 ROOT = Path(__file__).parents[2]
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
@@ -53,6 +55,7 @@ def write_pages(folder: Path, run: bool) -> None:
             "Figures of the papers": [one.result() for one in figures],
             "Models": [item for one in models for item in one.result()],
         }
+    write(folder / "methods.txt", methods_table())
     write(folder / "gallery.md", "# Gallery\n\n" + "\n\n".join(f"## {title}\n\n{cards(items)}" for title, items in parts.items()))
 
 
@@ -60,6 +63,18 @@ def write(path: Path, text: str) -> None:
     """Writes text, unless the file holds it already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
+
+
+def methods_table() -> str:
+    """A row for each method, from its file: what it is for stands in the first line."""
+    rows = ["| method | kind | order | use it for |", "|---|---|---|---|"]
+    rows.append("| `auto` | the default | | any model: it chooses a method, and reports which one and why |")
+    for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK)):
+        for name, method in sorted(table.items(), key=lambda row: (not row[1].adaptive, row[1].order)):
+            text = import_module(f"odesim.stepper.{'methods' if table is METHODS else 'rosenbrock_methods'}.{name}").__doc__ or ""
+            use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
+            rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")
+    return "\n".join(rows) + "\n"
 
 
 def cards(items: list[Item]) -> str:

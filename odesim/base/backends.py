@@ -1,16 +1,18 @@
 """The table of backends: what each one compiles to, and which uses, methods and dtypes it supports.
 
-It imports no numerical library, so that help texts can read it. What computes right-hand sides is in
-BOUND of odesim.run.problem.
+It imports no numerical library, so that help texts can read it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from odesim.base.errors import ParamError, no_such
 
-EXPLICIT = ("tsit5", "vern7", "dop853", "euler", "rk4")
-STIFF = ("rodas4", "rodas5p")
+EXPLICIT, STIFF = (  # by the names of their files: no method is imported
+    tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "stepper" / folder).glob("[!_]*.py")))
+    for folder in ("methods", "rosenbrock_methods")
+)
 METHODS = (*EXPLICIT, *STIFF)
 DTYPES = ("float64", "float32")
 RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"

@@ -19,6 +19,7 @@ from functools import cache
 
 import numpy as np
 
+from odesim.base.backends import STIFF
 from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
 from odesim.run.lane_feed import judged_texts, run_text
@@ -226,7 +227,8 @@ STIFF_SOURCES = (
     "odesim.run.lane_dense",
     *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "lanes")),
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
-    "odesim.stepper.rosenbrock_methods",
+    "odesim.stepper.rosenbrock",
+    *(f"odesim.stepper.rosenbrock_methods.{name}" for name in STIFF),
     CONTROL,
 )
 

@@ -16,7 +16,7 @@ ALLOWED = {
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
     "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
-    "stepper/rosenbrock_methods.py make_rosenbrock": "the columns of a table",
+    "stepper/rosenbrock.py make_rosenbrock": "the columns of a table",
 }
 
 

@@ -1,9 +1,6 @@
-"""What the literature says of the methods, for the laws that hold their coefficients and runs against it: a row a method."""
+"""What the literature says of the Rosenbrock methods, for the laws that hold their coefficients and runs against it: a row a method."""
 
 from dataclasses import dataclass
-
-EMBEDDED = {"tsit5": (4,), "vern7": (6,), "dop853": (5, 3)}
-"""The orders of the embedded methods of each adaptive explicit method, one for each estimate of the error."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run.choose import make_engine
 from odesim.run.threads import DeviceEngine, source_of
+from odesim.stepper.methods import METHODS as EXPLICIT
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from tests.support.models import FLOWS
 
 if TYPE_CHECKING:
@@ -91,14 +93,10 @@ MODELS = LISTED | {name: row_for(name) for name in FLOWS if name not in LISTED}
 IN_THREADS = [name for name in MODELS if name != "galore.projected"]
 """Those that a thread integrates: events that set states are refused there."""
 METHODS: dict[str, list[float | None]] = {
-    "euler": [0.05],
-    "rk4": [0.05],
-    "tsit5": [None, 0.05],
-    "vern7": [None, 0.05],
-    "dop853": [None, 0.05],
-    "rodas4": [None],
-    "rodas5p": [None],
+    **{name: [None, 0.05] if method.adaptive else [0.05] for name, method in EXPLICIT.items()},
+    **{name: [None] for name in ROSENBROCK},
 }
+"""The steps of each method, None for adaptive ones: a new one needs no row."""
 
 
 def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = (), initial: Any = (), **options: Any) -> None:

@@ -1,4 +1,6 @@
-"""DOP853: order 8 in twelve stages, estimates of orders 5 and 3, and an interpolant of order 7 with three more stages.
+"""DOP853: finer tolerances, if only the end is needed.
+
+Order 8 in twelve stages, estimates of orders 5 and 3, and an interpolant of order 7 with three more stages.
 
 E. Hairer, S. P. Norsett, G. Wanner, Solving Ordinary Differential Equations I, 2nd edition (1993), II.5, II.6 and II.10;
 digits as in Hairer's code dop853.f (unige.ch/~hairer/software.html).
@@ -194,7 +196,7 @@ def _polynomials() -> dict[int, tuple[float, ...]]:
     return out
 
 
-DOP853 = make_method(
+METHOD = make_method(
     "dop853",
     order=8,
     last=12,

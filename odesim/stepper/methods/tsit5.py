@@ -1,11 +1,10 @@
-"""The explicit methods by name, those of low order, and discrete time as a method."""
+"""Tsit5: tolerances down to about 1e-8.
 
-from collections.abc import Mapping
-from types import MappingProxyType
+Ch. Tsitouras, Runge-Kutta pairs of order 5(4) satisfying only the first column simplifying assumption, Computers and Mathematics with
+Applications 62 (2011) 770-775.
+"""
 
-from odesim.stepper.dop853 import DOP853
-from odesim.stepper.tableau import Method, make_method
-from odesim.stepper.vern7 import VERN7
+from odesim.stepper.tableau import make_method
 
 _B = (
     0.09646076681806522951816731316512876333711995238157997,
@@ -16,7 +15,7 @@ _B = (
     2.324710524099773982415355918398765796109060233222962,
 )
 
-TSIT5 = make_method(
+METHOD = make_method(
     "tsit5",
     order=5,
     last=6,
@@ -68,42 +67,3 @@ TSIT5 = make_method(
     gains=(0.17, 0.04),  # Hairer, Norsett, Wanner II, IV.2: beta = 0.04, alpha = 1/5 - 0.75 beta
     source="Tsitouras 2011",
 )
-
-
-# Between two steps Euler's polygon is the straight line.
-EULER = make_method(
-    "euler",
-    order=1,
-    last=1,
-    c=(0, 1),
-    A=((), (1,)),
-    P={0: (1.0,)},
-    dense_order=1,
-    source="Euler 1768",
-)
-
-# Between two steps the cubic with the states and derivatives of both ends:
-# theta y1 + (1 - theta) y0 + theta (theta - 1) ((1 - 2 theta)(y1 - y0) + (theta - 1) h k_0 + theta h k_4).
-RK4 = make_method(
-    "rk4",
-    order=4,
-    last=4,
-    c=(0, 1 / 2, 1 / 2, 1, 1),
-    A=((), (1 / 2,), (0, 1 / 2), (0, 0, 1), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
-    P={
-        0: (1.0, 3 / 6 - 2, -2 / 6 + 1),
-        1: (0.0, 3 / 3, -2 / 3),
-        2: (0.0, 3 / 3, -2 / 3),
-        3: (0.0, 3 / 6, -2 / 6),
-        4: (0.0, -1.0, 1.0),
-    },
-    dense_order=3,
-    source="Kutta 1901",
-)
-
-
-# last = 0: no stage lies at the new point, so that the loops take stage 0 for the new state. Between two updates the state stays.
-MAP = make_method("map", order=0, last=0, c=(0,), A=((),), P={0: (0.0,)}, dense_order=0, source="")
-
-
-METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in (TSIT5, VERN7, DOP853, EULER, RK4)})

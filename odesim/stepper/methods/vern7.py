@@ -1,4 +1,6 @@
-"""Vern7: order 7 with an estimate of order 6 in ten stages, and an interpolant of order 7 with six more.
+"""Vern7: finer tolerances, with saved points and events between steps.
+
+Order 7 with an estimate of order 6 in ten stages, and an interpolant of order 7 with six more.
 
 J. H. Verner, Numerically optimal Runge-Kutta pairs with interpolants, Numerical Algorithms 53 (2010) 383-396; the "most efficient"
 7(6) pair of his tables, RKV76.IIa.Efficient.00001675585.081206, people.math.sfu.ca/~jverner.
@@ -282,7 +284,7 @@ _P = {
     ),
 }
 
-VERN7 = make_method(
+METHOD = make_method(
     "vern7",
     order=7,
     last=10,
