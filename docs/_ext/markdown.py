@@ -1,7 +1,11 @@
 """Text of the code as Markdown: plain text, formulas of a LaTeX document, references."""
 
 import re
+from importlib import import_module
 from pathlib import Path
+
+from odesim.stepper.methods import METHODS
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 ROOT = Path(__file__).parents[2]
 SIGNS = {r"\_": "_", r"\&": "&", r"\%": "%", r"\#": "#", r"\textless{}": "<", r"\textgreater{}": ">", r"\^{}": "^", r"\~{}": "~"}
@@ -58,3 +62,15 @@ def bibliography(keys: set[str]) -> list[str]:
             rest = re.sub(r"arXiv:(\d+\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", rest)
             lines.append(f"- `{key}`: {', '.join(people)}, *{plain(fields['title'])}*, {fields['year']}{', ' * bool(rest)}{rest}")
     return ["\n".join(lines)] if lines else []
+
+
+def methods_table() -> str:
+    """A row for each method, from its file: what it is for stands in the first line."""
+    rows = ["| method | kind | order | use it for |", "|---|---|---|---|"]
+    rows.append("| `auto` | the default | | any model: it chooses a method, and reports which one and why |")
+    for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK)):
+        for name, method in sorted(table.items(), key=lambda row: (not row[1].adaptive, row[1].order)):
+            text = import_module(f"odesim.stepper.{'methods' if table is METHODS else 'rosenbrock_methods'}.{name}").__doc__ or ""
+            use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
+            rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")
+    return "\n".join(rows) + "\n"

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from markdown import bibliography, formulas, plain
+from markdown import bibliography, formulas, methods_table, plain
 from sphinx.application import Sphinx
 
 import odesim
@@ -25,8 +25,6 @@ from odesim.display.document import latex_document
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
 from odesim.plot.figures import list_figures, load_figure, run_figure
-from odesim.stepper.methods import METHODS
-from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
 ROOT = Path(__file__).parents[2]
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
@@ -63,18 +61,6 @@ def write(path: Path, text: str) -> None:
     """Writes text, unless the file holds it already."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
-
-
-def methods_table() -> str:
-    """A row for each method, from its file: what it is for stands in the first line."""
-    rows = ["| method | kind | order | use it for |", "|---|---|---|---|"]
-    rows.append("| `auto` | the default | | any model: it chooses a method, and reports which one and why |")
-    for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK)):
-        for name, method in sorted(table.items(), key=lambda row: (not row[1].adaptive, row[1].order)):
-            text = import_module(f"odesim.stepper.{'methods' if table is METHODS else 'rosenbrock_methods'}.{name}").__doc__ or ""
-            use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
-            rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")
-    return "\n".join(rows) + "\n"
 
 
 def cards(items: list[Item]) -> str:

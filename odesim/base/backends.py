@@ -34,11 +34,13 @@ class Ability:
 class Backend:
     """One backend and what it supports.
 
-    compiles: what a right-hand side is compiled to; empty where numpy evaluates it. gpu: it computes on a GPU, through cupy.
+    right: MODULE:FUNCTION that makes right-hand sides, of (CompiledRHS, Numbers, stays) as odesim.run.problem has it; a training has none.
+    compiles: what one is compiled to; empty where numpy evaluates it. gpu: it computes on a GPU, through cupy.
     uses: {RUN, ENSEMBLE or TRAINING: Ability}. dtypes: of states. arrays: libraries of result arrays.
     """
 
     name: str
+    right: str
     compiles: str
     gpu: bool
     uses: Mapping[str, Ability]
@@ -51,6 +53,7 @@ BACKENDS = {
     for backend in (
         Backend(
             "numba",
+            "odesim.run.problem:numba_right_side",
             compiles="C functions",
             gpu=False,
             uses={
@@ -60,6 +63,7 @@ BACKENDS = {
         ),
         Backend(
             "numpy",
+            "odesim.run.problem:numpy_right_side",
             compiles="",
             gpu=False,
             uses={
@@ -69,6 +73,7 @@ BACKENDS = {
         ),
         Backend(
             "cuda",
+            "odesim.run.problem:cuda_right_side",
             compiles="CUDA C++",
             gpu=True,
             uses={

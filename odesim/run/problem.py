@@ -1,8 +1,9 @@
 """Makes a Problem, as integrators take it, of a System and numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,11 +142,22 @@ def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, s
 
 
 def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) -> Any:
-    """The right-hand side with numbers, as its backend computes it."""
-    return BOUND[compiled.backend](compiled, numbers, stays)
+    """The right-hand side with numbers, as its backend computes it. stays: saved states remain on the GPU that computes them."""
+    module, _, name = compiled.on.right.partition(":")
+    return getattr(import_module(module), name)(compiled, numbers, stays)
 
 
-def cuda_right_side(compiled: CompiledRHS) -> "CudaRHS":
+def numba_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> Any:
+    """The right-hand side in C functions."""
+    return compiled.bind(numbers.sizes, numbers.params)
+
+
+def cuda_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> Any:
+    """The right-hand side of a GPU."""
+    return cuda_rhs(compiled).bind(numbers.sizes, numbers.params, stays=stays)
+
+
+def cuda_rhs(compiled: CompiledRHS) -> "CudaRHS":
     """The right-hand side for a GPU, made once a process."""
     from odesim.stepper.device import driver_text
     from odesim.targets.cuda_system import CudaRHS
@@ -158,7 +170,7 @@ def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     return {n: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for n, v in params.items()}
 
 
-def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
+def numpy_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> Any:
     """The right-hand side in numpy behind the integrator's C functions."""
     layout = compiled.layout(numbers.sizes)
     sizes = numbers.sizes
@@ -176,14 +188,6 @@ def _numpy_system(compiled: CompiledRHS, numbers: Numbers) -> Any:
 
     count = compiled.n_events(sizes)
     return callback_system(right, layout, compiled.dtype, events if count else None, count)
-
-
-BOUND: dict[str, Callable[[CompiledRHS, Numbers, bool], Any]] = {
-    "numba": lambda compiled, numbers, stays: compiled.bind(numbers.sizes, numbers.params),
-    "numpy": lambda compiled, numbers, stays: _numpy_system(compiled, numbers),
-    "cuda": lambda compiled, numbers, stays: cuda_right_side(compiled).bind(numbers.sizes, numbers.params, stays=stays),
-}
-"""{backend: the right-hand side of (compiled, numbers, stays), as right_side has it}, of each backend that integrates a run."""
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:
