@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import BACKENDS
-from odesim.base.errors import counted
-from odesim.base.options import version_of
+from odesim.base.errors import CodegenError, ParamError, StoreError, counted, no_such
+from odesim.base.options import __version__, version_of
 from odesim.cli.options import CLUSTER, Figure, OneOf
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import bytes_text, echo, table, wrap_paragraph
@@ -127,7 +127,6 @@ def notebook_command(name: str | None, out: Path | None) -> None:
 
     An existing file stays as it is.
     """
-    from odesim.base.errors import ParamError, StoreError, no_such
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     known = scripts()
@@ -186,8 +185,6 @@ def doctor_command() -> None:
 
 def versions() -> Iterator[tuple[str, str]]:
     """(package, version) of odesim, Python and the packages that odesim needs."""
-    from odesim.base.options import __version__
-
     yield "odesim", f"{__version__} in {Path(str(sys.modules['odesim'].__file__)).parent}"
     yield "python", f"{platform.python_version()} ({platform.python_implementation()}) in {sys.prefix}"
     for name in CORE:
@@ -247,7 +244,6 @@ def gpu() -> Iterator[tuple[str, str]]:
 def compiler(driver: int | None) -> str:
     """The version of NVRTC, with a note if the driver may be too old for it; empty if it does not load."""
     from odesim.base.device import install_command
-    from odesim.base.errors import CodegenError
     from odesim.targets.nvrtc import compiler_version, too_new
 
     try:

@@ -3,21 +3,19 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.errors import ParamError, StoreError, nearest
+from odesim.base.errors import ParamError, StoreError, nearest, no_such
 from odesim.base.options import IN_FILES, OPTIONS
 from odesim.cli.options import kind
 from odesim.inputs.grammar import device_sentence, show_text
 
 if TYPE_CHECKING:
     from odesim.plot.choice import Choice
-    from odesim.symbolic.system import System
 
 TABLES = ("params", "sizes", "initial")
 
@@ -183,8 +181,6 @@ def read_shard(text: str) -> tuple[int, int]:
 
 def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
     """The Choice of these words. Raises ParamError."""
-    from odesim.base.errors import ParamError
-    from odesim.inputs.grammar import show_text
     from odesim.plot.choice import Choice
 
     names = tuple(name.strip() for name in var.split(",")) if var is not None else ()
@@ -196,33 +192,22 @@ def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | No
     return choice
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Quantities that an ensemble stores beside its states: observables, as --observe names them, and derivatives."""
-
-    observe: str | None
-    sensitivities: tuple[str, ...]
-
-    def names(self, system: "System") -> list[str]:
-        """The names of states, observables and derivatives. Raises ParamError for an observable that the System does not have."""
-        from odesim.ensembles.request import check_observe
-
-        plain = [*system.states, *check_observe(system, self.observe)]
-        return [*plain, *(f"d{v}_d{p}" for v in plain for p in self.sensitivities)]
-
-
-def choice_for(model: str, stored: Stored, varied: Iterable[str], words: Mapping[str, str | None]) -> "Choice":
+def choice_for(
+    model: str, observe: str | None, sensitivities: Iterable[str], varied: Iterable[str], words: Mapping[str, str | None]
+) -> "Choice":
     """The Choice of --var, --x and --y of an ensemble that is still to be computed. Raises ParamError.
 
-    varied: names of what differs between members.
+    observe, sensitivities: what it stores beside its states, as its options name it; varied: names of what differs between members.
     """
-    from odesim.base.errors import ParamError, no_such
+    from odesim.ensembles.request import check_observe
     from odesim.inputs.registry import load_model
     from odesim.plot.choice import TIME, split_index
 
     system = load_model(model)
+    plain = [*system.states, *check_observe(system, observe)]
+    stored = [*plain, *(f"d{v}_d{p}" for v in plain for p in sensitivities)]
     choice = read_choice(var=words["var"], x=words["x"], y=words["y"], at=None, index=None, log=None)
-    choice.names(dict.fromkeys(stored.names(system), ()), f"what this run stores of {system.name}")
+    choice.names(dict.fromkeys(stored, ()), f"what this run stores of {system.name}")
     for option, text in (("--x", choice.x), ("--y", choice.y)):
         if text is not None and text != TIME and split_index(text)[0].removesuffix("_start") not in varied:
             raise ParamError(no_such(f"varied number ({option})", text, [*varied, TIME], system.name))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
 def list_command(as_json: bool) -> None:
     """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
-    import json
-
     from odesim.cli.lab import lab_commands
     from odesim.inputs.registry import list_models
 
@@ -39,7 +37,6 @@ def summary(name: str) -> str:
     """The first line of a shipped model file, which is read and not run; empty for a model of another package."""
     import ast
     from importlib.util import find_spec
-    from pathlib import Path
 
     try:
         spec = find_spec(f"odesim.models.{name}")
@@ -52,18 +49,15 @@ def summary(name: str) -> str:
 MARK = '<meta name="generator" content="odesim">'
 
 
-def check_page(file: Path | None, kind: str, *, overwrite: bool) -> None:
+def check_page(file: Path, kind: str, *, overwrite: bool) -> None:
     """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
-    if file is None:
-        return
     from odesim.base.errors import StoreError
     from odesim.plot.files import is_odesim_picture
     from odesim.store.paths import check_new_file
 
     if file.suffix.lower() != f".{kind}":
         raise StoreError(f"--{kind} writes a file that ends in .{kind}, not {str(file)!r}")
-    ours = is_odesim_picture(file) if kind == "pdf" else is_odesim_page(file)
-    check_new_file(file, overwrite=overwrite or ours)
+    check_new_file(file, overwrite=overwrite or (is_odesim_picture(file) if kind == "pdf" else is_odesim_page(file)))
 
 
 def is_odesim_page(file: Path) -> bool:
@@ -75,19 +69,18 @@ def is_odesim_page(file: Path) -> bool:
         return False
 
 
-def write_pages(system: "System", html: Path | None, pdf: Path | None) -> list[Path]:
-    """Writes the pages that are asked for; returns their paths. Raises StoreError."""
-    if html:
+def write_page(system: "System", kind: str, file: Path) -> None:
+    """Writes the page of a System as html or pdf. Raises StoreError."""
+    if kind == "pdf":
+        from odesim.plot.page import save_pages
+
+        save_pages(system, file)
+    else:
         from odesim.display.document import html_page
         from odesim.plot.files import write_atomically
 
         text = html_page(system)
-        write_atomically(html, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    if pdf:
-        from odesim.plot.page import save_pages
-
-        save_pages(system, pdf)
-    return [file for file in (html, pdf) if file]
+        write_atomically(file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 PATH = click.Path(path_type=Path)
@@ -117,11 +110,14 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
         raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
     if (html or pdf) and (latex or derived or as_json):
         raise click.UsageError("--html and --pdf write files, --latex, --derived and --json print; choose one", click.get_current_context())
-    for file, kind in ((html, "html"), (pdf, "pdf")):
+    pages = {kind: file for kind, file in (("html", html), ("pdf", pdf)) if file}
+    for kind, file in pages.items():
         check_page(file, kind, overwrite=overwrite)
     system = load_model(model)
-    if html or pdf:
-        echo("\n".join(f"written to {file}" for file in write_pages(system, html, pdf)))
+    for kind, file in pages.items():
+        write_page(system, kind, file)
+    if pages:
+        echo("\n".join(f"written to {file}" for file in pages.values()))
         return
     if latex:
         echo(latex_document(system), nl=False)
@@ -222,25 +218,13 @@ def event_text(event: dict[str, Any]) -> str:
 
 def default_text(value: Any) -> str:
     """A default value in a few characters: a number, the number that fills an array, or its minimum and maximum."""
+    import numpy as np
+
     if isinstance(value, str):
         return value
-    flat = [value["min"], value["max"]] if isinstance(value, dict) else list(entries(value))
-    low, high = short(min(flat)), short(max(flat))
+    flat = np.ravel([value["min"], value["max"]] if isinstance(value, dict) else value)
+    low, high = f"{flat.min():.4g}", f"{flat.max():.4g}"
     return low if low == high else f"{low} to {high}"
-
-
-def short(value: float) -> str:
-    """A number with four digits."""
-    return f"{value:.4g}"
-
-
-def entries(value: Any) -> Iterator[float]:
-    """The numbers of a nested list, in order."""
-    if isinstance(value, list):
-        for part in value:
-            yield from entries(part)
-    else:
-        yield value
 
 
 TEMPLATE = '''\

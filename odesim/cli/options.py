@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from odesim.base.errors import ParamError, no_such
 from odesim.base.options import OPTIONS, Option
 
 if TYPE_CHECKING:
@@ -65,15 +67,11 @@ class OneOf(click.ParamType):
         self.what, self.words = what, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from odesim.base.errors import ParamError, no_such
-
         if value not in self.words:
             raise ParamError(no_such(self.what, str(value), self.words))
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
@@ -112,8 +110,6 @@ class ModelKind(click.ParamType):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
         from odesim.inputs.registry import list_models
 
         names = [CompletionItem(name) for name in list_models() if name.startswith(incomplete)]
@@ -126,8 +122,6 @@ class Figure(ModelKind):
     name = "figure"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
         from odesim.plot.figures import list_figures
 
         return [CompletionItem(name) for name in ["all", *list_figures()] if name.startswith(incomplete)]
@@ -145,8 +139,6 @@ def completed(*kinds: str | Names, ending: str = "=") -> Complete:
     """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
         try:
             pairs = [pair for kind in kinds for pair in (NAMED[kind] if isinstance(kind, str) else kind)(ctx)]
         except Exception:  # a name that is not typed to its end, a package that is broken
@@ -171,37 +163,6 @@ def model_of(ctx: click.Context) -> "System":
     return load_model(name)
 
 
-def params(ctx: click.Context) -> Described:
-    """The parameters of the model, with their meaning."""
-    return ((p.name, p.doc) for p in model_of(ctx).params)
-
-
-def states(ctx: click.Context) -> Described:
-    """The states of the model, with their meaning."""
-    return ((name, "a state") for name in model_of(ctx).states)
-
-
-def sizes(ctx: click.Context) -> Described:
-    """The sizes of the model, with their meaning."""
-    return ((name, "a size") for name in model_of(ctx).size_names)
-
-
-def observables(ctx: click.Context) -> Described:
-    """The observables of the model, with their meaning."""
-    return ((name, "an observable") for name in model_of(ctx).observables)
-
-
-def stored(ctx: click.Context) -> Described:
-    """The states and observables of a stored run."""
-    attributes = stored_attributes(ctx)
-    return ((name, kind) for key, kind in (("states", "a state"), ("observables", "an observable")) for name in attributes.get(key, ()))
-
-
-def varied(ctx: click.Context) -> Described:
-    """Names of the numbers that differ between the members of a stored ensemble, and time."""
-    return ((name, "differs between members" * (name != "time")) for name in (*stored_attributes(ctx).get("labels", {}), "time"))
-
-
 def stored_attributes(ctx: click.Context) -> dict[str, Any]:
     """The attributes of the stored run of the command."""
     from odesim.store.schema import inspect_run
@@ -215,8 +176,20 @@ def one_of(*known: str) -> Complete:
 
 
 NAMED: dict[str, Names] = {
-    "params": params, "states": states, "sizes": sizes, "observables": observables, "stored": stored, "varied": varied,
-}  # fmt: skip
+    "params": lambda ctx: ((p.name, p.doc) for p in model_of(ctx).params),
+    "states": lambda ctx: ((name, "a state") for name in model_of(ctx).states),
+    "sizes": lambda ctx: ((name, "a size") for name in model_of(ctx).size_names),
+    "observables": lambda ctx: ((name, "an observable") for name in model_of(ctx).observables),
+    "stored": lambda ctx: (
+        (name, meaning)
+        for key, meaning in (("states", "a state"), ("observables", "an observable"))
+        for name in stored_attributes(ctx).get(key, ())
+    ),
+    "varied": lambda ctx: (
+        (name, "differs between members" * (name != "time")) for name in (*stored_attributes(ctx).get("labels", {}), "time")
+    ),
+}
+"""{kind of names: (name, its meaning) of each}: of the model, of a stored run, and of what differs between a stored ensemble's members."""
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -58,11 +58,6 @@ def nan_sentences(solution: Solution) -> list[str]:
     return sentences + [f"the event {name!r} is a number at no saved time: it cannot happen" for name in undefined]
 
 
-def solution_json(solution: Solution, out: Path | None, lost: str = "") -> str:
-    """json_object on one line of ASCII."""
-    return json.dumps(solution_object(solution, out, lost), allow_nan=False)
-
-
 def solution_text(solution: Solution, out: Path | None = None, picture: Path | None = None) -> str:
     """The result as text in 80 columns: final values, observables, events, invariants, statistics."""
     head = (

@@ -1,15 +1,18 @@
 """`odesim integrate` and `odesim ensemble`: a model integrated once or as many members, printed, stored, drawn."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.base.backends import ENSEMBLE, RUN
+from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work, pick
 from odesim.cli.options import OF_RUN, ModelKind, RunPlace, options
 from odesim.cli.outcome import DONE, STOPPED, say
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
     """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
-        from odesim.base.errors import StoreError
         from odesim.plot.files import check_picture
         from odesim.store.paths import check_new_file
 
@@ -42,7 +44,6 @@ def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None
     """
     if plot is None:
         return None, ""
-    from odesim.base.errors import ParamError, StoreError
     from odesim.plot.files import save
 
     try:
@@ -85,10 +86,14 @@ def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path 
     Put quotes around parentheses in a shell: --set 'mu=uniform(0,1)'.
     """
     from odesim.cli.arguments import read_request
-    from odesim.cli.results import nan_sentences, solution_json, solution_text
+    from odesim.cli.results import nan_sentences, solution_object, solution_text
 
     request = read_request(words, points=200)
-    check_outputs(out, plot, overwrite)
+    if out:
+        from odesim.store.paths import check_new_run
+
+        check_new_run(out, overwrite=overwrite)
+    check_picture_place(out, plot, overwrite=overwrite)
 
     from odesim.api.integrate import integrate
 
@@ -103,31 +108,21 @@ def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path 
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store_solution(solution, out, overwrite)
-    drawn, undrawn = draw(lambda: solution_figure(solution), plot)
+    drawn, undrawn = draw(lambda: import_module("odesim.plot.solution").figure_of_solution(solution), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)
     if as_json:
-        echo(solution_json(solution, stored, lost))
+        echo(json.dumps(solution_object(solution, stored, lost), allow_nan=False))
     elif not quiet:
         echo(solution_text(solution, stored, drawn))
     return code
-
-
-def check_outputs(out: Path | None, plot: Path | None, overwrite: bool) -> None:
-    """Raises StoreError where a run or picture cannot be written, before anything is computed."""
-    if out:
-        from odesim.store.paths import check_new_run
-
-        check_new_run(out, overwrite=overwrite)
-    check_picture_place(out, plot, overwrite=overwrite)
 
 
 def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> tuple[Path | None, str]:
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.base.errors import StoreError
     from odesim.store import write_solution
 
     try:
@@ -135,13 +130,6 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
     except StoreError as error:  # the place was good before the run
         return None, str(error)
     return stored.path, "" if stored.complete else stored.sentence
-
-
-def solution_figure(solution: "Solution") -> "Figure":
-    """The picture of a run."""
-    from odesim.plot.solution import figure_of_solution
-
-    return figure_of_solution(solution)
 
 
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
@@ -196,7 +184,7 @@ def ensemble_command(
     from odesim.api.ensemble import ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
-    from odesim.cli.arguments import Stored, choice_for, read_request
+    from odesim.cli.arguments import choice_for, read_request
     from odesim.cli.results import EnsembleProgress, print_run
     from odesim.store.paths import Destination
 
@@ -205,11 +193,13 @@ def ensemble_command(
     check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
     shown = {"var": var, "x": x, "y": y}
-    check_words(plot, shown)
+    named = [name for name, word in shown.items() if word is not None]
+    if named and plot is None:
+        raise ParamError(f"--{named[0]} is an option of the picture: give --plot FILE.png too")
     varied = {*values.vary, *values.grid, *values.zipped}
-    stored = Stored(words["observe"], words["sensitivities"])
-    choice = choice_for(model, stored, varied, shown) if any(word is not None for word in shown.values()) else None
-    with place_for(out) as folder:
+    choice = choice_for(model, words["observe"], words["sensitivities"], varied, shown) if named else None
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(TemporaryDirectory(prefix="odesim-"))) / "run.zarr"
         to = Destination(folder, overwrite=overwrite, shard=request.get("shard"))
         with connected(cluster) as workers, EnsembleProgress(model, False if quiet else None) as progress:
             run = run_ensemble(model, values, how, to, make_execution(pick(Work, request), progress.show, workers))
@@ -227,36 +217,11 @@ def ensemble_command(
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:
     """Raises ParamError where neither a run nor a picture is asked for, or an option of a run that is `shared`, without its place."""
-    from odesim.base.errors import ParamError
-
     if out is None and plot is None:
         raise ParamError("ensemble needs --out RUN.zarr, to store the members, or --plot FILE.png, to draw them")
     for name, word in shared.items():
         if out is None and word is not None:
             raise ParamError(f"--{name} needs the run that all {'shards' if name == 'shard' else 'workers'} share: --out RUN.zarr")
-
-
-def check_words(plot: Path | None, words: Mapping[str, str | None]) -> None:
-    """Raises ParamError if what to draw is said, and no picture is asked for."""
-    from odesim.base.errors import ParamError
-
-    for name, word in words.items():
-        if word is not None and plot is None:
-            raise ParamError(f"--{name} is an option of the picture: give --plot FILE.png too")
-
-
-def place_for(out: Path | None) -> AbstractContextManager[Path]:
-    """The folder of the run: out, or one that is removed when the picture is drawn."""
-    return nullcontext(out) if out is not None else temporary_place()
-
-
-@contextmanager
-def temporary_place() -> Iterator[Path]:
-    """A folder that does not exist yet, in one that is removed at the end."""
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="odesim-") as folder:
-        yield Path(folder) / "run.zarr"
 
 
 def ensemble_figure(run: Path, choice: "Choice | None" = None) -> "Figure":

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work
 from odesim.base.signals import time_limit
+from odesim.cli.lab import lab_commands
 from odesim.cli.options import PATH, THREADS, OneOf, RealKind, RunPlace, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Counter, Progress, echo, table
@@ -55,23 +57,14 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
         with EnsembleProgress(run.name, watched) as members:
             return rerun_ensemble(run, model=model, threads=threads or 1, progress=members.show)
     if kind == "training":
-        no_model(run, model)
-        from odesim.cli.lab import lab_commands
-
+        if model is not None:
+            raise ParamError(f"--model is for runs of a model file, and {run} is a training")
         again: Rerun = lab_commands().rerun_stored(run, threads, watched)
         return again
     from odesim.api.rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:
         return rerun_integration(run, model=model, progress=fraction)
-
-
-def no_model(run: Path, model: Path | None) -> None:
-    """Raises ParamError if a model file is given for a training, which has none."""
-    if model is not None:
-        from odesim.base.errors import ParamError
-
-        raise ParamError(f"--model is for runs of a model file, and {run} is a training")
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
@@ -88,13 +81,12 @@ def status_command(run: Path, as_json: bool) -> int:
     attributes, kind = inspected.attributes, inspected.kind
     if kind == "ensemble":
         from odesim.api.stored import stored_run
-        from odesim.cli.results import run_object as json_object
-        from odesim.cli.results import run_text
+        from odesim.cli.results import run_object, run_text
 
         ensemble = stored_run(run)
         if ensemble.lost:
             say(ensemble.message)
-        echo(json.dumps(json_object(ensemble), allow_nan=False) if as_json else run_text(ensemble))
+        echo(json.dumps(run_object(ensemble), allow_nan=False) if as_json else run_text(ensemble))
         return STOPPED if ensemble.lost else DONE
     what = attributes["task" if kind == "training" else "model"]
     names = ("status", "message", "iteration", "steps", "t_end", "method", "backend", "optimizer", "seeds", "stats")
@@ -105,7 +97,6 @@ def status_command(run: Path, as_json: bool) -> int:
 
 def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The known facts of one integration or one training, as rows of a table."""
-    from odesim.cli.lab import lab_commands
     from odesim.cli.results import COUNTS, steps_text
 
     for name, value in facts.items():
@@ -144,14 +135,10 @@ def resume_command(run: Path, threads: int | None, max_seconds: float | None, as
         return resume_ensemble(run, work, as_json, quiet, options)
     for name, value in options.items():
         if value:
-            from odesim.base.errors import ParamError
-
             raise ParamError(f"--{name.replace('_', '-')} is for ensembles, and {run} is {'a' if kind == 'training' else 'an'} {kind}")
     if kind == "integration":
         return resume_integration(run, quiet or as_json)
     with time_limit(max_seconds):
-        from odesim.cli.lab import lab_commands
-
         return int(lab_commands().resume_stored(run, threads, as_json, quiet))
 
 
@@ -173,7 +160,6 @@ def resume_ensemble(run: Path, work: Work, as_json: bool, quiet: bool, options: 
 
 def resume_integration(run: Path, quiet: bool) -> int:
     """Prints that an integration is complete, unless quiet. Raises ParamError for an unfinished one: its integrator is gone."""
-    from odesim.base.errors import ParamError
     from odesim.store.schema import inspect_run
 
     attributes = inspect_run(run).attributes
@@ -347,7 +333,5 @@ def beside(run: Path, suffix: str) -> Path:
         run = Path(run.name)
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
-        from odesim.base.errors import StoreError
-
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
     return named.with_suffix(suffix)

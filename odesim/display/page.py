@@ -8,9 +8,8 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.display.formulas import Formulas, LatexPrinter, rate_latex
-from odesim.display.text import domain_text
 from odesim.symbolic.indices import boundary_words
-from odesim.symbolic.parts import Definition, Event, free_in_order, key_indices
+from odesim.symbolic.parts import Definition, Event, domain_text, free_in_order, key_indices
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
 SIGNS = {"==0": "=", ">=0": ">="}
@@ -103,7 +102,7 @@ def parameters(system: Definition) -> Iterator[Row]:
     for p in system.params:
         symbol = p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol
         default = "from the sizes" if callable(p.default) else f"{float(p.default):g}"
-        words = f"in {domain_text(p.domain)}, default {default}: {p.doc}"
+        words = f"in {domain_text(p.domain).removeprefix('the ')}, default {default}: {p.doc}"
         yield Row(Formula(symbol, sp.Tuple(*p.shape), "set"), words=words, inline=True)
 
 

@@ -10,7 +10,7 @@ from odesim.display.formulas import Formulas, definitions_text, equations_text, 
 from odesim.ir.passes import lower
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
-from odesim.symbolic.parts import Definition, Key, free_in_order
+from odesim.symbolic.parts import Definition, Key, domain_text, free_in_order
 from odesim.symbolic.reductions import MaxOver, unevaluated
 from odesim.symbolic.system import System
 
@@ -36,7 +36,7 @@ def describe(system: Definition) -> dict[str, Any]:
                 "name": p.name,
                 "shape": _shape(p.shape),
                 "default": "from the sizes" if callable(p.default) else float(p.default),
-                "domain": domain_text(p.domain),
+                "domain": domain_text(p.domain).removeprefix("the "),
                 "doc": p.doc,
             }
             for p in system.params
@@ -97,19 +97,6 @@ def _observable(system: Definition, formulas: Formulas, name: str) -> dict[str, 
 
 def _shape(shape: tuple[Any, ...]) -> list[str]:
     return [str(n).replace(" ", "") for n in shape]
-
-
-def domain_text(domain: sp.Set) -> str:
-    """A domain in a word: "[0, 1]", "(0, inf)", "whole numbers from 0"."""
-    if domain == sp.S.Naturals0:
-        return "whole numbers from 0"
-    if domain == sp.S.Naturals:
-        return "whole numbers from 1"
-    if isinstance(domain, sp.Interval):
-        low = "(" if domain.left_open or domain.start.is_infinite else "["
-        high = ")" if domain.right_open or domain.end.is_infinite else "]"
-        return f"{low}{domain.start}, {domain.end}{high}".replace("oo", "inf")
-    return str(domain).replace("oo", "inf")
 
 
 def derived_text(system: System) -> Iterator[str]:

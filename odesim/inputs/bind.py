@@ -1,8 +1,7 @@
 """Numbers for a System: every size, parameter and initial value, checked."""
 
-import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -26,31 +25,21 @@ def check_numbers(place: Place, array: Array) -> Array:
     if array.dtype.kind == "f" and array.dtype != np.float64:
         with np.errstate(over="ignore"):  # of a longdouble; the next check raises
             array = array.astype(np.float64)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        where, x = _first_bad_entry(place.name, array, ~np.isfinite(array))
-        raise ParamError(f"{where} = {x} is not a finite number")
+    if array.dtype.kind == "f":
+        _refuse(place.name, array, ~np.isfinite(array), "is not a finite number")
     if place.integer and array.dtype.kind != "i":
-        bad = (array % 1 != 0) | (abs(array) > EXACT)
-        if bad.any():
-            where, x = _first_bad_entry(place.name, array, bad)
-            raise ParamError(f"{where} = {x} is not a whole number")
+        _refuse(place.name, array, (array % 1 != 0) | (abs(array) > EXACT), "is not a whole number")
     if place.domain.outside is not None:
-        bad = place.domain.outside(array)
-        if bad.any():
-            where, x = _first_bad_entry(place.name, array, bad)
-            raise ParamError(f"{where} = {x} lies outside {place.domain.text}")
+        _refuse(place.name, array, place.domain.outside(array), f"lies outside {place.domain.text}")
     return np.array(array, dtype=np.int64 if place.integer else np.float64, order="C")
 
 
-def check_number(place: Place, x: float) -> float:
-    """x, as an int where whole numbers are required. Raises ParamError unless x is allowed at this place."""
-    if not math.isfinite(x):
-        raise ParamError(f"{place.name} = {_number_text(x)} is not a finite number")
-    if place.integer and (x % 1 != 0 or abs(x) > EXACT):
-        raise ParamError(f"{place.name} = {_number_text(x)} is not a whole number")
-    if place.domain.outside is not None and bool(place.domain.outside(x)):
-        raise ParamError(f"{place.name} = {_number_text(x)} lies outside {place.domain.text}")
-    return int(x) if place.integer else float(x)
+def _refuse(name: str, array: Array, bad: Any, what: str) -> None:
+    """Raises ParamError where an entry is bad, with the first one: `P[1, 4] = -0.2 lies outside [0, 1]`."""
+    if np.any(bad):
+        indices = tuple(int(k) for k in np.unravel_index(int(np.argmax(bad)), np.shape(array)))
+        entry = f"{name}[{', '.join(map(str, indices))}]" if indices else name
+        raise ParamError(f"{entry} = {_number_text(array[indices].item())} {what}")
 
 
 def check_domain(place: Place, array: Array, first: int) -> None:
@@ -59,10 +48,8 @@ def check_domain(place: Place, array: Array, first: int) -> None:
         return
     with np.errstate(invalid="ignore"):
         bad = place.domain.outside(array) & np.isfinite(array)
-    if bad.any():
-        worst = tuple(map(int, np.unravel_index(int(np.argmax(bad)), bad.shape)))
-        entry = f"{place.name}[{', '.join(map(str, worst[1:]))}]" if len(worst) > 1 else place.name
-        raise ParamError(f"{entry} = {_number_text(float(array[worst]))} of member {first + worst[0]} lies outside {place.domain.text}")
+    member = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+    _refuse(place.name, array[member], bad[member], f"of member {first + member} lies outside {place.domain.text}")
 
 
 def check_cover(place: Place, array: Array, known_sizes: Sizes) -> None:
@@ -75,23 +62,14 @@ def check_cover(place: Place, array: Array, known_sizes: Sizes) -> None:
     if size not in known_sizes.values:
         known_sizes.set(size, max(int(array.max()) + 1, 1), f"from {name}")
     n = known_sizes.values[size]
-    bad = (array < 0) | (array >= n)
     rows = f"0 .. {n - 1} ({known_sizes.text([size])})"
-    if bad.any():
-        where, x = _first_bad_entry(name, array, bad)
-        raise ParamError(f"{where} = {x} is out of range: {name} names rows {rows}")
+    _refuse(name, array, (array < 0) | (array >= n), f"is out of range: {name} names rows {rows}")
     if not place.cover:
         return
     used = np.zeros(min(n, array.size + 1), bool)
     used[array[array < used.size]] = True
     if not used.all():
         raise ParamError(f"{name} is out of range: it must use every row {rows}, and no entry is {int(used.argmin())}")
-
-
-def check_rules(rules: Iterable[Rule], sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
-    """Raises ParamError, naming the worst entry, unless every constraint holds."""
-    for rule in rules:
-        check_rule(rule, rule.formula(sizes, values)[None])
 
 
 def check_rule(rule: Rule, values: Array, first: int | None = None) -> None:
@@ -158,12 +136,6 @@ def _formula_text(e: Any) -> str:
     terms = sp.Add.make_args(e.xreplace(names))
     ordered = sp.Add(*sorted(terms, key=lambda x: x.could_extract_minus_sign()), evaluate=False) if len(terms) > 1 else terms[0]
     return StrPrinter({"order": "none"}).doprint(ordered)
-
-
-def _first_bad_entry(name: str, array: Array, bad: Array) -> tuple[str, str]:
-    """The first bad entry as text: its element and its value, such as (`P[1, 4]`, `-0.2`)."""
-    indices = tuple(int(k) for k in np.unravel_index(int(np.argmax(bad)), np.shape(array)))
-    return f"{name}[{', '.join(map(str, indices))}]" if indices else name, _number_text(array[indices].item())
 
 
 def _number_text(x: float) -> str:
@@ -242,7 +214,8 @@ def _bind(
     for extent in schema.axes:  # one by one: no array has all axes
         known_sizes.shape((extent,), schema.name)
     _check_numbered_elements(schema, known_sizes)
-    check_rules(schema.rules, known_sizes.values, bound)
+    for rule in schema.rules:
+        check_rule(rule, rule.formula(known_sizes.values, bound)[None])
     values = {**bound, time.name: span[0]}
     start = {s.name: _initial(schema, s, arguments.get(s.name), known_sizes, values, seed) for s in schema.states}
     return Numbers({n: known_sizes.values[n] for n in schema.sizes}, bound, start, *span)
@@ -357,7 +330,7 @@ def _param(schema: Schema, place: Place, argument: Any, known_sizes: Sizes, boun
     if value is None:
         value = _default(schema, place, shape, known_sizes, bound) if callable(place.start) else place.start
     if not shape and not isinstance(value, np.ndarray | Value):
-        return check_number(place, value)
+        return check_numbers(place, np.asarray(value)).item()
     array = _to_array(place, value, shape, seed)
     if place.indexes and (argument is not array or not place.cover):
         check_cover(place, array, known_sizes)
@@ -410,6 +383,4 @@ def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Ar
         value = check_numbers(place, value.fill(shape, rng))
     if isinstance(value, np.ndarray):
         return value
-    array = np.empty(shape, dtype=np.int64 if place.integer else np.float64)
-    array.fill(check_number(place, value))
-    return array
+    return np.full(shape, check_numbers(place, np.asarray(value)))

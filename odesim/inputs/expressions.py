@@ -68,7 +68,7 @@ class Thing:
 
     name: str
     expression: Any = None
-    own: tuple[Symbol, ...] = ()
+    indices: tuple[Symbol, ...] = ()
     extents: tuple[Any, ...] = ()
     index: Symbol | None = None
     indexes: Any = None
@@ -79,16 +79,12 @@ class Thing:
         """The expression at these indices."""
         if isinstance(self.expression, IndexedBase):
             return self.expression[indices]  # type: ignore[no-any-return]
-        return at(self.expression, dict(zip(self.own, indices, strict=True))) if indices else self.expression
+        return at(self.expression, dict(zip(self.indices, indices, strict=True))) if indices else self.expression
 
     @property
     def example(self) -> str:
         """How an element is written."""
-        return f"{self.name}[{', '.join(map(str, self.own)) or ', '.join('0' for _ in self.extents)}]"
-
-    def own_indices(self) -> tuple[Symbol, ...]:
-        """Different indices that run over its axes."""
-        return self.own or index(" ".join(f"i{n}" for n in range(len(self.extents))))
+        return f"{self.name}[{', '.join(map(str, self.indices)) or ', '.join('0' for _ in self.extents)}]"
 
 
 @dataclass(frozen=True)
@@ -123,27 +119,9 @@ class Names:
         things += [Thing(i.name, index=i) for i in axes]
         return cls({thing.name: thing for thing in things}, axes, {i.name: kind for i, kind in system.boundary.items()})
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.things
-
-    def __getitem__(self, name: str) -> Thing:
-        return self.things[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, thing in self.things.items() if not thing.obstacle)
-
-    def indices_over(self, extent: Any) -> list[str]:
-        """Names of the indices that run over axes of this extent."""
-        return [i.name for i, n in self.axes.items() if sp.expand(n - extent) == 0]
-
-    def index_of(self, name: str) -> Symbol | None:
-        """The index with this name; None where it is none."""
-        return self.things[name].index if name in self.things else None
-
-    def free_in(self, e: Expr) -> dict[Symbol, Any]:
-        """{index: extent} of the indices of e that no sum inside it binds."""
-        free = free_indices(e, set(self.axes))
-        return {i: extent for i, extent in self.axes.items() if i in free}
+    def choices(self) -> list[str]:
+        """The names that can be used."""
+        return [name for name, thing in self.things.items() if not thing.obstacle]
 
 
 # sympy writes 2**(10**9) out, digit for digit, before anybody can stop it
@@ -189,14 +167,8 @@ def call(name: str, function: Callable[..., Any], *arguments: Expr) -> Expr:
     if all(x.is_number for x in arguments):
         values = [float(x) for x in arguments]
         what = f"{name}({', '.join(f'{x:g}' for x in values)})"
-        return computed(lambda: PLAIN[name](*values) if name in PLAIN else value_of(function(*arguments)), what)
+        return computed(lambda: PLAIN[name](*values) if name in PLAIN else complex(function(*arguments).evalf()), what)
     return checked(function(*arguments))
-
-
-def value_of(e: Any) -> Any:
-    """A number of sympy's as a float, or complex where it is that."""
-    value = complex(e.evalf())
-    return value if value.imag else value.real
 
 
 def extreme(name: str, parts: tuple[Expr, ...]) -> Expr:
@@ -215,10 +187,10 @@ def computed(value: Callable[[], Any], what: str) -> Expr:
 
 
 def finite(value: Any, what: str) -> Expr:
-    """A float as an expression. Raises NumberError where it is complex, infinite or nan."""
-    if isinstance(value, complex) or not math.isfinite(value):
+    """A float, or a complex number that is real, as an expression. Raises NumberError for any other one, infinite and nan too."""
+    if value.imag or not math.isfinite(value.real):
         raise NumberError(f"{what} is not a finite number")
-    return sp.Float(value)
+    return sp.Float(value.real)
 
 
 def checked(e: Any) -> Expr:
@@ -236,10 +208,11 @@ LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     # sympy would ask of its argument whether it is real, positive, ..., which takes minutes for long sums
     "abs": partial(sp.Abs, evaluate=False),
-    "acos": sp.acos, "acosh": sp.acosh, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh, "cos": sp.cos,
-    "cosh": sp.cosh, "erf": sp.erf, "erfc": sp.erfc, "erfinv": sp.erfinv, "exp": sp.exp, "digamma": sp.digamma, "lambertw": sp.LambertW,
-    "lambertw_lower": lambda x: sp.LambertW(x, -1), "log": sp.log, "loggamma": sp.loggamma, "sin": sp.sin, "sinc": sp.sinc,
-    "sinh": sp.sinh, "sqrt": sp.sqrt, "tan": sp.tan, "tanh": sp.tanh,
+    "digamma": sp.digamma, "lambertw": sp.LambertW, "lambertw_lower": lambda x: sp.LambertW(x, -1),
+    **{name: getattr(sp, name) for name in (
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "log", "loggamma", "sin", "sinc",
+        "sinh", "sqrt", "tan", "tanh",
+    )},
 }  # fmt: skip
 PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "besseli": sp.besseli, "besseli_ratio": besseli_ratio, "binomial": sp.binomial, "mod": sp.Mod, "polygamma": sp.polygamma,
@@ -302,15 +275,16 @@ class Reader:
 
     def sum(self) -> Expr:
         with self.deeper():
-            e = self.term()
-            while sign := self.take("+", "-"):
-                e = self.operation(sign, e, self.term())
-        return e
+            return self.chain(("+", "-"), self.term)
 
     def term(self) -> Expr:
-        e = self.sign()
-        while sign := self.take("*", "/"):
-            e = self.operation(sign, e, self.sign())
+        return self.chain(("*", "/"), self.sign)
+
+    def chain(self, signs: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+        """Operands with these signs between them, computed from left to right."""
+        e = operand()
+        while sign := self.take(*signs):
+            e = self.compute(sign, partial(operate, sign.text, e, operand()))
         return e
 
     def sign(self) -> Expr:
@@ -340,7 +314,7 @@ class Reader:
             self.fail(token.at, f"a number, a name or a bracket is missing{'' if token.kind == 'end' else f' before {token.text!r}'}")
         if self.here.text == "(":
             return self.call(token)
-        if token.text == "pi" and "pi" not in self.names:
+        if token.text == "pi" and "pi" not in self.names.things:
             return self.compute(token, lambda: number(repr(math.pi)))
         thing = self.thing(token)
         if self.here.text == "[":
@@ -353,12 +327,13 @@ class Reader:
 
     def thing(self, token: Token) -> Thing:
         """The Thing that a name stands for."""
-        if token.text not in self.names:
-            choices = ", ".join(self.names)
+        if token.text not in self.names.things:
             if token.text in CALLS:
                 self.fail(token.at, f"{token.text} is a function: write {token.text}(...)")
-            self.fail(token.at, f"no name {shorten(token.text, 40)!r}; choose from {choices}{nearest(token.text, [*self.names, *CALLS])}")
-        thing = self.names[token.text]
+            choices = self.names.choices()
+            hint = nearest(token.text, [*choices, *CALLS])
+            self.fail(token.at, f"no name {shorten(token.text, 40)!r}; choose from {', '.join(choices)}{hint}")
+        thing = self.names.things[token.text]
         if thing.obstacle:
             self.fail(token.at, thing.obstacle)
         return thing
@@ -386,11 +361,11 @@ class Reader:
         self.next += token.kind != "end"
         if token.kind == "number" and token.text.isdigit() and len(token.text) < 16:
             return sp.Integer(token.text)
-        fits = self.names.indices_over(extent)
+        fits = [i.name for i, n in self.names.axes.items() if sp.expand(n - extent) == 0]
         hint = f"write a whole number from 0{f' or {fits[0]}' if fits else ''}"
         if token.kind != "name":
             self.fail(token.at, f"an index is missing: {hint}")
-        other = self.thing(token) if token.text in self.names else Thing(token.text)
+        other = self.thing(token) if token.text in self.names.things else Thing(token.text)
         if other.index and token.text in fits:
             return self.shifted(token, other.index, extent)
         if other.indexes is not None and self.here.text == "[" and sp.expand(other.indexes - extent) == 0:
@@ -433,10 +408,10 @@ class Reader:
         """sum, max or min over indices; max(a, b) and min(a, b) are the larger and the smaller."""
         (first, free), others, chosen = self.argument(), list[Expr](), list[Symbol]()
         while self.take(","):
-            index = self.names.index_of(self.here.text)
-            if index is not None and not others:
+            thing = self.names.things.get(self.here.text)
+            if thing and thing.index is not None and not others:
                 self.next += 1
-                chosen.append(index)
+                chosen.append(thing.index)
             else:
                 others.append(self.sum())
         self.need(")", bracket)
@@ -457,18 +432,15 @@ class Reader:
     def argument(self) -> tuple[Expr, Mapping[Symbol, Any]]:
         """The first argument of sum, max or min, an expression or the plain name of an array; and its free indices."""
         token = self.here
-        if token.kind == "name" and self.tokens[self.next + 1].text in (")", ",") and token.text in self.names:
+        if token.kind == "name" and self.tokens[self.next + 1].text in (")", ",") and token.text in self.names.things:
             thing = self.thing(token)
             if thing.extents:
                 self.next += 1
-                indices = thing.own_indices()
+                indices = thing.indices or index(" ".join(f"i{n}" for n in range(len(thing.extents))))
                 return thing.at(indices), dict(zip(indices, thing.extents, strict=True))
         e = self.sum()
-        return e, self.names.free_in(e)
-
-    def operation(self, sign: Token, a: Expr, b: Expr) -> Expr:
-        """The expression `a sign b`."""
-        return self.compute(sign, lambda: operate(sign.text, a, b))
+        free = free_indices(e, set(self.names.axes))
+        return e, {i: extent for i, extent in self.names.axes.items() if i in free}
 
     def compute(self, token: Token, value: Callable[[], Expr]) -> Expr:
         """value(), whose mistakes are at this token."""

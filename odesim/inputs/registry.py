@@ -8,10 +8,10 @@ import pkgutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from os import PathLike, fspath
@@ -99,27 +99,23 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _load_named(ref: str) -> System:
     shipped = _shipped_names()
     name, colon, constant = ref.partition(":")
-    if name not in shipped:
-        name = ref
+    load: Callable[[], Any]
     if name in shipped:
-        try:
-            module = importlib.import_module(f"{GROUP}.{name}")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as e:
-            raise ModelError(f"model {name} cannot be used: {_one_line(e)}") from e
-        return _system_in(module, constant if colon else CONSTANT, f"model {name}")
-    entries = _entry_points()
-    if name not in entries:
-        raise ModelError(_no_model(name, {*shipped, *entries}))
+        where, load = f"model {name}", partial(importlib.import_module, f"{GROUP}.{name}")
+    else:
+        entries, colon = _entry_points(), ""
+        if ref not in entries:
+            raise ModelError(_no_model(ref, {*shipped, *entries}))
+        where, load = f"model {ref}, from {entries[ref].value},", entries[ref].load
     try:
-        loaded = entries[name].load()
+        loaded = load()
     except KeyboardInterrupt:
         raise
     except BaseException as e:
-        raise ModelError(f"model {name}, from {entries[name].value}, cannot be used: {_one_line(e)}") from e
-    where = f"model {name}, from {entries[name].value},"
-    return _system_in(loaded, CONSTANT, where) if isinstance(loaded, ModuleType) else _check_system(loaded, where, "entry point")
+        raise ModelError(f"{where} cannot be used: {_one_line(e)}") from e
+    if isinstance(loaded, ModuleType):
+        return _system_in(loaded, constant if colon else CONSTANT, where)
+    return _check_system(loaded, where, "entry point")
 
 
 def _no_model(name: str, known: set[str]) -> str:
@@ -139,9 +135,8 @@ def _no_model(name: str, known: set[str]) -> str:
 
 def _file_module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
     """(module, name of the constant, path as written) of FILE.py or FILE.py:NAME. Raises ModelError."""
-    path, colon, constant = ref.rpartition(":")
-    if not (colon and path.endswith(".py")):
-        path, constant = ref, CONSTANT
+    path, constant = split_ref(ref)
+    constant = CONSTANT if constant is None else constant
     if not constant.isidentifier():
         raise ModelError(f"{path}: {constant!r} after the colon is not a plain name; write FILE.py or FILE.py:NAME")
     try:
@@ -258,17 +253,23 @@ class CarriedFile:
         try:
             return load_unchanged_file(self.path, self.digest)
         except ModelError:
-            file, constant = split_ref(self.path)
+            file, _ = split_ref(self.path)
             with tempfile.TemporaryDirectory(prefix="odesim-") as folder:
-                copy = Path(folder) / file.name
+                copy = Path(folder) / Path(file).name
                 copy.write_bytes(self.content)
-                return load_unchanged_file(f"{copy}{constant}", self.digest)
+                return load_unchanged_file(with_constant(str(copy), self.path), self.digest)
 
 
-def split_ref(ref: str) -> tuple[Path, str]:
-    """FILE.py and `:NAME` of a path FILE.py:NAME; FILE.py and nothing of FILE.py."""
+def split_ref(ref: str) -> tuple[str, str | None]:
+    """FILE.py and NAME of FILE.py:NAME; FILE.py and None of FILE.py."""
     file, colon, constant = ref.rpartition(":")
-    return (Path(file), f":{constant}") if colon and file.endswith(".py") else (Path(ref), "")
+    return (file, constant) if colon and file.endswith(".py") else (ref, None)
+
+
+def with_constant(file: str, ref: str) -> str:
+    """The path of a model file, with the constant that the stored path `ref` names where the file's own names none."""
+    constant = split_ref(ref)[1]
+    return f"{file}:{constant}" if constant and file.endswith(".py") else file
 
 
 def carried_model(system: System, origin: Mapping[str, Any]) -> System | CarriedFile | None:
@@ -283,9 +284,9 @@ def carried_model(system: System, origin: Mapping[str, Any]) -> System | Carried
         return None
     file, _ = split_ref(ref)
     try:
-        content = file.expanduser().read_bytes()
+        content = Path(file).expanduser().read_bytes()
     except OSError as error:
-        raise ModelError(f"cannot read model file {str(file)!r}: {error.strerror}") from None
+        raise ModelError(f"cannot read model file {file!r}: {error.strerror}") from None
     digest = sha256(content).hexdigest()
     if digest != origin["model_sha256"]:
         raise ModelError(f"{file} was changed while it was used: start again")
@@ -316,10 +317,3 @@ def stored_model(path: Path, attributes: Mapping[str, Any], model: str | PathLik
     if not is_path(file):
         raise ParamError(f"{path} was made from {name}: --model takes that file, not {file[:60]!r}")
     return load_unchanged_file(with_constant(file, ref), digest)
-
-
-def with_constant(file: str, ref: str) -> str:
-    """The path of a model file, with the constant that the stored path `ref` names where the file's own names none."""
-    _, colon, constant = ref.rpartition(":")
-    needs_constant = file.endswith(".py") and colon and constant.isidentifier()
-    return f"{file}:{constant}" if needs_constant else file

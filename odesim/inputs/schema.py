@@ -1,8 +1,9 @@
 """The schema of a System: the shape, default and domain of each parameter and state, read once, without sympy afterwards."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -14,13 +15,10 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.indices import base_name
-from odesim.symbolic.parts import Constraint, Param, all_expressions, free_in_order, key_indices, required_arguments
+from odesim.symbolic.parts import Constraint, Param, all_expressions, domain_text, free_in_order, key_indices, required_arguments
 from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, value_at
-
-if TYPE_CHECKING:
-    from odesim.base.arrays import Array
 
 # sympy decides about one number at a time, thousands of times slower than numpy compares an array, and an ensemble has 10^7 of them: so a
 # set becomes comparisons of arrays, once for each System. A set without such a form is still decided by sympy.
@@ -40,119 +38,41 @@ def compile_domain(domain: Any) -> Domain:
     """The Domain of a sympy Set of real numbers. Raises SpecError where the set depends on symbols."""
     if domain.free_symbols:
         raise SpecError(f"domain {domain} depends on {sorted(map(str, domain.free_symbols))[0]}; write that as a Constraint")
-    return Domain(_domain_text(domain), _outside(domain))
+    return Domain(domain_text(domain), _outside(domain))
 
 
 def _outside(domain: Any) -> Outside | None:
-    import sympy as sp
-
     if domain in (sp.S.Reals, sp.S.UniversalSet, sp.S.Complexes):
         return None
-    if isinstance(domain, sp.Interval):
-        return _outside_interval(domain)
     if isinstance(domain, sp.Union | sp.Intersection):
         parts = [_outside(d) for d in domain.args]
-        if isinstance(domain, sp.Union):
-            return None if None in parts else _all_of([p for p in parts if p])
-        tests = [p for p in parts if p]
-        return _any_of(tests) if tests else None
-    if isinstance(domain, sp.Range) and domain.size != 0:
-        return _outside_range(domain)
-    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
-        lowest = {sp.S.Naturals: 1, sp.S.Naturals0: 0}.get(domain)
-        return _any_of([_fractional, *([_below(lowest)] if lowest is not None else [])])
-    if isinstance(domain, sp.FiniteSet) and all(x.is_number for x in domain):
-        return _outside_list([float(x) for x in domain])
-    return _outside_any(domain)
-
-
-def _outside_interval(domain: Any) -> Outside | None:
-    low, high = float(domain.start), float(domain.end)
-    parts: list[Outside] = []
-    if low > -float("inf"):
-        parts.append((lambda x: x <= low) if domain.left_open else _below(low))
-    if high < float("inf"):
-        parts.append((lambda x: x >= high) if domain.right_open else (lambda x: x > high))
-    return _any_of(parts) if parts else None
-
-
-def _outside_range(domain: Any) -> Outside:
-    low, high, step = float(domain.inf), float(domain.sup), abs(int(domain.step))
-    anchor = int(domain.start) if domain.start.is_finite else int(domain.stop) if domain.stop.is_finite else 0
-    parts: list[Outside] = [_fractional, lambda x: (x < low) | (x > high)]
-    return _any_of([*parts, lambda x: (x - anchor) % step != 0] if step > 1 else parts)
-
-
-def _outside_list(allowed: list[float]) -> Outside:
-    def outside(x: Any) -> "Array":
-        import numpy as np
-
-        return ~np.isin(x, allowed)
-
-    return outside
-
-
-def _outside_any(domain: Any) -> Outside:
-    """A slow test, for sets without a test of their own: sympy decides about each different number."""
-
-    def outside(x: Any) -> "Array":
-        import numpy as np
-        import sympy as sp
-
-        different, where = np.unique(x, return_inverse=True)
-        bad = [domain.contains(sp.Rational(float(v))) is not sp.true for v in different]
-        return np.array(bad)[where].reshape(np.shape(x))
-
-    return outside
-
-
-def _fractional(x: Any) -> Any:
-    return x % 1 != 0
-
-
-def _below(low: float) -> Outside:
-    return lambda x: x < low
-
-
-def _any_of(tests: list[Outside]) -> Outside:
-    def outside(x: Any) -> Any:
-        bad = tests[0](x)
-        for test in tests[1:]:
-            bad = bad | test(x)
-        return bad
-
-    return outside
-
-
-def _all_of(tests: list[Outside]) -> Outside:
-    def outside(x: Any) -> Any:
-        bad = tests[0](x)
-        for test in tests[1:]:
-            bad = bad & test(x)
-        return bad
-
-    return outside
-
-
-def _domain_text(domain: Any) -> str:
-    import sympy as sp
-
-    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
-        return {sp.S.Integers: "the whole numbers", sp.S.Naturals: "the whole numbers from 1"}.get(domain, "the whole numbers from 0")
+        tests = [part for part in parts if part]
+        if not tests or (isinstance(domain, sp.Union) and None in parts):
+            return None
+        combine = np.logical_and if isinstance(domain, sp.Union) else np.logical_or
+        return lambda x: reduce(combine, [test(x) for test in tests])
     if isinstance(domain, sp.Interval):
-        left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
-        return f"{left}{_number_text(domain.start)}, {_number_text(domain.end)}{right}"
-    if isinstance(domain, sp.Range) and domain.size != 0 and abs(domain.step) == 1:
-        if domain.sup.is_finite:
-            return f"the whole numbers up to {domain.sup}" if domain.inf.is_infinite else f"the whole numbers {domain.inf} to {domain.sup}"
-        return f"the whole numbers from {domain.inf}" if domain.inf.is_finite else "the whole numbers"
-    if isinstance(domain, sp.Union):
-        return " or ".join(map(_domain_text, domain.args))
-    return str(domain)
+        low, high = float(domain.start), float(domain.end)
+        below, above = (np.less_equal if domain.left_open else np.less), (np.greater_equal if domain.right_open else np.greater)
+        return None if (low, high) == (-np.inf, np.inf) else lambda x: below(x, low) | above(x, high)
+    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
+        least = {sp.S.Naturals: 1.0, sp.S.Naturals0: 0.0}.get(domain, -np.inf)
+        return lambda x: (x % 1 != 0) | (x < least)
+    if isinstance(domain, sp.Range) and domain.size != 0:
+        first, last, step = float(domain.inf), float(domain.sup), abs(int(domain.step))
+        anchor = int(domain.start) if domain.start.is_finite else int(domain.stop) if domain.stop.is_finite else 0
+        return lambda x: (x < first) | (x > last) | ((x - anchor) % step != 0)
+    if isinstance(domain, sp.FiniteSet) and all(x.is_number for x in domain):
+        allowed = [float(x) for x in domain]
+        return lambda x: ~np.isin(x, allowed)
+    return lambda x: _decided_by_sympy(domain, x)
 
 
-def _number_text(x: Any) -> str:
-    return str(x).replace("oo", "inf")
+def _decided_by_sympy(domain: Any, x: Any) -> Array:
+    """Where x lies outside, for sets without a test of their own: sympy decides slowly about each different number."""
+    different, where = np.unique(x, return_inverse=True)
+    bad = [domain.contains(sp.Rational(float(v))) is not sp.true for v in different]
+    return np.array(bad)[where].reshape(np.shape(x))
 
 
 MOST = 2**48  # entries of one array; beyond any memory
@@ -173,8 +93,6 @@ class Extent:
 
 def make_extent(expr: Any) -> Extent:
     """The Extent of a sympy expression or a number. Raises SpecError unless it is a sum of sizes with whole factors."""
-    import sympy as sp
-
     parts = sp.expand(sp.sympify(expr)).as_coefficients_dict()
     const = parts.pop(sp.S.One, sp.S.Zero)
     if not all(s.is_Symbol and f.is_Integer for s, f in parts.items()) or not const.is_Integer:
@@ -354,7 +272,7 @@ def _schema(s: System) -> Schema:
         return Schema(
             name=s.name,
             params=tuple(map(_param_place, s.params)),
-            states=tuple(_state_place(s, k, _domain(sets[base_name(k)])) for k in s.equations),
+            states=tuple(_state_place(s, k, sets[base_name(k)]) for k in s.equations),
             sizes=s.size_names,
             size_defaults={str(k): int(n) for k, n in s.sizes.items()},
             axes=tuple(map(make_extent, s.axes.values())),
@@ -398,19 +316,16 @@ def _default(p: Param) -> float | Default:
     return (lambda sizes, _: f(sizes)) if required_arguments(f) == 1 else f
 
 
-def _state_place(s: System, key: Indexed | Symbol, domain: Domain) -> Place:
+def _state_place(s: System, key: Indexed | Symbol, assumed: sp.Interval | None) -> Place:
+    """The place of a state's initial value, whose domain is the set that its symbol assumes."""
     name = base_name(key)
     initial_key, expr = next((k, e) for k, e in s.initial.items() if base_name(k) == name)
     start = float(expr) if expr.is_number and not expr.atoms(Indexed) else _formula(s, expr, key_indices(initial_key))
-    return Place(name, tuple(make_extent(s.axes[i]) for i in key_indices(key)), start, domain)
-
-
-def _domain(interval: sp.Interval | None) -> Domain:
-    """The domain of a state's initial value: the set that its symbols assume."""
-    if interval is None:
-        return REALS
-    domain = compile_domain(interval)
-    return Domain(f"{domain.text}, which its symbol assumes", domain.outside)
+    extents = tuple(make_extent(s.axes[i]) for i in key_indices(key))
+    if assumed is None:
+        return Place(name, extents, start)
+    domain = compile_domain(assumed)
+    return Place(name, extents, start, replace(domain, text=f"{domain.text}, which its symbol assumes"))
 
 
 def _rule(s: System, c: Constraint) -> Rule:

@@ -16,8 +16,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
-from odesim.plot.labels import EndLabels, add_header, component_labels, place_labels, symbol
-from odesim.plot.layout import FOOT, ROW, cells_in_rows, fit_time, label_time, space_ticks
+from odesim.plot.labels import EndLabels, component_labels, symbol
+from odesim.plot.layout import ROW, add_panels, cells_in_rows, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, cell_edges, make_time_axis
 from odesim.plot.style import (
@@ -30,11 +30,9 @@ from odesim.plot.style import (
     few_ticks,
     inside,
     literal,
-    new_figure,
     ordered_colors,
     power_text,
     project_style,
-    root_figure,
 )
 
 
@@ -85,33 +83,24 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
     if ax is not None and len(comparison.theory) > 1:
         raise several_panels(list(comparison.theory))
     with project_style():
-        if ax is not None:
-            label = draw_pair(ax, None, make_pair(names[0], comparison, time_axis), time_axis)
-            ax.set_xlabel(time_axis.label)
-            beyond = any(shown.get_label() == BEYOND["label"] for shown in ax.collections)
-            ax.legend(handles=[handle for handle in legend_of(comparison, beyond) if handle.get_label() != CHANCE_LABEL])
-            if label:
-                label.place()
-            return root_figure(ax)
-        rows = -(-len(names) // 2)
-        figure = new_figure(FOOT + rows * (ROW + RESIDUAL))
-        cells = figure.add_gridspec(2 * rows, 2, height_ratios=[ROW, RESIDUAL] * rows)
-        axes, below, labels, silent = [], [], [], list[str]()
-        for name, (row, columns) in zip(names, cells_in_rows(len(names)), strict=True):
-            axes.append(figure.add_subplot(cells[2 * row, columns]))
-            below.append(figure.add_subplot(cells[2 * row + 1, columns], sharex=axes[-1]))
+        cells = [(2 * row + k, columns) for row, columns in cells_in_rows(len(names)) for k in (0, 1)]
+        panels = add_panels([ROW, RESIDUAL] * -(-len(names) // 2), cells) if ax is None else [ax]
+        axes, below, labels, silent = panels[::2], panels[1::2], list[EndLabels | None](), list[str]()
+        unders: list[Axes | None] = [*below] or [None]
+        for name, panel, under in zip(names, axes, unders, strict=True):
+            if under is not None:
+                under.sharex(panel)
             pair = make_pair(name, comparison, time_axis)
-            labels.append(draw_pair(axes[-1], below[-1], pair, time_axis))
+            labels.append(draw_pair(panel, under, pair, time_axis))
             silent += without_line(pair.residuals, pair.training, pair.theory)
-        lowest = label_time([*axes, *below], time_axis)
-        beyond = any(shown.get_label() == BEYOND["label"] for ax in axes for shown in ax.collections)
+        beyond = any(shown.get_label() == BEYOND["label"] for panel in axes for shown in panel.collections)
+        handles = legend_of(comparison, beyond)
+        if ax is not None:
+            ax.legend(handles=[handle for handle in handles if handle.get_label() != CHANCE_LABEL])
+        every = [*axes, *below]
+        space_ticks(every, time_axis)
         notes = [*notes_of(comparison, left_out), *dict.fromkeys(silent)]
-        add_header(figure, title_of(comparison), notes, legend_of(comparison, beyond))
-        figure.align_ylabels([*axes, *below])
-        space_ticks([*axes, *below], time_axis)
-        fit_time(figure, lowest, [*axes, *below], time_axis)
-        place_labels(figure, [label for label in labels if label])
-    return figure
+        return finish(every, labels, title_of(comparison), notes, handles, ax=ax, time_axis=time_axis)
 
 
 @dataclass(frozen=True)

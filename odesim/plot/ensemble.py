@@ -11,7 +11,7 @@ from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
 from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note
 from odesim.plot.labels import EndLabels, symbol
-from odesim.plot.layout import Canvas, fit_time, label_time, share_axes
+from odesim.plot.layout import finish, panels_and_tables, share_axes
 from odesim.plot.members import (
     MEMBER,
     Drawn,
@@ -26,7 +26,7 @@ from odesim.plot.members import (
     without_copies,
 )
 from odesim.plot.panels import thousands
-from odesim.plot.scales import floor_of, make_time_axis
+from odesim.plot.scales import TimeAxis, floor_of, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
 
 if TYPE_CHECKING:
@@ -51,18 +51,24 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
     names = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)
     row = choice.row(run["time"].values)
-    axes_over = chosen_axes(run, choice)
+    over = chosen_axes(run, choice)
+    if len(over) != 2:
+        choice.refuse_colors()
     drawn = [components(run, name, choice) for name in names[:PANELS]]
     hidden = [f"not shown: {', '.join(names[PANELS:])}"] * (len(names) > PANELS)
+    bands = not over and run.sizes["time"] > 1 and choice.at is None
+    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x")) if bands else None
     with project_style():
-        if len(axes_over) == 2:
-            return map_figure(run, drawn, axes_over, row, choice, Canvas(hidden, ax))
-        choice.refuse_colors()
-        if axes_over:
-            return curve_figure(run, drawn, axes_over[0], row, choice, Canvas(hidden, ax))
-        if run.sizes["time"] > 1 and choice.at is None:
-            return band_figure(run, drawn, choice, Canvas(hidden, ax))
-        return histogram_figure(run, drawn, row, choice, Canvas(hidden, ax))
+        if len(over) == 2:
+            axes, labels, notes = draw_maps(run, drawn, over, row, choice, ax)
+        elif over:
+            axes, labels, notes = draw_curves(run, drawn, over[0], row, choice, ax)
+        elif time_axis:
+            axes, labels, notes = draw_bands(run, drawn, time_axis, choice, ax)
+        else:
+            axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
+        title = title_of(run, None if bands else row)
+        return finish(axes, labels, title, [*dict.fromkeys(notes), *hidden], ax=ax, time_axis=time_axis)
 
 
 def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
@@ -77,8 +83,12 @@ def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
     return [] if numbers is None or len(numbers) > 2 or any(len(v.points) < 2 for v in numbers) else numbers
 
 
-def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row: int, choice: Choice, canvas: Canvas) -> Figure:
-    """A map for each component, at most MAPS."""
+Panels = tuple[list[Axes], list[EndLabels | None], list[str]]
+"""Axes, labels of lines that are not placed yet, and notes."""
+
+
+def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row: int, choice: Choice, ax: Axes | None) -> Panels:
+    """Draws a map for each component, at most MAPS."""
     x, y = over
     each = max(MAPS // len(drawn), 1)
     notes: list[str] = []
@@ -96,9 +106,9 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
         parts += [(distinct, k, values[:, k]) for k in range(len(distinct.indices))]
     parts = parts[:MAPS]
     drawn = [d for d in drawn if d.name in floors]
-    figure, axes = canvas.panels([True] * len(parts))
-    for ax, (d, k, column) in zip(axes, parts, strict=True):
-        notes += draw_map(ax, x, y, column, d.symbol(k), choice, floors[d.name])
+    axes, _ = panels_and_tables([True] * len(parts), ax=ax)
+    for panel, (d, k, column) in zip(axes, parts, strict=True):
+        notes += draw_map(panel, x, y, column, d.symbol(k), choice, floors[d.name])
     share_axes(axes)
     lost = ~np.isfinite(np.stack([column for *_, column in parts])).all(axis=0)
     shown = {d.name: sum(part.name == d.name for part, *_ in parts) for d in drawn}
@@ -106,9 +116,7 @@ def map_figure(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], ro
         notes += component_notes([(shown[d.name], d) for d in drawn if shown[d.name] < d.count and d.name not in all_equal])
     points = not is_grid(x, y) and len(lost) <= POINTS
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
-    notes += [("× " if points else "hatched: ") + sentence] * bool(sentence)
-    canvas.finish(title_of(run, row), list(dict.fromkeys(notes)))
-    return figure
+    return axes, [], notes + [("× " if points else "hatched: ") + sentence] * bool(sentence)
 
 
 def constant_note(drawn: Drawn, values: Array) -> str:
@@ -125,8 +133,8 @@ def component_notes(some: list[tuple[int, Drawn]]) -> list[str]:
     return [f"{numbers} of {', '.join(quantities)}" for numbers, quantities in names.items()]
 
 
-def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, canvas: Canvas) -> Figure:
-    """Values at one time against one number, a panel for each quantity."""
+def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, choice: Choice, ax: Axes | None) -> Panels:
+    """Draws values at one time against one number, a panel for each quantity."""
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == 1
     labels: list[EndLabels | None] = []
@@ -136,45 +144,37 @@ def curve_figure(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int,
     constant = [constant_note(distinct, values) if len(drawn) > 1 and not choice.var else "" for _, distinct, values, _ in curves]
     notes += filter(None, constant)
     curves = [one for one, note in zip(curves, constant, strict=True) if not note] or curves[:1]
-    figure, axes = canvas.panels([False] * len(curves))
-    for ax, (d, distinct, values, equal) in zip(axes, curves, strict=True):
+    axes, _ = panels_and_tables([False] * len(curves), ax=ax)
+    for panel, (d, distinct, values, equal) in zip(axes, curves, strict=True):
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
         floor = floor_of(values, run.attrs, state=is_state(run, d))
-        label, more = draw_curve(ax, x, distinct, values, choice, alone=alone, floor=floor)
+        label, more = draw_curve(panel, x, distinct, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
-            ax.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
+            panel.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)
         notes += more
     share_axes(axes)
     sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
-    notes += [f"× {sentence}"] * bool(sentence)
-    canvas.finish(title_of(run, row), list(dict.fromkeys(notes)), labels)
-    return figure
+    return axes, labels, notes + [f"× {sentence}"] * bool(sentence)
 
 
-def band_figure(run: "xarray.Dataset", drawn: list[Drawn], choice: Choice, canvas: Canvas) -> Figure:
-    """Median and middle 80 % of all members against time, a panel for each quantity."""
-    time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x"))
-    figure, axes = canvas.panels([False] * len(drawn))
-    panels = [draw_members(ax, run, d, time_axis, choice) for ax, d in zip(axes, drawn, strict=True)]
-    notes = [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x"))) + [note for _, more in panels for note in more]
-    lowest = label_time(axes, time_axis)
-    if not canvas.ax:
-        fit_time(figure, lowest, axes, time_axis)
+def draw_bands(run: "xarray.Dataset", drawn: list[Drawn], time_axis: TimeAxis, choice: Choice, ax: Axes | None) -> Panels:
+    """Draws median and middle 80 % of all members against time, a panel for each quantity."""
+    axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
+    panels = [draw_members(panel, run, d, time_axis, choice) for panel, d in zip(axes, drawn, strict=True)]
     spread = ["median and middle 80 % of the members"] * (int((run["status"].values >= 0).sum()) > 1)
-    canvas.finish(title_of(run), list(dict.fromkeys([*spread, *notes, *status_notes(run)])), [label for label, _ in panels])
-    return figure
+    notes = [*spread, *time_axis.notes, *(note for _, more in panels for note in more), *status_notes(run)]
+    return axes, [label for label, _ in panels], notes
 
 
-def histogram_figure(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, canvas: Canvas) -> Figure:
-    """Histograms at one time, a panel for each quantity."""
-    figure, axes = canvas.panels([False] * len(drawn))
+def draw_histograms(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, ax: Axes | None) -> Panels:
+    """Draws histograms at one time, a panel for each quantity."""
+    axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
     done = run["status"].values >= 0
-    for ax, d in zip(axes, drawn, strict=True):
-        draw_spread(ax, member_values(run, d, [row])[:, 0][done], d, choice)
-    canvas.finish(title_of(run, row), status_notes(run))
-    return figure
+    for panel, d in zip(axes, drawn, strict=True):
+        draw_spread(panel, member_values(run, d, [row])[:, 0][done], d, choice)
+    return axes, [], status_notes(run)
 
 
 def title_of(run: "xarray.Dataset", row: int | None = None) -> str:

@@ -16,7 +16,6 @@ from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quan
 from odesim.plot.panels import last_finite, spread_indices, thousands
 from odesim.plot.scales import (
     TimeAxis,
-    above,
     add_bar,
     cell_edges,
     check_axis,
@@ -25,7 +24,6 @@ from odesim.plot.scales import (
     make_log,
     shade_below,
     spans,
-    with_pale,
 )
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
 
@@ -309,9 +307,9 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
     label_axes(axes, choice, x, y, grid=is_grid(x, y))
     if is_grid(x, y) or len(values) > POINTS:
         cells = make_cells(x, y, values, choice)
-        scale = above(color_scale(cells.values, label, choice.scale("c"), robust=True), floor)
-        shown, colors = with_pale(cells.values, scale)
-        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, norm=scale.norm, cmap=colors, rasterized=True)
+        scale = color_scale(cells.values, label, choice.scale("c"), floor=floor, robust=True)
+        shown, colors = scale.shown(cells.values)
+        mesh: Any = axes.pcolormesh(cells.x, cells.y, shown, **colors, rasterized=True)
         fill_cells(axes, cells, ~np.isfinite(cells.values) & ~cells.empty, **LOST)
         if scale.cmap == DIVERGING:  # both ends are dark where there is no colour
             dot_cells(axes, cells, cells.values < -floor)
@@ -319,11 +317,11 @@ def draw_map(axes: Axes, x: Varied, y: Varied, values: Array, label: str, choice
         axes.set(xlim=(cells.x[0], cells.x[-1]), ylim=(cells.y[0], cells.y[-1]))
         notes += [f"a cell: the median of its members, at most {thousands(cells.most)}"] * (cells.most > 1)
     else:
-        scale = above(color_scale(values, label, choice.scale("c"), robust=True), floor)
+        scale = color_scale(values, label, choice.scale("c"), floor=floor, robust=True)
         size = float(np.clip(6e3 / max(len(values), 1), 2.0, 20.0))
         lost = ~np.isfinite(values)
-        shown, colors = with_pale(values[~lost], scale)
-        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=shown, norm=scale.norm, cmap=colors, lw=0)
+        shown, colors = scale.shown(values[~lost])
+        mesh = axes.scatter(x.values[~lost], y.values[~lost], s=size, c=shown, **colors, lw=0)
         axes.scatter(x.values[lost], y.values[lost], s=size + 4, c=FAINT, marker="x", lw=0.5)
     add_bar(axes, mesh, label, scale)
     few_ticks(axes, x=4, y=4)

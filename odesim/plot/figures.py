@@ -6,7 +6,7 @@ import math
 import pkgutil
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,17 +104,7 @@ def figure_manifest(name: str, module: Any, fast: bool, dataset: Any, features: 
         "fast": fast,
         "parameters": {key: as_json(value) for key, value in dataset.attrs.items()},
         "sizes": {str(key): int(value) for key, value in dataset.sizes.items()},
-        "features": [
-            {
-                "name": feature.name,
-                "measured": as_json(feature.measured),
-                "target": as_json(feature.target),
-                "tolerance": as_json(feature.tolerance),
-                "origin": feature.origin,
-                "passed": feature.passed,
-            }
-            for feature in features
-        ],
+        "features": [{key: as_json(value) for key, value in asdict(feature).items()} | {"passed": feature.passed} for feature in features],
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
         "versions": {"python": platform.python_version(), **{package: version_of(package) for package in RECORDED_PACKAGES}},
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,12 +16,9 @@ from odesim.plot.ensemble_panels import LOST, MARGIN, POINTS, fill_cells, fit_ax
 from odesim.plot.labels import add_header, place_names, symbol
 from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, thousands
-from odesim.plot.scales import above, add_bar, color_scale, make_log, shade_below, spans, with_pale
+from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure
 from odesim.plot.trajectory import Table, label_places
-
-if TYPE_CHECKING:
-    pass
 
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
@@ -257,18 +254,18 @@ def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], lis
         frames = [make_cells(x, y, values, film.choice) for values in film.values]
         values: Any = np.array([cells.values for cells in frames])
         first = frames[0]
-        scale = above(color_scale(values, film.label, film.choice.scale("c"), robust=True), film.floor)
-        shown, colors = with_pale(values, scale)
+        scale = color_scale(values, film.label, film.choice.scale("c"), floor=film.floor, robust=True)
+        shown, colors = scale.shown(values)
         fill_cells(axes, first, first.empty, facecolor="white", zorder=0)
-        mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], norm=scale.norm, cmap=colors, rasterized=True)
+        mesh: Any = axes.pcolormesh(first.x, first.y, shown[0], **colors, rasterized=True)
         axes.set(xlim=(first.x[0], first.x[-1]), ylim=(first.y[0], first.y[-1]))
         axes.patch.set(**LOST)
         notes += [f"a cell: the median of its members, at most {thousands(first.most)}"] * (first.most > 1)
         notes += ["hatched: no member has a value"] * bool((~np.isfinite(values) & ~first.empty).any())
     else:
-        scale = above(color_scale(film.values, film.label, film.choice.scale("c"), robust=True), film.floor)
-        shown, colors = with_pale(film.values, scale)
-        mesh = axes.scatter(x.values, y.values, c=shown[0], norm=scale.norm, cmap=colors, s=8.0, lw=0)
+        scale = color_scale(film.values, film.label, film.choice.scale("c"), floor=film.floor, robust=True)
+        shown, colors = scale.shown(film.values)
+        mesh = axes.scatter(x.values, y.values, c=shown[0], **colors, s=8.0, lw=0)
     add_bar(axes, mesh, film.label, scale)
     few_ticks(axes, x=4, y=4)
     return lambda frame: mesh.set_array(shown[frame]), [*notes, *scale.notes]

@@ -1,78 +1,52 @@
 """The places of panels in a figure: rows and columns, the time label below, a colour bar above; or axes that the user gives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import ParamError, counted
-from odesim.plot.labels import EndLabels, add_header, place_labels
+from odesim.plot.labels import EndLabels, add_header, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
-from odesim.plot.style import compute_layout, new_figure, root_figure
+from odesim.plot.style import WIDTH, compute_layout, new_figure, root_figure
 
 ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
 # heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
 FOOT = 7.0  # mm: the time label
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
+Cell = tuple[Any, Any]
+"""(rows, columns) of a panel in a grid."""
 
 
-@dataclass
-class Canvas:
-    """The place where panels are drawn. hidden: notes on what is not shown; ax: the user's Axes, of which the layout stays as it is."""
-
-    hidden: Sequence[str]
-    ax: Axes | None = None
-    axes: list[Axes] = field(default_factory=list)
-
-    def panels(self, maps: Sequence[bool]) -> tuple[Figure, list[Axes]]:
-        """(Figure, axes) with as many panels. maps: which of them have a colour bar. Raises ParamError if ax is one, and they are more."""
-        if self.ax is None:
-            figure, self.axes, _ = panels_and_tables(maps, [])
-            return figure, self.axes
-        check_one(len(maps))
-        self.axes = [self.ax]
-        return root_figure(self.ax), self.axes
-
-    def finish(self, title: str, notes: Sequence[str], labels: Sequence[EndLabels | None] = ()) -> None:
-        """The head of a figure, and its last layout."""
-        if self.ax is None:
-            figure = root_figure(self.axes[0])
-            add_header(figure, title, [*notes, *self.hidden])
-            figure.align_ylabels(self.axes)
-            place_labels(figure, [label for label in labels if label])
-        for label in labels if self.ax is not None else ():
-            if label:
-                label.place()
+def add_panels(heights: Sequence[float], cells: Sequence[Cell], *, columns: int = 2, width: float = WIDTH) -> list[Axes]:
+    """Axes of a new figure, whose rows have these heights in mm, at the cells of its grid."""
+    figure = new_figure(FOOT + sum(heights), width=width)
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    return [figure.add_subplot(grid[cell]) for cell in cells]
 
 
-def check_one(count: int) -> None:
-    """Raises ParamError unless the picture has one panel, which is drawn on the user's Axes."""
-    if count != 1:
-        raise ParamError(f"ax is one panel, and this picture has {counted(count, 'panel')}: choose one with var and index")
+def row_heights(maps: Sequence[bool], columns: int = 2) -> list[float]:
+    """Heights in mm of the rows of a grid. maps: which panels need space for a colour bar."""
+    return [ROW + BAR * any(maps[i : i + columns]) for i in range(0, len(maps), columns)]
 
 
-def panels_and_tables(maps: Sequence[bool], tables: Sequence[float]) -> tuple[Figure, list[Axes], list[Axes]]:
-    """(Figure, axes, axes of tables): rows of two, then a wide row of its own for each table.
+def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Axes | None = None) -> tuple[list[Axes], list[Axes]]:
+    """(axes, axes of tables): rows of two, then a wide row of its own for each table; or the user's Axes.
 
-    maps: which panels need space for a colour bar; tables: heights in mm.
+    maps: which panels need space for a colour bar; tables: heights in mm. Raises ParamError for the user's Axes and several panels.
     """
     n = len(maps)
-    heights = [(ALONE if n == 1 else ROW) + BAR * any(maps[i : i + 2]) for i in range(0, n, 2)]
-    figure = new_figure(FOOT + sum(heights) + sum(tables))
-    cells = figure.add_gridspec(len(heights) + len(tables), 2, height_ratios=[*heights, *tables])
-    axes = [figure.add_subplot(cells[cell]) for cell in cells_in_rows(n)]
-    return figure, axes, [figure.add_subplot(cells[len(heights) + k, :]) for k in range(len(tables))]
-
-
-def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
-    """Reduces the ticks of the time axes of two columns if tick labels have four digits or more and would touch."""
-    if len(axes) > 1 and not time_axis.log and len(f"{time_axis.x[-1]:.0f}") > 3:
-        for ax in axes:
-            ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
+    if ax is not None:
+        if n + len(tables) != 1:
+            raise ParamError(f"ax is one panel, and this picture has {counted(n, 'panel')}: choose one with var and index")
+        return [ax] * n, [ax] * len(tables)
+    heights = [ALONE + BAR * maps[0]] if n == 1 else row_heights(maps)
+    wide = [(len(heights) + k, slice(None)) for k in range(len(tables))]
+    axes = add_panels([*heights, *tables], [*cells_in_rows(n), *wide])
+    return axes[:n], axes[n:]
 
 
 def cells_in_rows(n: int, columns: int = 2, above: int = 0) -> list[tuple[int, slice]]:
@@ -84,12 +58,50 @@ def cells_in_rows(n: int, columns: int = 2, above: int = 0) -> list[tuple[int, s
     return [(above + row, slice(place * span, (place + 1) * span)) for row, place, span in spans]
 
 
+def finish(
+    axes: Sequence[Axes],
+    labels: Sequence[EndLabels | None],
+    title: str,
+    notes: Sequence[str],
+    handles: Sequence[Artist] = (),
+    *,
+    ax: Axes | None = None,
+    time_axis: TimeAxis | None = None,
+    beside: Sequence[Axes] = (),
+) -> Figure:
+    """The figure of these axes, with the time below, the head above, and its last layout.
+
+    On the user's Axes `ax` only the time is named, and the labels are placed. time_axis: of all panels. beside: panels without labels of
+    their own.
+    """
+    figure, ends = root_figure([*axes, *beside][0]), [label for label in labels if label]
+    if ax is not None:
+        if time_axis:
+            ax.set_xlabel(time_axis.label)
+        for label in ends:
+            label.place()
+        return figure
+    lowest = label_time(axes, time_axis) if time_axis else []
+    add_header(figure, title, notes, handles)
+    figure.align_ylabels(axes)
+    if time_axis:
+        fit_time(figure, lowest, [*axes, *beside], time_axis)
+    place_labels(figure, ends)
+    return figure
+
+
+def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
+    """Reduces the ticks of the time axes of two columns if tick labels have four digits or more and would touch."""
+    if len(axes) > 1 and not time_axis.log and len(f"{time_axis.x[-1]:.0f}") > 3:
+        for ax in axes:
+            set_intervals(ax, 3)
+
+
 def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
     """Writes the time label under panels with none of their width below and removes tick labels of others; returns the first."""
-    spans: list[Any] = [ax.get_subplotspec() for ax in axes]
     lowest = []
-    for ax, span in zip(axes, spans, strict=True):
-        if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
+    for ax, span in spans_of(axes):
+        if has_below(span, axes):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
             ax.set_xlabel(fill(time_axis.label, TITLE))
@@ -97,36 +109,40 @@ def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
     return lowest
 
 
+def spans_of(axes: Sequence[Axes]) -> list[tuple[Axes, Any]]:
+    """(axes, rows and columns) of each panel."""
+    return [(ax, ax.get_subplotspec()) for ax in axes]
+
+
+def has_below(span: Any, axes: Sequence[Axes]) -> bool:
+    """Whether one of the axes has the columns of this span, and lies below it."""
+    return any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for _, other in spans_of(axes))
+
+
 def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time_axis: TimeAxis) -> None:
     """Breaks the time label into lines until it fits its column, which matplotlib's layout does not ensure."""
-    spans: list[Any] = [ax.get_subplotspec() for ax in every]
-    starts = [int(span.colspan.start) for span in spans]
+    starts = [int(span.colspan.start) for _, span in spans_of(every)]
     if not any(starts) or len(time_axis.label) <= SHORT:
         return
     compute_layout(figure)
     boxes: list[Any] = [ax.get_tightbbox() for ax in every]
     borders = {first: min(box.x0 for box, start in zip(boxes, starts, strict=True) if start == first) for first in starts if first}
-    for ax, span in zip(every, spans, strict=True):
-        if ax in lowest:
-            low, high = borders.get(span.colspan.start, 0.0), borders.get(span.colspan.stop, figure.bbox.x1)
-            box = ax.get_window_extent()
-            middle = (box.x0 + box.x1) / 2
-            for letters in range(TITLE, 5, -2):
-                ax.set_xlabel(fill(time_axis.label, letters))
-                if ax.xaxis.label.get_window_extent().width < 2 * min(middle - low, high - middle):
-                    break
+    for ax, span in spans_of(lowest):
+        low, high = borders.get(span.colspan.start, 0.0), borders.get(span.colspan.stop, figure.bbox.x1)
+        box = ax.get_window_extent()
+        middle = (box.x0 + box.x1) / 2
+        for letters in range(TITLE, 5, -2):
+            ax.set_xlabel(fill(time_axis.label, letters))
+            if ax.xaxis.label.get_window_extent().width < 2 * min(middle - low, high - middle):
+                break
 
 
 def share_axes(axes: list[Axes]) -> None:
     """Removes labels of axes that the panel below, or to the left, has too."""
-    spans: list[Any] = [ax.get_subplotspec() for ax in axes] if len(axes) > 1 else []
-    for ax, span in zip(axes, spans, strict=False):
-        if any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for other in spans):
+    for ax, span in spans_of(axes) if len(axes) > 1 else ():
+        if has_below(span, axes):
             ax.set_xlabel("")
-        if any(other.rowspan == span.rowspan and other.colspan.stop <= span.colspan.start for other in spans) and same_label(ax, axes):
+        left = any(other.rowspan == span.rowspan and other.colspan.stop <= span.colspan.start for _, other in spans_of(axes))
+        # all panels have the same label beside them
+        if left and len({other.get_ylabel() for other in axes if other is ax or other.get_ylabel()}) == 1:
             ax.set_ylabel("")
-
-
-def same_label(axes: Axes, every: list[Axes]) -> bool:
-    """Whether all panels have the same label beside them."""
-    return len({ax.get_ylabel() for ax in every if ax is axes or ax.get_ylabel()}) == 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib import colormaps
@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, component_labels, end_labels, place_names, symbol
-from odesim.plot.scales import ALIKE, TimeAxis, above, add_bar, by_root, cell_edges, color_scale, make_log, time_text, with_pale
+from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log, time_text
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
 
@@ -164,21 +164,28 @@ def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
 
 
 def draw_cells(
-    axes: Axes, x: Array, y: Array, shown: Any, label: str, over: Any = None, *, colors_from: float | Literal["root"] | None = None
+    axes: Axes,
+    x: Array,
+    y: Array,
+    shown: Any,
+    label: str,
+    over: Any = None,
+    *,
+    log: bool = False,
+    floor: float = 0.0,
+    root: bool = False,
 ) -> tuple[QuadMesh, tuple[str, ...]]:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), with a labelled colour bar above.
 
     Row 0 is on top.
-    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. colors_from: where
-    logarithmic colours begin (0: at the smallest value > 0), cells below are grey; None: linear colours; root: those of by_root.
-    Returns the cells and notes on values that have no colour.
+    Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log: logarithmic
+    colours, which begin at floor, cells below are grey; root: those of by_root. Returns the cells and notes on values that have no colour.
     """
-    over = shown if over is None else over
-    values, start = over.compressed(), None if colors_from == "root" else colors_from
-    scale = above(color_scale(values, label, start is not None), start or 0.0)
-    scale = by_root(scale, values) if colors_from == "root" else scale
-    shown, colors = with_pale(shown, scale)
-    mesh = axes.pcolormesh(x, y, shown, norm=scale.norm, cmap=colors, rasterized=True)
+    values = (shown if over is None else over).compressed()
+    scale = color_scale(values, label, log, floor=floor)
+    scale = by_root(scale, values) if root else scale
+    shown, colors = scale.shown(shown)
+    mesh = axes.pcolormesh(x, y, shown, **colors, rasterized=True)
     axes.invert_yaxis()
     ticks: Any = None
     if scale.cmap == DIVERGING:
@@ -253,8 +260,8 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
     edges = cell_edges(time_axis.x[columns], time_axis.log)
-    colors: Any = quantity.floor if log else "root" if log is None else None
-    return draw_cells(axes, edges, rows, shown.T, symbol(quantity.name, most=WIDE), colors_from=colors)[1]
+    label = symbol(quantity.name, most=WIDE)
+    return draw_cells(axes, edges, rows, shown.T, label, log=bool(log), floor=quantity.floor, root=log is None)[1]
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
@@ -265,7 +272,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
     label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_text(time_axis.t[last])}"
-    _, notes = draw_cells(axes, x, y, matrix, label, colors_from=quantity.floor if log else None)
+    _, notes = draw_cells(axes, x, y, matrix, label, log=log, floor=quantity.floor)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import Colormap, LogNorm, Normalize, PowerNorm
+from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
@@ -44,7 +44,10 @@ def spans(values: Sequence[float] | Array, decades: float = 3.0) -> bool:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """A time axis for saved times t (T,): positions x = (t - start) / unit (T',), the rows of results to draw, the label."""
+    """A time axis for saved times t (T,): positions x = (t - start) / unit (T',), the rows of results to draw, the label.
+
+    notes: on times that are left out of an axis whose scale was chosen.
+    """
 
     t: Array
     x: Array
@@ -53,13 +56,7 @@ class TimeAxis:
     unit: float
     log: bool
     label: str
-
-    @property
-    def left_out(self) -> str:
-        """The note on times that a logarithmic axis does not have; empty if it has all."""
-        count = len(self.t) - len(self.rows)
-        times = f"$t$ = {self.t[0]:g}" if count == 1 else f"{count} of {counted(len(self.t), 'time')}"
-        return f"{times}, not shown (log)" if count else ""
+    notes: tuple[str, ...] = ()
 
     def positions(self, t: Any) -> Array:
         """Positions on the axis of times t (n,); on a logarithmic axis only of those after start."""
@@ -75,16 +72,17 @@ def make_time_axis(t: Array, phrase: str = "", log: bool | None = None) -> TimeA
     """
     t = np.asarray(t, float)
     suffix = f" ({literal(phrase)})" if phrase else ""
-    for start in dict.fromkeys((0.0, float(t[0]))) if log is not False else ():
+    starts = [start for start in (0.0, float(t[0])) if log is not False and is_geometric(t[t > start] - start)]
+    if log or starts:
+        start = starts[0] if starts else 0.0
         rows = np.flatnonzero(t > start)
-        if is_geometric(t[rows] - start):
-            since = f" − {start:g}" if start else ""
-            return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"$t${since}{suffix}")
-    if log:
-        rows = np.flatnonzero(t > 0)
         if not len(rows):
             raise ParamError(f"log x: no saved time is > 0, the last is {t[-1]:g}; leave x out of log")
-        return TimeAxis(t, t[rows], rows, 0.0, 1.0, True, f"$t${suffix}")
+        count = len(t) - len(rows)
+        times = f"$t$ = {t[0]:g}" if count == 1 else f"{count} of {counted(len(t), 'time')}"
+        notes = (f"{times}, not shown (log)",) if log and count else ()
+        since = f" − {start:g}" if start else ""
+        return TimeAxis(t, t[rows] - start, rows, start, 1.0, True, f"$t${since}{suffix}", notes)
     largest = float(np.max(np.abs(t)))
     power = 3 * floor(log10(largest) / 3) if largest > 0 and not 1e-2 <= largest < 1e4 else 0
     unit = 10.0**power
@@ -181,18 +179,31 @@ class ColorScale:
     extend: Any = "neither"
     notes: tuple[str, ...] = ()
 
+    def shown(self, values: Any) -> tuple[Any, dict[str, Any]]:
+        """(values with what is not finite masked, words for matplotlib); what lies below a logarithmic scale is pale."""
+        shown, colors = np.ma.masked_invalid(values), colormaps[self.cmap]
+        if isinstance(self.norm, LogNorm) and self.norm.vmin is not None:
+            shown = np.ma.where(shown < self.norm.vmin, self.norm.vmin / 2, shown)  # LogNorm drops values <= 0
+            colors = colors.with_extremes(under=PALE)
+        return shown, {"norm": self.norm, "cmap": colors}
 
-def color_scale(values: Array, label: str, log: bool | None = None, *, robust: bool = False) -> ColorScale:
+
+def color_scale(values: Array, label: str, log: bool | None = None, *, floor: float = 0.0, robust: bool = False) -> ColorScale:
     """The ColorScale of values: diverging around 0 for both signs, logarithmic over three decades.
 
-    log: whether it is logarithmic, None: by the values. robust: leave out few values far from all others, which have the colour at an end.
+    log: whether it is logarithmic, None: by the values. floor: where logarithmic colours begin, unless all values lie below. robust: leave
+    out few values far from all others, which have the colour at an end.
     """
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     if (log or (log is None and spans(finite))) and high > 0:
         low = float(finite[finite > 0].min())
+        high = high if high > low else 2 * low
         notes = [left_out(label, finite)] * bool((finite <= 0).any())
-        return ColorScale(LogNorm(low, high if high > low else 2 * low), SEQUENTIAL, notes=tuple(notes))
+        if low < floor:
+            notes.append(NOTE if high > floor else ALL_BELOW)
+            low = floor if high > floor else low
+        return ColorScale(LogNorm(low, high), SEQUENTIAL, notes=tuple(notes))
     notes = [f"{label}: no value > 0, so that its colours are linear"] * bool(log)
     extend = "neither"
     if robust and len(finite):
@@ -231,24 +242,6 @@ def root_ticks(high: float) -> list[float]:
     whole = float(f"{high:.0e}")
     whole = whole if whole <= high else whole - 10.0 ** np.floor(np.log10(high))
     return [0.0, whole / 10, whole / 2, whole]
-
-
-def above(scale: ColorScale, floor: float) -> ColorScale:
-    """The scale, where it is logarithmic, from floor on: what lies below has no colour. With a note only if all lies below."""
-    low, high = scale.norm.vmin, scale.norm.vmax
-    if not isinstance(scale.norm, LogNorm) or low is None or high is None or not low < floor:
-        return scale
-    if high <= floor:
-        return replace(scale, notes=(*scale.notes, ALL_BELOW))
-    return replace(scale, norm=LogNorm(floor, high), notes=(*scale.notes, NOTE))
-
-
-def with_pale(values: Any, scale: ColorScale) -> tuple[Any, Colormap]:
-    """(values with what is not finite masked, colours); what lies below a logarithmic scale is pale."""
-    shown, colors = np.ma.masked_invalid(values), colormaps[scale.cmap]
-    if not isinstance(scale.norm, LogNorm) or scale.norm.vmin is None:
-        return shown, colors
-    return np.ma.where(shown < scale.norm.vmin, scale.norm.vmin / 2, shown), colors.with_extremes(under=PALE)  # LogNorm drops values <= 0
 
 
 # without it one member that ran away makes a map of one colour

@@ -14,11 +14,11 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.labels import EndLabels, add_header, place_labels, symbol
-from odesim.plot.layout import ALONE, BAR, BESIDE, FOOT, MATRIX, ROW, STACKED, cells_in_rows, fit_time, label_time
+from odesim.plot.labels import EndLabels, symbol
+from odesim.plot.layout import ALONE, BAR, BESIDE, MATRIX, ROW, STACKED, add_panels, cells_in_rows, finish, row_heights
 from odesim.plot.panels import LONG, Integration, Quantity, draw_last_values, draw_quantity, jump_times
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, new_figure, project_style, root_figure
+from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style, root_figure
 from odesim.stepper.occurrences import BELOW, Events
 
 PANELS = 12  # largest number; others are named under the title
@@ -58,43 +58,28 @@ def figure_of_solution(solution: Integration, choice: Choice | None = None, ax: 
     notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
-    notes += [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
+    notes += time_axis.notes
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2)
+    if ax is not None and len(drawn) != 1:
+        raise several_panels([q.name for q in drawn])
     with project_style():
-        events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
-        if ax is not None:
-            draw_one(ax, drawn, time_axis, choice)
-            return root_figure(ax)
-        figure, axes, beside = grid(left, right, FOOT)
+        axes, beside = grid(left, right) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
         labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
-        for ax, quantity in zip(axes, drawn, strict=True):
-            label, more = draw_quantity(ax, quantity, time_axis, labelled, choice=choice)
+        for panel, quantity in zip(axes, drawn, strict=True):
+            label, more = draw_quantity(panel, quantity, time_axis, labelled, choice=choice)
             notes += more
-            if quantity.kind == "lines":
-                notes += shade_below(ax, quantity.floor, whole=bool(choice.scale("y")))
+            if quantity.kind == "lines" and ax is None:
+                notes += shade_below(panel, quantity.floor, whole=bool(choice.scale("y")))
             if label and quantity.kind == "lines":
                 labelled.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
-        for ax, quantity in zip(beside, [q for q in drawn if q.is_matrix], strict=True):
-            notes += draw_last_values(ax, quantity, time_axis, log=bool(choice.scale("c")))
+        for panel, quantity in zip(beside, [q for q in drawn if q.is_matrix and ax is None], strict=True):
+            notes += draw_last_values(panel, quantity, time_axis, log=bool(choice.scale("c")))
+        events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
-        lowest = label_time(axes, time_axis)
-        add_header(figure, literal(str(solution.model)), [*end_notes(solution), *dict.fromkeys(notes)], handles)
-        figure.align_ylabels(axes)
-        fit_time(figure, lowest, [*axes, *beside], time_axis)
-        place_labels(figure, [label for label in labels if label])
-    return figure
-
-
-def draw_one(axes: Axes, drawn: Sequence[Quantity], time_axis: TimeAxis, choice: Choice) -> None:
-    """Draws one quantity on the user's Axes. Raises ParamError if there are several."""
-    if len(drawn) != 1:
-        raise several_panels([q.name for q in drawn])
-    label, _ = draw_quantity(axes, drawn[0], time_axis, choice=choice)
-    axes.set_xlabel(time_axis.label)
-    if label:
-        label.place()
+        notes = [*end_notes(solution), *dict.fromkeys(notes)]
+        return finish(axes, labels, literal(str(solution.model)), notes, handles, ax=ax, time_axis=time_axis, beside=beside)
 
 
 def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:
@@ -117,52 +102,35 @@ def quantities(arrays: Mapping[str, Array], solution: Integration) -> list[Quant
     return result
 
 
-def grid(left: Sequence[Quantity], right: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
-    """(Figure, axes of left and right, axes beside matrices) for states `left` and observables `right`, with margin in mm.
+def grid(left: Sequence[Quantity], right: Sequence[Quantity]) -> tuple[list[Axes], list[Axes]]:
+    """(axes of left and right, axes beside matrices) for states `left` and observables `right`.
 
     Up to three states alone form one column. Equally many states and observables form two. Else there are rows of two, or of four
-    in a figure twice as wide if there are many. A matrix has a row of its own.
+    in a figure twice as wide if there are many. A matrix has a row of its own, which comes first.
     """
     drawn = [*left, *right]
-    if any(quantity.is_matrix for quantity in drawn):
-        return grid_of_matrices(drawn, margin)
-    bars = [BAR * (quantity.kind == "map") for quantity in drawn]
-    if len(drawn) == 1 or (not right and len(drawn) <= 3):
-        heights = [ALONE] if len(drawn) == 1 else [STACKED] * len(drawn)
-        figure = new_figure(margin + sum(heights) + sum(bars))
-        cells = figure.add_gridspec(len(drawn), 1, height_ratios=[h + b for h, b in zip(heights, bars, strict=True)])
-        return figure, [figure.add_subplot(cells[i, 0]) for i in range(len(drawn))], []
+    maps, n = [q.kind == "map" for q in drawn], len(drawn)
+    if matrices := [i for i, q in enumerate(drawn) if q.is_matrix]:
+        others = [i for i in range(n) if i not in matrices]
+        first: list[Any] = [(row, 0) for row in range(len(matrices))]
+        places = dict(zip([*matrices, *others], first + cells_in_rows(len(others), above=len(matrices)), strict=True))
+        heights = [MATRIX] * len(matrices) + row_heights([maps[i] for i in others])
+        axes = add_panels(heights, [*(places[i] for i in range(n)), *((row, 1) for row, _ in first)])
+        return axes[:n], axes[n:]
+    if n == 1 or (not right and n <= 3):
+        heights = [(ALONE if n == 1 else STACKED) + BAR * with_bar for with_bar in maps]
+        return add_panels(heights, [(i, 0) for i in range(n)], columns=1), []
     if right and max(len(left), len(right)) <= 3 and abs(len(left) - len(right)) <= 1:
-        rows = max(len(left), len(right))
-        figure = new_figure(margin + (BESIDE if rows == 1 else ROW * rows) + max(bars))
-        rows_of_grid = len(left) * len(right)  # each column divides the height evenly
-        cells = figure.add_gridspec(rows_of_grid, 2)
-        axes = []
-        for column, count in enumerate((len(left), len(right))):
-            step = rows_of_grid // count
-            axes += [figure.add_subplot(cells[i * step : (i + 1) * step, column]) for i in range(count)]
-        return figure, axes, []
-    columns = 4 if len(drawn) >= MANY else 2
-    heights = [ROW + max(bars[i : i + columns]) for i in range(0, len(drawn), columns)]
-    figure = new_figure(margin + sum(heights), width=WIDTH * columns / 2)
-    cells = figure.add_gridspec(len(heights), columns, height_ratios=heights)
-    return figure, [figure.add_subplot(cells[cell]) for cell in cells_in_rows(len(drawn), columns)], []
-
-
-def grid_of_matrices(drawn: Sequence[Quantity], margin: float) -> tuple[Figure, list[Axes], list[Axes]]:
-    """As grid(), if there are matrices: first a row for each of them, then rows of two."""
-    matrices, others = ([i for i, q in enumerate(drawn) if q.is_matrix is wanted] for wanted in (True, False))
-    heights = [MATRIX] * len(matrices)
-    heights += [ROW + max(BAR * (drawn[i].kind == "map") for i in others[k : k + 2]) for k in range(0, len(others), 2)]
-    figure = new_figure(margin + sum(heights))
-    cells = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    places: dict[int, tuple[int, Any]] = {i: (row, 0) for row, i in enumerate(matrices)}
-    places |= dict(zip(others, cells_in_rows(len(others), above=len(matrices)), strict=True))
-    return (
-        figure,
-        [figure.add_subplot(cells[places[i]]) for i in range(len(drawn))],
-        [figure.add_subplot(cells[row, 1]) for row in range(len(matrices))],
-    )
+        rows, parts = max(len(left), len(right)), len(left) * len(right)  # each column divides the height evenly
+        height = (BESIDE if rows == 1 else ROW * rows) + BAR * any(maps)
+        cells = [
+            (slice(i * parts // count, (i + 1) * parts // count), column)
+            for column, count in enumerate((len(left), len(right)))
+            for i in range(count)
+        ]
+        return add_panels([height / parts] * parts, cells), []
+    columns = 4 if n >= MANY else 2
+    return add_panels(row_heights(maps, columns), cells_in_rows(n, columns), columns=columns, width=WIDTH * columns / 2), []
 
 
 def end_notes(solution: Integration) -> list[str]:

@@ -15,11 +15,11 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.labels import EndLabels, add_header, place_labels, place_names, symbol
-from odesim.plot.layout import label_time, panels_and_tables, space_ticks
+from odesim.plot.labels import EndLabels, place_names, symbol
+from odesim.plot.layout import finish, panels_and_tables, space_ticks
 from odesim.plot.panels import LINES, LONG, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
-from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style, root_figure
+from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
 if TYPE_CHECKING:
     import xarray
@@ -108,35 +108,23 @@ def figure_of_trajectory(
     if not drawn and all(means[name].kind != "map" for name in shown):
         choice.refuse_colors()
     time_axis = make_time_axis(run[TIME].values, "iterations", choice.scale("x"))
+    if ax is not None and len(shown) + len(drawn) != 1:
+        raise several_panels([*names, *tables])
     with project_style():
-        if ax is not None:
-            if len(shown) + len(drawn) != 1:
-                raise several_panels([*names, *tables])
-            for table in drawn:
-                draw_table(ax, table, log=bool(choice.scale("c")))
-            for name in shown:
-                end, _ = draw_observable(ax, means[name], values[name].values, time_axis, labels, choice)
-                ax.set_xlabel(time_axis.label)
-                if end:
-                    end.place()
-            return root_figure(ax)
-        figure, axes, below = panels_and_tables([means[name].kind == "map" for name in shown], [table.height for table in drawn])
-        ends, hidden = [], [time_axis.left_out] * (bool(time_axis.left_out) and bool(choice.scale("x")))
+        axes, below = panels_and_tables([means[name].kind == "map" for name in shown], [table.height for table in drawn], ax)
+        ends, hidden = list[EndLabels | None](), [*time_axis.notes]
         for panel, name in zip(axes, shown, strict=True):
             end, more = draw_observable(panel, means[name], values[name].values, time_axis, labels, choice)
             ends.append(end)
             hidden += more
         for panel, table in zip(below, drawn, strict=True):
             draw_table(panel, table, log=bool(choice.scale("c")))
-        label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
         constants = [f"{symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
-        notes = [f"constant: {', '.join(constants)}"] * bool(still)
-        add_header(figure, title_of(run), [*notes_of(run, arrays, left_out), *notes, *dict.fromkeys(hidden)], legend_of(run.sizes[SEED]))
-        figure.align_ylabels(axes)
-        place_labels(figure, [label for label in ends if label])
-    return figure
+        notes = [*notes_of(run, arrays, left_out), *[f"constant: {', '.join(constants)}"] * bool(still), *dict.fromkeys(hidden)]
+        clock, handles = time_axis if shown else None, legend_of(run.sizes[SEED])
+        return finish(axes, ends, title_of(run), notes, handles, ax=ax, time_axis=clock, beside=below)
 
 
 def flat_of(values: Any) -> Any:
@@ -230,7 +218,7 @@ def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
     part = " of ".join(map(str, (len(columns), table.values.shape[1])))
     label = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, colors_from=0.0 if log else None)
+    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, log=log)
     label_places(axes, table)
 
 

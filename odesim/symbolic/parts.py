@@ -79,6 +79,20 @@ class Param:
         return self.indexes is not None or bool(self.domain.is_subset(sp.S.Integers))
 
 
+def domain_text(domain: sp.Set) -> str:
+    """A set of numbers in words: "[0, 1]", "(0, inf)", "the whole numbers from 0"."""
+    if domain in (sp.S.Integers, sp.S.Naturals, sp.S.Naturals0):
+        return {sp.S.Integers: "the whole numbers", sp.S.Naturals: "the whole numbers from 1"}.get(domain, "the whole numbers from 0")
+    if isinstance(domain, sp.Interval):
+        left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
+        return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")
+    if isinstance(domain, sp.Range) and domain.size != 0 and abs(domain.step) == 1:
+        if domain.sup.is_finite:
+            return f"the whole numbers up to {domain.sup}" if domain.inf.is_infinite else f"the whole numbers {domain.inf} to {domain.sup}"
+        return f"the whole numbers from {domain.inf}" if domain.inf.is_finite else "the whole numbers"
+    return " or ".join(map(domain_text, domain.args)) if isinstance(domain, sp.Union) else str(domain)
+
+
 @readable
 @dataclass(frozen=True)
 class Constraint:

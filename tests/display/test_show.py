@@ -14,7 +14,7 @@ from odesim.display.document import html_page, latex_document
 from odesim.display.formulas import Formulas, definitions_text, equations_text, latex, readable, text_of
 from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, SoftmaxAt
 from odesim.display.page import page_of
-from odesim.display.text import derived_text, describe, domain_text
+from odesim.display.text import derived_text, describe
 from odesim.symbolic import (
     IndexedBase,
     MaxOver,
@@ -272,14 +272,6 @@ def test_description_is_plain_data():
     assert [p["name"] for p in got["parameters"]] == ["X", "b", "psi"]
     assert got["parameters"][2]["domain"] == "whole numbers from 0"
     assert [s["shape"] for s in got["states"]] == [["Q", "M"], ["K"]]
-
-
-@pytest.mark.parametrize(
-    ("domain", "words"),
-    [(sp.Interval(0, 1), "[0, 1]"), (sp.Interval.open(0, sp.oo), "(0, inf)"), (sp.Interval(-sp.oo, sp.oo), "(-inf, inf)")],
-)
-def test_domains_in_words(domain, words):
-    assert domain_text(domain) == words
 
 
 def test_text_of_a_relation():
