@@ -47,7 +47,7 @@ def test_the_command_line_refuses_the_same() -> None:
 def test_a_stored_run_knows_its_first_step(what: str, tmp_path: Any) -> None:
     """It is stored, and what is computed again has the same bits: another first step would have others."""
     out = str(tmp_path / "run.zarr")
-    more = ["--vary", "mu=uniform(1,2)", "--members", "3"] if what == "an ensemble" else []
+    more = ["--vary", "mu=uniform(1,2)", "--members", "3", "--size", "M=2", "--save", "3"] if what == "an ensemble" else []
     command = what.split()[-1].replace("run", "integrate")
     words = [command, "joma.nonlinear", *more, "--method", "tsit5", "--first-step", "0.01", "--out", out, "--quiet"]
     assert CliRunner().invoke(cli, words).exit_code == 0

@@ -18,6 +18,7 @@ from odesim.cli.tables import Progress, bytes_text, table, wrap_formula
 from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
+from tests.support.models import CHEAPEST_FIRST
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
 
@@ -52,7 +53,7 @@ def test_list_names_every_model(odesim):
 
 
 @pytest.mark.first(5)
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", CHEAPEST_FIRST)
 def test_show_fits_and_says_all(model, odesim):
     """Names of states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
     page = odesim("show", model)

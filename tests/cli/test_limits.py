@@ -122,7 +122,6 @@ plot run.zarr --log
 plot run.zarr --out
 export run.zarr --to
 figure
-verify
 notebook
 new
 list

@@ -181,7 +181,7 @@ KINDS = ("integration", "ensemble", "training")
 def test_some_changes_of_a_run(kind, runs):
     """A few changes out of all, by a command each."""
     commands, total = list(READS), sum(1 for _ in changes(runs[kind]))
-    chosen = set(random.Random(kind).sample(range(total), 25))
+    chosen = set(random.Random(kind).sample(range(total), 12))
     attack(runs, kind, chosen.__contains__, lambda k: (commands[k % len(commands)],))
 
 

@@ -86,7 +86,9 @@ RUNS: dict[str, Callable[[], Any]] = {
     "numpy": integrated("tsit5", "numpy"),
     "stiff": integrated("rodas5p"),
     "auto": integrated("auto"),
-    "ensemble": lambda: np.all(library.ensemble("joma.nonlinear", sizes={"M": 3}, vary={"mu": "uniform(1,2)"}, members=40).status == 0),
+    "ensemble": lambda: np.all(
+        library.ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(1,2)"}, members=40, save=3).status == 0
+    ),
     "training": lambda: library.train("committee", settings={"N": 5}, steps=40).steps == 40,
     "numbers": lambda: np.linalg.norm(np.eye(3)) > 1,
 }

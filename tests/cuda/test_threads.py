@@ -66,9 +66,7 @@ def test_a_model_that_sets_states_is_refused(model: str, cuda: Shim) -> None:
         odesim.ensemble(model, backend="cuda", **MODELS[model])
 
 
-@pytest.mark.parametrize(
-    "model", slow_but(IN_THREADS, ["hierarchy.grouped", "joma.linear_multinode", "joma.nonlinear", "scan_snap.theorem4"])
-)
+@pytest.mark.parametrize("model", slow_but(IN_THREADS, ["joma.nonlinear", "scan_snap.theorem4"]))
 def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     """Strict, tsit5, float64, saved on the way: one arithmetic."""
     cuda()
@@ -99,7 +97,8 @@ def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> N
     same(a, b)
 
 
-@pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
+@pytest.mark.slow  # the text that searches is that of test_threads_end_at_events, and takes as long to compile
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 def test_threads_find_dips(method: str, cuda: Shim) -> None:
     """Zeros that come and go between two samples of a step."""
     cuda()
@@ -108,7 +107,8 @@ def test_threads_find_dips(method: str, cuda: Shim) -> None:
     same(a, b)
 
 
-@pytest.mark.parametrize("name", ["e5", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pollution", "drag"))])
+@pytest.mark.slow  # each compiles a large stiff step twice; test_threads_contracts_outside_strict_mode has one in threads
+@pytest.mark.parametrize("name", ["e5", "pollution", "drag"])
 def test_threads_keep_linear_invariants(name: str, cuda: Shim) -> None:
     """A stiff step of a thread moves states to where their sums are those of its own start; of few states and of many."""
     cuda()

@@ -19,9 +19,9 @@ from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import in_turn, slow_but
-from tests.support.models import COMPILED
+from tests.support.models import CHEAPEST_FIRST, COMPILED, MAPS
 
-EACH = pytest.mark.parametrize("name", list_models())
+EACH = pytest.mark.parametrize("name", CHEAPEST_FIRST)
 
 
 def near_start(system: System, seed: int = 0) -> tuple[System, Numbers, np.ndarray]:
@@ -71,7 +71,7 @@ def test_numba_is_the_array_truth(name, form):
 
 
 @pytest.mark.first(3)
-@pytest.mark.parametrize("name", slow_but(list_models(), set(list_models()) - {"scan_snap.symmetric"}))
+@pytest.mark.parametrize("name", [name for name in CHEAPEST_FIRST if name not in MAPS] + list(MAPS))
 def test_jvp_and_vjp(name):
     """J w against central differences (step 1e-6: 1e-10 from rounding), and <u, J w> = <J^T u, w> to rounding."""
     system, numbers, y = near_start(load_model(name))

@@ -12,7 +12,7 @@ from odesim.symbolic.parts import key_indices
 from tests.models.test_right_sides import ODD, value
 from tests.support.truth.blocks import multilayer, multilayer_loss
 
-VARIANTS = {"SOFTPLUS": ("softplus", 2), "RELU": ("relu", 2), "THREE": ("relu", 3)}
+VARIANTS = {"RELU": ("relu", 2), "SOFTPLUS": ("softplus", 2), "THREE": ("relu", 3)}
 
 
 def case(variant: str) -> tuple[Any, Any, dict[str, Any]]:

@@ -77,6 +77,7 @@ def test_levels_are_passed_in_order(t0: float, method: str) -> None:
         assert found.final["last"] - t0 == pytest.approx(1 + gap, abs=4 * math.ulp(t0 + 1) + 1e-11)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 def test_a_lamp_burns_half_of_the_time_at_every_clock(method: str) -> None:
     """Members in lanes and single runs; what is left is the rounding of the clock."""
@@ -94,7 +95,8 @@ def test_a_lamp_burns_half_of_the_time_at_every_clock(method: str) -> None:
         assert np.array(alone) == right
 
 
-@pytest.mark.parametrize(("period", "ticks"), [(0.01, 400), (0.1, 7), (0.07, 70)])
+@pytest.mark.first(2)
+@pytest.mark.parametrize(("period", "ticks"), [(0.1, 7), (0.07, 70), (0.01, 400)])
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 def test_a_clock_ticks_to_the_end(period: float, ticks: int, method: str) -> None:
     """A clock that is set by its own ticks, on a span that ends half a tick after the last one and, up to rounding, at it."""

@@ -231,6 +231,7 @@ def test_the_engine(model, states, options, count, engine):
     assert isinstance(make_engine(make_ensemble_request(system, made, asked), made), engine)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("options", [{"method": "tsit5"}, {}, {"strict": True}, {"method": "rodas5p"}], ids=str)
 def test_a_whole_number_that_follows_is_each_members_own(options):
     """x' = a - n x where n is a rounded down, and 1: the run of each a alone, in lanes that hold whole numbers as text as well."""

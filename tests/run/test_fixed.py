@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, cos, oo, symbols
+from sympy import Interval, oo, symbols
 
 import odesim
-from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
+from odesim.symbolic import Event, Param, Source, System
+from tests.run.test_ensemble import forced
 from tests.support.matrix import slow_but
 
 MODEL = "joma.nonlinear"
@@ -86,21 +87,6 @@ def test_too_many_steps():
     assert (found.steps == 13).all() and (found.t_end == 13 * 0.05).all()
     np.testing.assert_array_equal(found.v[:, :5], whole.v[:, :5])
     assert np.isnan(found.v[:, 5:]).all()
-
-
-def forced() -> System:
-    """x' = cos(t) - a x, with a schedule: the times of the stages count."""
-    (m,), (M,) = index("m"), sizes("M")
-    x, a = IndexedBase("x", shape=(M,)), IndexedBase("a", shape=(M,))
-    return System(
-        name="test.forced",
-        source=Source("none", "test"),
-        axes={m: M},
-        equations={x[m]: cos(time) - a[m] * x[m]},
-        params=(Param(a, 1.0, Interval(0, oo), "rate"),),
-        initial={x[m]: 0.0},
-        sizes={M: 1},
-    )
 
 
 @pytest.mark.parametrize(("method", "order", "dense"), [("rk4", 4, 3), pytest.param("tsit5", 5, 4, marks=pytest.mark.slow)])

@@ -100,7 +100,7 @@ def members(count: int) -> dict[str, Any]:
     return {"vary": {**given, "x": rng.normal(size=(count, 5))}}
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
 @pytest.mark.parametrize("save", [9, None])
 def test_members_are_single_runs(always: list[type], method: str, save: int | None) -> None:

@@ -27,6 +27,8 @@ COMPILED = (
     "scan_snap.theorem4",
 )
 """Those that are compiled by default: other tests take their kernels too. The others are compiled in the slow tests."""
+CHEAPEST_FIRST = [*COMPILED, *(name for name in list_models() if name not in COMPILED)]
+"""All models, for laws of which the first few run by default."""
 
 
 class Shipped(Mapping[str, System]):
