@@ -69,7 +69,7 @@ def methods_table() -> str:
     rows = ["| method | kind | order | use it for |", "|---|---|---|---|"]
     rows.append("| `auto` | the default | | any model: it chooses a method, and reports which one and why |")
     for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK)):
-        for name, method in sorted(table.items(), key=lambda row: (not row[1].adaptive, row[1].order)):
+        for name, method in table.items():
             text = import_module(f"odesim.stepper.{'methods' if table is METHODS else 'rosenbrock_methods'}.{name}").__doc__ or ""
             use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
             rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")

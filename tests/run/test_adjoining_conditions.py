@@ -83,6 +83,7 @@ def test_slopes_across_adjoining_windows() -> None:
             assert [float(run.final[f"ds_d{name}"]) for name in names] == pytest.approx(slopes, abs=1e-9)
 
 
+@pytest.mark.slow  # a kernel of its own; test_resting_conditions.py has members whose conditions change
 def test_members_across_adjoining_windows() -> None:
     """As single runs."""
     made, speeds = windows(1, -1)

@@ -51,6 +51,7 @@ def test_tanks_run_empty(power: float, run: dict[str, Any]) -> None:
     np.testing.assert_allclose(made.y["y"], [emptied(1.3, power, START, t) for t in made.t], atol=2e-6)
 
 
+@pytest.mark.slow  # a stiff kernel of its own; test_stiff_lanes.py has such members, and single runs are above
 def test_ensembles_of_tanks_run_empty() -> None:
     """As single runs."""
     rates = [0.3, 1.7]

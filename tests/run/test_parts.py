@@ -41,6 +41,7 @@ def test_parts_run_in_lanes() -> None:
     assert not isinstance(make_engine(request, members), LaneEngine)
 
 
+@pytest.mark.slow  # a kernel of its own; adaptive steps in parts are above
 def test_fixed_steps_in_parts() -> None:
     """With a fixed step each part has its own whole steps, in an ensemble as in a run."""
     given = own(4)

@@ -65,6 +65,7 @@ def test_resets_on_the_boundary_of_conditions(method: str, form: str) -> None:
         assert (run.status, float(run.final["n"]), float(run.final["x"])) == ("ok", 1.0, pytest.approx(END - at, abs=1e-9)), at
 
 
+@pytest.mark.slow  # a kernel of its own; test_resting_conditions.py has members whose conditions change
 def test_members_and_typed_events_on_the_boundary_of_conditions() -> None:
     """As single runs: each member's events happen once."""
     every = thresholds(4, 40)

@@ -11,4 +11,6 @@ from odesim.stepper.tableau import Method, make_method
 MAP = make_method("map", order=0, last=0, c=(0,), A=((),), P={0: (0.0,)}, dense_order=0, source="")
 
 
-METHODS: Mapping[str, Method] = MappingProxyType({name: import_module(f"{__name__}.{name}").METHOD for name in EXPLICIT})
+_FOUND: list[Method] = [import_module(f"{__name__}.{name}").METHOD for name in EXPLICIT]
+METHODS: Mapping[str, Method] = MappingProxyType({m.name: m for m in sorted(_FOUND, key=lambda m: (not m.adaptive, m.order))})
+"""Those that choose their steps first, then by order."""
