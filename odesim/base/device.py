@@ -21,15 +21,7 @@ SMALL = 1 << 26  # bytes; less than this is not checked, because the check takes
 
 def check_saves_fit(rows: int, entries: int, width: int) -> None:
     """Raises ParamError where `rows` saved times, of `entries` numbers with `width` bytes each, do not fit in memory."""
-    need = rows * (entries * width + 8)
-    if need <= SMALL:
-        return
-    free = free_bytes()
-    if free is not None and need > free:
-        raise ParamError(
-            f"{counted(rows, 'saved time')} of {counted(entries, 'number')} would take {need / 1e9:.3g} GB, "
-            f"more than the {free / 1e9:.3g} GB that are free"
-        )
+    check_memory(rows * (entries * width + 8), f"{counted(rows, 'saved time')} of {counted(entries, 'number')}")
 
 
 def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
@@ -37,15 +29,14 @@ def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
 
     what: the subject of the message. parts: {a phrase: count of numbers}. width: bytes of a number.
     """
-    need = width * sum(parts.values())
-    if need <= SMALL:
-        return
-    free = free_bytes()
+    check_memory(width * sum(parts.values()), what, f"most of it for {max(parts, key=lambda name: parts[name], default='')}, ")
+
+
+def check_memory(need: int, what: str, where: str = "") -> None:
+    """Raises ParamError where so many bytes are not free. what: the subject of the message; where: most of them go."""
+    free = free_bytes() if need > SMALL else None
     if free is not None and need > free:
-        largest = max(parts, key=lambda name: parts[name])
-        raise ParamError(
-            f"{what} would take {need / 1e9:.3g} GB, most of it for {largest}, more than the {free / 1e9:.3g} GB that are free"
-        )
+        raise ParamError(f"{what} would take {need / 1e9:.3g} GB, {where}more than the {free / 1e9:.3g} GB that are free")
 
 
 def free_bytes() -> int | None:

@@ -65,26 +65,25 @@ class SolveError(OdesimError):
     """A method is unknown, or does not have the options given."""
 
 
-class DeviceError(OdesimError):
-    """A GPU has too little memory, or failed."""
-
-    def __init__(self, sentence: str, *, stored: bool = False) -> None:
-        """stored: whether the results so far are on disk."""
-        super().__init__(sentence)
-        self.stored = stored
-
-
 class StoreError(OdesimError):
     """A file cannot be read or written."""
 
 
-class ClusterError(OdesimError):
-    """A dask cluster cannot be reached, or lost its scheduler or its workers."""
+class MachineError(OdesimError):
+    """What computes failed, perhaps in the middle of a run."""
 
     def __init__(self, sentence: str, *, stored: bool = False) -> None:
         """stored: whether the results so far are on disk."""
         super().__init__(sentence)
         self.stored = stored
+
+
+class DeviceError(MachineError):
+    """A GPU has too little memory, or failed."""
+
+
+class ClusterError(MachineError):
+    """A dask cluster cannot be reached, or lost its scheduler or its workers."""
 
 
 def shorten(word: str, most: int = MAX_WORD) -> str:

@@ -6,6 +6,7 @@ Each result is rounded outward by more than the error of the function behind it.
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,20 +139,6 @@ def cosine(a: Range, shift: float = 0.0) -> Range:
     return keep_empty(a, np.where(bottom, -1.0, np.maximum(wide.low, -1.0)), np.where(top, 1.0, np.minimum(wide.high, 1.0)))
 
 
-def error_function(x: Any) -> Any:
-    """erf(x); scipy's functions are imported once they are needed."""
-    from scipy import special
-
-    return special.erf(x)
-
-
-def complement(x: Any) -> Any:
-    """erfc(x)."""
-    from scipy import special
-
-    return special.erfc(x)
-
-
 def whole_part(a: Range) -> Range:
     """floor(a)."""
     return Range(np.floor(a.low), np.floor(a.high))
@@ -187,8 +174,8 @@ FUNCTIONS: dict[str, Callable[[Range], Range]] = {
     "asinh": rising(np.arcsinh),
     "acosh": rising(np.arccosh, 1.0),
     "atanh": rising(np.arctanh, -1.0, 1.0),
-    "erf": rising(error_function),
-    "erfc": falling(complement),
+    "erf": rising(lambda x: import_module("scipy.special").erf(x)),  # imported once it is needed
+    "erfc": falling(lambda x: import_module("scipy.special").erfc(x)),
     "floor": whole_part,
 }
 """The functions of one argument whose ranges are known, by their names in sympy."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from odesim.base.errors import ClusterError, DeviceError, OdesimError, bounded, escaped, package_failure
+from odesim.base.errors import MachineError, OdesimError, bounded, escaped, nearest, package_failure
 
 # 2 is click's and argparse's; 3 and not 1 for a run that stopped: a script tells "what there is can be used" from "nothing was done"
 DONE, BUG, WRONG, STOPPED = 0, 1, 2, 3
@@ -39,7 +39,7 @@ def exit_code(run: Callable[[], int]) -> int:
         return WRONG
     except OdesimError as error:
         say(str(error))
-        stored = isinstance(error, DeviceError | ClusterError) and error.stored
+        stored = isinstance(error, MachineError) and error.stored
         return STOPPED if stored or disk_full(error.__cause__) else WRONG
     except MemoryError as error:
         say(f"not enough memory: {error}" if str(error) else "not enough memory for these sizes and saved times")
@@ -115,8 +115,6 @@ def usage_sentence(error: click.UsageError) -> str:
     command = error.ctx.info_name if error.ctx else where
     see = f"; see {where} --help" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
-        from odesim.base.errors import nearest
-
         options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
         hint = elsewhere(error.ctx.find_root(), error.option_name) or nearest(error.option_name, options) or see
         return f"no option {error.option_name!r} of {where}{hint}"

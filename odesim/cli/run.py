@@ -29,9 +29,8 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
     """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
         from odesim.plot.files import check_picture
-        from odesim.store.paths import check_new_file
 
-        check_new_file(check_picture(plot, overwrite=overwrite), overwrite=True)
+        check_picture(plot, overwrite=overwrite)
         if out and out.absolute() == plot.absolute():
             raise StoreError(f"--out and --plot name the same {out}")
         import_module("odesim.plot.style")

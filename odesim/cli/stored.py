@@ -242,13 +242,13 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
     from odesim.plot.files import check_picture, save
-    from odesim.store.paths import check_new_file, damage_errors
+    from odesim.store.paths import damage_errors
     from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
-    picture = check_new_file(check_picture(out), overwrite=True) if out else None
+    picture = check_picture(out) if out else None
     kind = run_kind(run)
-    picture = picture or check_new_file(check_picture(beside(run, ".png")), overwrite=True)
+    picture = picture or check_picture(beside(run, ".png"))
     with damage_errors(run, "drawn"):
         drawn = save(figure_of_run(run, kind, choice), picture)
     echo(f"drawn in {drawn}")
@@ -257,9 +257,9 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     """Draws the film of a stored run, with a line of progress."""
     from odesim.plot.film import animate, check_animation
-    from odesim.store.paths import check_new_file, damage_errors
+    from odesim.store.paths import damage_errors
 
-    check_new_file(check_animation(film), overwrite=True)
+    check_animation(film)
     with damage_errors(run, "drawn"), Counter(film.name, False if quiet else None) as progress:
         drawn = animate(run, film, choice=choice, progress=lambda done, total: progress.count(done, total, lambda: "frames"))
     echo(f"drawn in {drawn}")

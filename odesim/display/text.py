@@ -1,6 +1,7 @@
 """A System as plain data and text: what `show` prints."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import sympy as sp
@@ -20,7 +21,7 @@ def describe(system: Definition) -> dict[str, Any]:
     formulas = Formulas(system)
     return {
         "name": system.name,
-        "source": {"key": system.source.key, "where": system.source.where, "note": system.source.note},
+        "source": asdict(system.source),
         "time": system.time,
         "span": list(system.span),
         "sizes": {str(k): int(v) for k, v in system.sizes.items() if not callable(v)},

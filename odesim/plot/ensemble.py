@@ -46,10 +46,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     """
     choice = choice or Choice()
     choice.check()
-    if not (run["status"].values >= 0).any():
-        raise StoreError("no member is done yet: there is nothing to draw")
-    shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
-    names = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)
+    names = chosen_names(run, choice)
     row = choice.row(run["time"].values)
     over = chosen_axes(run, choice)
     if len(over) != 2:
@@ -69,6 +66,14 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
             axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
         title = title_of(run, None if bands else row)
         return finish(axes, labels, title, [*dict.fromkeys(notes), *hidden], ax=ax, time_axis=time_axis)
+
+
+def chosen_names(run: "xarray.Dataset", choice: Choice) -> list[str]:
+    """The states and observables to draw. Raises ParamError for those that the run does not have, and StoreError if no member is done."""
+    if not (run["status"].values >= 0).any():
+        raise StoreError("no member is done yet: there is nothing to draw")
+    shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
+    return choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)
 
 
 def chosen_axes(run: "xarray.Dataset", choice: Choice) -> list[Varied]:
@@ -115,7 +120,7 @@ def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row
     if choice.index is None:
         notes += component_notes([(shown[d.name], d) for d in drawn if shown[d.name] < d.count and d.name not in all_equal])
     points = not is_grid(x, y) and len(lost) <= POINTS
-    sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
+    sentence = lost_note(run, lost)
     return axes, [], notes + [("× " if points else "hatched: ") + sentence] * bool(sentence)
 
 
@@ -155,7 +160,7 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
         labels.append(label)
         notes += more
     share_axes(axes)
-    sentence = lost_note(run["status"].values, list(run.attrs["status_names"]), lost, len(lost))
+    sentence = lost_note(run, lost)
     return axes, labels, notes + [f"× {sentence}"] * bool(sentence)
 
 

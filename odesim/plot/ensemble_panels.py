@@ -71,15 +71,10 @@ def draw_members(
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    labels = (
-        end_labels(axes, distinct.labels, last_finite(np.ma.masked_invalid(marks[1])), last_time(x, marks[1])) if len(colors) > 1 else None
-    )
-    return labels, notes
-
-
-def last_time(x: Array, curves: Array) -> float:
-    """The last of the times x (T,) at which curves (T, n) have values."""
-    return float(x[np.isfinite(curves).any(axis=1)].max(initial=x[0]))
+    if len(colors) == 1:
+        return None, notes
+    last = float(x[np.isfinite(marks[1]).any(axis=1)].max(initial=x[0]))  # at which a curve has a value
+    return end_labels(axes, distinct.labels, last_finite(np.ma.masked_invalid(marks[1])), last), notes
 
 
 def colors_of(drawn: Drawn) -> list[Any]:
@@ -166,14 +161,11 @@ def draw_curve(
     place, group, count = make_groups(x, alone)
     grouped = count < len(x.points)
     dots = count <= DOTS and len(drawn.indices) == 1
-    parts = [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
-    if choice.is_log("x", x.is_log):
-        check_axis("x", x.name, x.points)
-        axes.set_xscale("log")
+    label_axes(axes, choice, x)
     if len(x.points) > 1:
         fit_axis(axes, x.points[[0, -1]], MARGIN if dots else 0.0)
     curves = []
-    for k, color in enumerate(parts):
+    for k, color in enumerate(colors_of(drawn)):
         middle = medians(group, values[:, k], count)
         if count < len(x.values):
             low, high = group_quantiles(group, values[:, k], count)
@@ -186,7 +178,6 @@ def draw_curve(
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
     notes += [f"lines: {count} groups of neighbours in {x.label}"] * grouped
-    axes.set_xlabel(x.label)
     axes.set_ylabel(drawn.label)
     few_ticks(axes)
     few_log_ticks(axes)
@@ -357,10 +348,11 @@ def dot_cells(axes: Axes, cells: Cells, which: Array) -> None:
     axes.scatter(x, y, s=2.0, c=FAINT, lw=0)
 
 
-def lost_note(statuses: Any, names: list[str], lost: Array, total: int) -> str:
-    """How many members have no value and how they ended; empty if all have one. statuses (N,); lost (N,)."""
+def lost_note(run: "xarray.Dataset", lost: Array) -> str:
+    """How many members have no value and how they ended; empty if all have one. lost (N,)."""
     if not lost.any():
         return ""
-    ended = [(name, int((statuses[lost] == k).sum())) for k, name in [*enumerate(names), (-1, "not done")]]
+    status = run["status"].values[lost]
+    ended = [(name, int((status == k).sum())) for k, name in [*enumerate(run.attrs["status_names"]), (-1, "not done")]]
     reasons = ", ".join(f"{thousands(n)} {name}" for name, n in ended if n)
-    return f"{thousands(int(lost.sum()))} of {counted(total, 'member')} without a value: {reasons}"
+    return f"{thousands(len(status))} of {counted(len(lost), 'member')} without a value: {reasons}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.errors import ParamError, StoreError, no_such, value_text
-from odesim.store.paths import is_taken
+from odesim.store.paths import atomic_file, check_new_file, is_taken
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,14 +66,9 @@ def _check_format(path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
 
 def check_writable(target: Path) -> Path:
     """target, if a file can be written there. Raises StoreError."""
-    folder = target.parent
     if os.path.isdir(target):
         raise StoreError(f"{str(target)!r} is a folder, not a file")
-    if not os.path.isdir(folder):
-        raise StoreError(f"no folder {str(folder)!r} to write {target.name!r} into")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise StoreError(f"no permission to write {target.name!r} into {str(folder)!r}")
-    return target
+    return check_new_file(target, overwrite=True)
 
 
 def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
@@ -82,13 +77,9 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
     Raises StoreError if the disk refuses.
     """
     check_writable(target)
-    temporary = target.with_name(f".{target.stem}-{os.getpid()}{target.suffix}")
     try:
-        try:
-            write(temporary)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with atomic_file(target) as work:
+            write(work)
     except OSError as error:
         raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 

@@ -1,6 +1,6 @@
 """Films of arrays along a run, chosen by name: each saved time a frame, on one scale; mp4 by ffmpeg, gif by pillow."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -11,8 +11,8 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, StoreError, counted, no_such, value_text
-from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.ensemble import chosen_axes, title_of
+from odesim.plot.choice import TIME, Choice
+from odesim.plot.ensemble import chosen_axes, chosen_names, title_of
 from odesim.plot.ensemble_panels import lost_note
 from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.frames import Film, MemberFilm, is_points, make_frames
@@ -23,12 +23,11 @@ from odesim.plot.members import (
     components,
     is_state,
     member_values,
-    names_in,
     varied_numbers,
 )
-from odesim.plot.panels import Integration, spread_indices
+from odesim.plot.panels import spread_indices
 from odesim.plot.scales import floor_of
-from odesim.plot.style import project_style
+from odesim.plot.style import literal, project_style
 
 if TYPE_CHECKING:
     import xarray
@@ -71,7 +70,8 @@ def animate(
         count, hold = len(film.t), fps // 2  # the end is held for half a second
 
         def write(temporary: Path) -> None:
-            writer = make_writer(target, fps)
+            gif = target.suffix.lower() == ".gif"
+            writer: AbstractMovieWriter = MarkedPillowWriter(fps=fps) if gif else FFMpegWriter(fps=fps, metadata={"comment": MARK})
             with writer.saving(figure, str(temporary), DPI):
                 for frame in range(count + hold):
                     show(min(frame, count - 1))
@@ -129,11 +129,6 @@ def check_animation(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-def make_writer(target: Path, fps: int) -> AbstractMovieWriter:
-    """matplotlib's writer for the extension of target."""
-    return MarkedPillowWriter(fps=fps) if target.suffix.lower() == ".gif" else FFMpegWriter(fps=fps, metadata={"comment": MARK})
-
-
 class MarkedPillowWriter(PillowWriter):
     """matplotlib's writer of gifs, with a comment in the file."""
 
@@ -154,16 +149,25 @@ def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tu
 
 
 def film_of(run: Any, name: str = "") -> Film:
-    """The Film of an array of a run: a Solution, a Trajectory, or its Dataset.
+    """The Film of an array of a run: a Solution, a Trajectory, or its Dataset, of several seeds their mean.
 
     name: of the array, default attention, or the first.
     Raises ParamError, in a sentence, where there is no such array, or nothing to animate.
     """
-    title, t, every, names, unit, labels = parts_of_solution(run) if hasattr(run, "y") else parts_of_training(run)
+    if hasattr(run, "y") and not hasattr(run, "data_vars"):  # a Dataset has its variables as attributes
+        title, t, unit, labels = str(run.model), run.t, str(run.attrs.get("time_unit") or ""), {}
+        every = {key: (values, run.dims.get(key, ())) for key, values in {**on_host(run.y), **run.observables}.items()}
+    else:
+        labels = run.attrs.get("labels", {})
+        run = run if hasattr(run, "data_vars") else run.to_xarray()
+        timed = {str(key): v.transpose("seed", TIME, ...) for key, v in run.data_vars.items() if TIME in v.dims}
+        every = {key: (v.values.mean(axis=0), v.dims[2:]) for key, v in timed.items()}
+        seeds, t, unit = run["seed"].values, run[TIME].values, "iterations"
+        which = f"mean of {counted(len(seeds), 'seed')}" if len(seeds) > 1 else f"seed {seeds[0]}"
+        title = f"{run.attrs['task']} ({run.attrs['model']}), {which}"
     arrays, dims = {}, {}
-    for key, values in every.items():
-        axes = tuple(map(str, names.get(key, ())))
-        axes = axes if len(axes) == values.ndim - 1 else ("index",) * (values.ndim - 1)
+    for key, (values, names) in every.items():
+        axes = tuple(map(str, names)) if len(names) == np.ndim(values) - 1 else ("index",) * (np.ndim(values) - 1)
         arrays[key], dims[key] = without_single_axes(np.asarray(values, float), axes)
     possible = [key for key, values in arrays.items() if values.ndim in (2, 3)]
     if name and name not in arrays:
@@ -177,29 +181,7 @@ def film_of(run: Any, name: str = "") -> Film:
     if len(t) < 2:
         raise ParamError(f"{title} has {len(t)} saved time; an animation needs two or more: --save N stores them")
     frames = spread_indices(len(t), FRAMES)
-    return Film(name, title, np.asarray(t)[frames], arrays[name][frames], dims[name], unit, labels)
-
-
-Parts = tuple[str, Array, dict[str, Array], Mapping[str, Any], str, Mapping[str, Any]]
-
-
-def parts_of_solution(solution: Integration) -> Parts:
-    """Title, times, arrays, their axes, unit of time and labels of a Solution."""
-    arrays = {name: np.asarray(values) for name, values in {**on_host(solution.y), **solution.observables}.items()}
-    return str(solution.model), solution.t, arrays, solution.dims, str(solution.attrs.get("time_unit") or ""), {}
-
-
-def parts_of_training(training: Any) -> Parts:
-    """Title, times, arrays, their axes, unit of time and labels of a Trajectory or a training's Dataset: means over seeds."""
-    labels = training.attrs.get("labels", {})
-    run = training.to_xarray() if hasattr(training, "to_xarray") and hasattr(training, "final") else training
-    timed = {str(name): v.transpose("seed", "time", ...) for name, v in run.data_vars.items() if "time" in v.dims}
-    arrays = {name: v.values.mean(axis=0) for name, v in timed.items()}
-    seeds = run["seed"].values
-    title = f"{run.attrs['task']} ({run.attrs['model']}), " + (
-        f"mean of {counted(len(seeds), 'seed')}" if len(seeds) > 1 else f"seed {seeds[0]}"
-    )
-    return title, run["time"].values, arrays, {name: v.dims[2:] for name, v in timed.items()}, "iterations", labels
+    return Film(name, literal(title), np.asarray(t)[frames], arrays[name][frames], dims[name], unit, labels)
 
 
 def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
@@ -210,10 +192,7 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     choice.check()
     if choice.at is not None or choice.x == TIME:
         raise ParamError("a film shows all saved times: leave out at, and x = 'time'")
-    if not (run["status"].values >= 0).any():
-        raise StoreError("no member is done yet: there is nothing to draw")
-    shapes = {name: run[name].shape[2:] for key in ("states", "observables") for name in names_in(run, key)}
-    name = choice.names(shapes, str(run.attrs["model"]), "stored state or observable", STORE)[0]
+    name = chosen_names(run, choice)[0]
     count = run.sizes[TIME]
     if count < 2:
         raise ParamError(f"{run.attrs['model']} has {counted(count, 'saved time')}; an animation needs two or more: --save N stores them")
@@ -227,7 +206,7 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     values = member_values(run, drawn, rows)[:, :, 0].T
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
-    lost = lost_note(run["status"].values, list(run.attrs["status_names"]), ~np.isfinite(values[-1]), run.sizes[MEMBER])
+    lost = lost_note(run, ~np.isfinite(values[-1]))
     floor = floor_of(values, run.attrs, state=is_state(run, drawn))
     unit = str(run.attrs.get("time_unit", ""))
     return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)

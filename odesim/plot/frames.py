@@ -82,17 +82,17 @@ class MemberFilm:
 
 
 Show = Callable[[int], None]  # draws frame k
+Frames = tuple[Figure, Show, list[str]]
+"""A figure, the function that draws frame k in it, and notes on what the picture does not show by itself."""
 
 
 def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
     """(Figure, function that draws frame k in it). Scales and layout are the same in all frames."""
     if isinstance(film, MemberFilm):
         figure, show, notes = member_frames(film)
-        title = film.title
     else:
-        figure, show = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
-        notes, title = notes_of(film), literal(film.title)
-    add_header(figure, title, notes, last=clock(film, len(film.t) - 1))
+        figure, show, notes = {"vector": vector_frames, "matrix": matrix_frames, "points": point_frames}[film.kind](film)
+    add_header(figure, film.title, notes, last=clock(film, len(film.t) - 1))
     compute_layout(figure, last=True)
     note = figure.texts[-1]
     above = note.get_text().rpartition("\n")[0]
@@ -104,23 +104,12 @@ def make_frames(film: Film | MemberFilm) -> tuple[Figure, Show]:
     return figure, draw
 
 
-def notes_of(film: Film) -> list[str]:
-    """Notes on what the picture does not show by itself: left-out rows and columns, what a cross is, points behind the sphere."""
-    if film.kind == "points":
-        return ["pale: behind the sphere"] * (film.values.shape[-1] == 3)
-    if film.kind == "vector":
-        return [NO_VALUE] * (film.values.shape[1] <= BARS and not np.isfinite(film.values).all())
-    rows, columns = places_of(film)
-    parts = {"rows": (len(rows), film.values.shape[1]), "columns": (len(columns), film.values.shape[2])}
-    return [f"{name}: the top {shown} of {count}" for name, (shown, count) in parts.items() if shown < count]
-
-
 def clock(film: Film | MemberFilm, frame: int) -> str:
     """The time of a frame as text."""
     return f"$t$ = {film.t[frame]:.4g}" + (f" ({literal(film.unit)})" if film.unit else "")
 
 
-def vector_frames(film: Film) -> tuple[Figure, Show]:
+def vector_frames(film: Film) -> Frames:
     """A bar for each component, or a line of many."""
     figure = new_figure(FLAT + FOOT)
     axes = figure.add_subplot()
@@ -135,7 +124,7 @@ def vector_frames(film: Film) -> tuple[Figure, Show]:
     names = film.labels.get(film.dims[0], ())
     if n > BARS:
         (line,) = axes.plot(np.arange(n), film.values[0], color=CATEGORIES[0])
-        return figure, lambda frame: line.set_ydata(film.values[frame])
+        return figure, lambda frame: line.set_ydata(film.values[frame]), []
     bars = axes.bar(np.arange(n), np.zeros(n), color=CATEGORIES[0])
     if len(names) >= n:
         axes.set_xticks(range(n), [literal(name) for name in place_names(names[:n])], rotation=90, fontsize=SMALL)
@@ -148,13 +137,15 @@ def vector_frames(film: Film) -> tuple[Figure, Show]:
         lost = np.flatnonzero(~np.isfinite(film.values[frame]))
         crosses.set_data(lost, np.zeros(len(lost)))
 
-    return figure, show
+    return figure, show, [NO_VALUE] * (not np.isfinite(film.values).all())
 
 
-def matrix_frames(film: Film) -> tuple[Figure, Show]:
+def matrix_frames(film: Film) -> Frames:
     """An image with row 0 on top; of many columns with names, those with the largest entries of all times."""
-    table, named = table_of(film), has_names(film)
-    rows, columns = places_of(film)
+    table = Table(film.name, np.nan_to_num(np.abs(film.values)).max(axis=0), (film.dims[0], film.dims[1]), "", film.labels)
+    named = any(dim in film.labels for dim in film.dims)
+    rows, columns = table.chosen if named else (np.arange(len(table.values)), np.arange(table.values.shape[1]))
+    parts = {"rows": (len(rows), film.values.shape[1]), "columns": (len(columns), film.values.shape[2])}
     shown = np.ma.masked_invalid(film.values[:, rows[:, None], columns])
     figure = new_figure((table.height if named else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
     axes = figure.add_subplot()
@@ -166,25 +157,11 @@ def matrix_frames(film: Film) -> tuple[Figure, Show]:
         axes.set(xlabel=symbol(film.dims[1]), ylabel=symbol(film.dims[0]))
         few_ticks(axes, whole=True)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-    return figure, lambda frame: mesh.set_array(shown[frame])
+    notes = [f"{name}: the top {some} of {count}" for name, (some, count) in parts.items() if some < count]
+    return figure, lambda frame: mesh.set_array(shown[frame]), notes
 
 
-def table_of(film: Film) -> Table:
-    """The matrix of a film with the largest size of each entry."""
-    return Table(film.name, np.nan_to_num(np.abs(film.values)).max(axis=0), (film.dims[0], film.dims[1]), "", film.labels)
-
-
-def has_names(film: Film) -> bool:
-    """Whether the places along an axis of a matrix have names."""
-    return any(dim in film.labels for dim in film.dims)
-
-
-def places_of(film: Film) -> tuple[Any, Any]:
-    """(rows, columns) of a matrix that are drawn: all, or where they have names those with the largest entries."""
-    return table_of(film).chosen if has_names(film) else (np.arange(film.values.shape[1]), np.arange(film.values.shape[2]))
-
-
-def point_frames(film: Film) -> tuple[Figure, Show]:
+def point_frames(film: Film) -> Frames:
     """A point for each row, on the unit circle or the unit sphere."""
     figure = new_figure(ROUND + FOOT)
     angle = np.linspace(0, 2 * np.pi, 200)
@@ -194,7 +171,7 @@ def point_frames(film: Film) -> tuple[Figure, Show]:
         axes.plot(np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
         (points,) = axes.plot(*film.values[0].T, **style)
         few_ticks(axes)
-        return figure, lambda frame: points.set_data(*film.values[frame].T)
+        return figure, lambda frame: points.set_data(*film.values[frame].T), []
     solid: Any = figure.add_subplot(projection="3d")
     solid.set_box_aspect((1, 1, 1), zoom=1.3)
     solid.set_axis_off()
@@ -212,11 +189,11 @@ def point_frames(film: Film) -> tuple[Figure, Show]:
         viewer = np.array([np.cos(up) * np.cos(turn), np.cos(up) * np.sin(turn), np.sin(up)])
         near.set_data_3d(*film.values[frame][film.values[frame] @ viewer >= 0].T)
 
-    return figure, show
+    return figure, show, ["pale: behind the sphere"]
 
 
-def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list[str]]:
-    """(Figure, function that draws frame k, notes), of a curve or a map. Scales are those of all times."""
+def member_frames(film: MemberFilm) -> Frames:
+    """A curve or a map. Scales are those of all times."""
     rest = [f"1 of {counted(film.drawn.count, 'component')} of the array"] * (film.drawn.count > 1 and film.choice.index is None)
     figure = new_figure(CURVE if len(film.over) == 1 else MAP)
     axes = figure.add_subplot()
@@ -225,7 +202,7 @@ def member_frames(film: MemberFilm) -> tuple[Figure, Callable[[int], None], list
     return figure, show, [*rest, *notes, *[f"at the end {film.lost}"] * bool(film.lost)]
 
 
-def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
+def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:
     """The median of members with the same, or neighbouring, values of the number."""
     x = film.over[0]
     place, group, count = make_groups(x, film.alone)
@@ -244,7 +221,7 @@ def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], l
     return lambda frame: line.set_ydata(curves[frame]), [*about, *notes]
 
 
-def map_frames(film: MemberFilm, axes: Axes) -> tuple[Callable[[int], None], list[str]]:
+def map_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:
     """Colours of cells over both numbers, or of a point for each member; hatched where no member has a value."""
     x, y = film.over
     grid = is_grid(x, y)

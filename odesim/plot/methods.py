@@ -31,12 +31,7 @@ def draw(what: str, thing: Any, ax: Axes | None = None, **words: Any) -> Axes | 
     if ax is not None and not isinstance(ax, Axes):
         raise ParamError(f"ax must be Axes of matplotlib, as plt.subplots() makes them, not {value_text(ax)}")
     figure = PICTURES[what](thing, make_choice(**words), ax)
-    return panels_of(figure) if ax is None else ax
-
-
-def panels_of(figure: Figure) -> Axes | Array:
-    """The Axes of a figure without those of colour bars: one, or an array of them."""
-    panels = np.array([axes for axes in figure.axes if axes.get_label() != COLOR_BAR], object)
+    panels: Any = np.array([axes for axes in figure.axes if axes.get_label() != COLOR_BAR], object) if ax is None else [ax]
     return panels if len(panels) > 1 else panels[0]
 
 
@@ -45,15 +40,10 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
     if "status_names" in run.attrs:
         return figure_of_ensemble(as_members(run), choice, ax)
     if "task" in run.attrs:
-        return draw_training(run, choice, ax)
+        return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
     if "states" in run.attrs and TIME in run.coords:
         return figure_of_solution(as_solution(run), choice, ax)
     raise ParamError("this Dataset is no run of odesim: its attributes name no states")
-
-
-def draw_training(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:
-    """The Figure of a training as a Dataset. Raises ParamError."""
-    return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
 
 
 def draw_comparison(comparison: Any, choice: Choice, ax: Axes | None) -> Figure:
@@ -67,5 +57,5 @@ def draw_comparison(comparison: Any, choice: Choice, ax: Axes | None) -> Figure:
 
 
 PICTURES: Mapping[str, Callable[[Any, Choice, Axes | None], Figure]] = {
-    "solution": figure_of_solution, "dataset": draw_dataset, "training": draw_training, "comparison": draw_comparison,
+    "solution": figure_of_solution, "dataset": draw_dataset, "training": draw_dataset, "comparison": draw_comparison,
 }  # fmt: skip

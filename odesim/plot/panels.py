@@ -284,7 +284,9 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
     """Draws smallest and largest component and five quantiles; those of a random subset are marked so. Returns the labels."""
     columns = spread_indices(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
-    chosen = random_indices(quantity.count, max(SAMPLE, NUMBERS // len(columns)))
+    n, most = quantity.count, max(SAMPLE, NUMBERS // len(columns))
+    # random, so that patterns in the order do not matter, and always the same
+    chosen = np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
     sample = values[:, chosen].filled(np.nan)
     marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
     for k, shade in enumerate(SHADES):
@@ -293,8 +295,8 @@ def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
     masked = np.ma.masked_invalid(marks.T)
     set_value_scale(axes, masked)
     axes.set_ylabel(symbol(quantity.name))
-    part = f", {thousands(len(chosen))} at random" * (len(chosen) < quantity.count)
-    axes.set_title(f"{thousands(quantity.count)} components{part}", loc="right", fontsize=SMALL)
+    part = f", {thousands(len(chosen))} at random" * (len(chosen) < n)
+    axes.set_title(f"{thousands(n)} components{part}", loc="right", fontsize=SMALL)
     return end_labels(axes, LEVEL_NAMES, last_finite(masked))
 
 
@@ -305,11 +307,6 @@ def largest_neighbours(values: Any, every: int) -> Any:
     starts = np.arange(0, values.shape[1], every)
     low, high = (f.reduceat(values.filled(empty), starts, axis=1) for f, empty in ((np.minimum, np.inf), (np.maximum, -np.inf)))
     return np.ma.masked_invalid(np.where(-low > high, low, high))
-
-
-def random_indices(n: int, most: int) -> Array:
-    """Indices (m,) in order: all below n, or `most` random ones, always the same. Random, so that patterns in the order do not matter."""
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
 
 
 def thousands(n: int) -> str:

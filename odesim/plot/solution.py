@@ -78,7 +78,8 @@ def figure_of_solution(solution: Integration, choice: Choice | None = None, ax: 
             notes += draw_last_values(panel, quantity, time_axis, log=bool(choice.scale("c")))
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
-        notes = [*end_notes(solution), *dict.fromkeys(notes)]
+        end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
+        notes = [*end, *dict.fromkeys(notes)]
         return finish(axes, labels, literal(str(solution.model)), notes, handles, ax=ax, time_axis=time_axis, beside=beside)
 
 
@@ -131,12 +132,6 @@ def grid(left: Sequence[Quantity], right: Sequence[Quantity]) -> tuple[list[Axes
         return add_panels([height / parts] * parts, cells), []
     columns = 4 if n >= MANY else 2
     return add_panels(row_heights(maps, columns), cells_in_rows(n, columns), columns=columns, width=WIDTH * columns / 2), []
-
-
-def end_notes(solution: Integration) -> list[str]:
-    """A note with the status of an early end; none if the run ended as it should."""
-    status = str(solution.status)
-    return [] if status in ("ok", "event") else [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {status}")]
 
 
 def captions(events: Mapping[str, Events]) -> list[str]:

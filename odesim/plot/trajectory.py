@@ -16,7 +16,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, place_names, symbol
-from odesim.plot.layout import finish, panels_and_tables, space_ticks
+from odesim.plot.layout import finish, label_time, panels_and_tables, space_ticks
 from odesim.plot.panels import LINES, LONG, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
@@ -96,7 +96,7 @@ def figure_of_trajectory(
     timed.sort(key=lambda name: (name != LOSS, "entropy" not in name, run[name].ndim))
     values = {name: without_single_axes(run[name]).transpose(SEED, TIME, ...) for name in timed}
     means = {name: Quantity(name, v.values.mean(axis=0), tuple(map(str, v.dims[2:]))) for name, v in values.items()}
-    still = [name for name, q in means.items() if q.is_constant and is_still(flat_of(values[name].values))]
+    still = [name for name, q in means.items() if q.is_constant and is_still(values[name].values.reshape(-1, q.count))]
     if not tables and len(still) == len(timed):
         still = []  # a picture of constants, which were asked for
     names = [name for name in timed if name not in still]
@@ -119,17 +119,14 @@ def figure_of_trajectory(
             hidden += more
         for panel, table in zip(below, drawn, strict=True):
             draw_table(panel, table, log=bool(choice.scale("c")))
+        if ax is None:
+            label_time(axes, time_axis)
         space_ticks(axes, time_axis)
         arrays = bool(drawn) or any(means[name].shape for name in shown)
         constants = [f"{symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
         notes = [*notes_of(run, arrays, left_out), *[f"constant: {', '.join(constants)}"] * bool(still), *dict.fromkeys(hidden)]
-        clock, handles = time_axis if shown else None, legend_of(run.sizes[SEED])
+        clock, handles = time_axis if shown and ax is not None else None, legend_of(run.sizes[SEED])
         return finish(axes, ends, title_of(run), notes, handles, ax=ax, time_axis=clock, beside=below)
-
-
-def flat_of(values: Any) -> Any:
-    """Values (R, T, ...) of all seeds as (R T, n)."""
-    return values.reshape(values.shape[0] * values.shape[1], -1)
 
 
 def without_single_axes(values: "xarray.DataArray") -> "xarray.DataArray":

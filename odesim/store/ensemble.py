@@ -12,7 +12,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import StoreError, counted
-from odesim.ensembles.design import Design, Table, design_from_plain
+from odesim.ensembles.design import Table, design_from_plain
 from odesim.ensembles.ledger import slabs
 from odesim.ensembles.request import Chunk, outputs_from_plain
 from odesim.stepper.codes import STATUSES, UNDONE
@@ -57,28 +57,22 @@ class EnsembleStore:
             shapes = tuple(arrays[name].shape[2:] for name in self.attributes["states"])
             observed = {name: arrays[name].shape[2:] for name in outputs["observed"]}
             self.outputs = outputs_from_plain(outputs, observed | {name: arrays[name].shape[1:] for name in outputs["ends"]})
-            tables = {part["name"] for part in self.attributes["design"] if part["kind"] == "table"}
         self.layout = layout or Layout(tuple(self.attributes["states"]), shapes)
-        table_arrays: dict[str, Any] = {}
-        drawn_arrays: dict[str, Any] = {}
-        for name, label in self.attributes["labels"].items():
-            (table_arrays if name in tables else drawn_arrays)[label] = arrays[label]
-        check_array_files(path, table_arrays)
+        labels = self.attributes["labels"]
+        tables = [labels[part["name"]] for part in self.attributes["design"] if part["kind"] == "table"]
+        check_array_files(path, {label: arrays[label] for label in tables})
         # arrays that are written with a chunk: where a file of one is missing, the chunk is computed again
-        self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn_arrays, ATTEMPT]
-        self.design = self._read_design()
+        drawn = [label for label in labels.values() if label not in tables]
+        self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn, ATTEMPT]
+        with damage_errors(path):
+            rows = {name: arrays[label] for name, label in labels.items()}
+            design = design_from_plain(self.attributes["design"], self.count, self._group_arrays(POINTS), rows)
+            self.design = design.with_shapes({name: array.shape[1:] for name, array in rows.items()})
 
     @property
     def writable(self) -> bool:
         """Whether this process may write into the folder; of a URL that is not known before it does."""
         return isinstance(self.path, RemotePath) or os.access(self.path, os.W_OK)
-
-    def _read_design(self) -> Design:
-        with damage_errors(self.path):
-            points = self._group_arrays(POINTS)
-            tables = {name: self.arrays[label] for name, label in self.attributes["labels"].items()}
-            design = design_from_plain(self.attributes["design"], self.count, points, tables)
-            return design.with_shapes({name: array.shape[1:] for name, array in tables.items()})
 
     def shared(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(params, initial) {name: value}: the numbers that all members share."""

@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +58,7 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
     flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
     taken = set(map(str, flat.variables))
-    others = unread_variables(source, taken) | group_variables(source, taken)
+    others = other_variables(source, taken)
     with damage_errors(source):
         flat = flat.assign(others)
     for name in flat.variables:
@@ -72,26 +71,21 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
         raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
 
 
-def unread_variables(source: Path, taken: set[str]) -> dict[str, Any]:
-    """{name: (axis names, values)} of the arrays of the run at source that are no results, such as `attempt`. taken: extended."""
+def other_variables(source: Path, taken: set[str]) -> dict[str, Any]:
+    """{name: (axis names, values)} of the arrays of the run at source that are no results, such as `attempt` and `params_mu` of its groups.
+
+    taken: names in use.
+    """
     run = inspect_run(source)
     names = [name for name in run.arrays if "/" not in name and name not in taken]
-    taken.update(names)
     with damage_errors(source):
         arrays: Any = open_group(source)
-        return {name: (run.arrays[name].dims, np.asarray(arrays[name][...])) for name in names}
-
-
-def group_variables(source: Path, taken: set[str]) -> dict[str, Any]:
-    """{params_mu: (axis names, values)} of the arrays in groups of the run at source. taken: names in use, extended."""
-    variables = {}
-    with damage_errors(source):
+        variables: dict[str, Any] = {name: (run.arrays[name].dims, np.asarray(arrays[name][...])) for name in names}
         for group in GROUPS:
             for key, values in group_arrays(source, group).items():
                 name = f"{group} {key}".replace(" ", "_")
-                while name in taken:
+                while name in taken or name in variables:
                     name += "_"
-                taken.add(name)
                 variables[name] = (tuple(f"{name}_{k}" for k in range(values.ndim)), values)
     return variables
 
@@ -109,21 +103,16 @@ def check_few_unstarted(source: Path) -> None:
             )
 
 
-@dataclass(frozen=True)
-class Table:
-    """names: of the columns. blocks: lists of arrays (n,) or (n, k), which hold the columns of n lines in order."""
-
-    names: list[str]
-    blocks: Iterator[list[Any]]
+Table = tuple[list[str], Iterator[list[Any]]]
+"""Names of columns, and blocks: lists of arrays (n,) or (n, k), which hold the columns of n lines in order."""
 
 
 def table_of(load: Load, run: "xr.Dataset", source: Path) -> Table:
     """The table of a run. Raises StoreError if it has more than MAX_COLUMNS columns."""
-    names, blocks = member_blocks(load, run, source) if MEMBER in run.dims else time_blocks(load, run)
-    return Table(names, blocks)
+    return member_table(load, run, source) if MEMBER in run.dims else time_table(load, run)
 
 
-def time_blocks(load: Load, run: "xr.Dataset") -> tuple[list[str], Iterator[list[Any]]]:
+def time_table(load: Load, run: "xr.Dataset") -> Table:
     """A line per saved time: t, then the entries of all states and observables (v[0], V[0][1]). Arrays without times are left out."""
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(prod(v.shape[1:]) for v in run.data_vars.values())
@@ -138,7 +127,7 @@ def time_blocks(load: Load, run: "xr.Dataset") -> tuple[list[str], Iterator[list
     return ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))], blocks()
 
 
-def member_blocks(load: Load, run: "xr.Dataset", source: Path) -> tuple[list[str], Iterator[list[Any]]]:
+def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
     """A line per member and saved time: member, t, status, its own parameters, states and observables.
 
     Members in chunks that were not started are left out.
@@ -168,11 +157,11 @@ def member_blocks(load: Load, run: "xr.Dataset", source: Path) -> tuple[list[str
 
 def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes the table as csv. Numbers have the fewest digits that give the same bits back."""
-    table = table_of(load, run, source)
+    names, blocks = table_of(load, run, source)
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(map(csv_cell, table.names))
-        for columns in table.blocks:
+        lines.writerow(map(csv_cell, names))
+        for columns in blocks:
             texts = [np.array([*map(csv_cell, c)]) if c.dtype.kind == "U" else c for c in columns]
             lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in texts], axis=1).tolist())
 
@@ -184,12 +173,12 @@ def to_parquet(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
         import pyarrow.parquet as pq
     except ImportError:
         raise StoreError("parquet needs pyarrow: pip install 'odesim[parquet]'") from None
-    table = table_of(load, run, source)
+    names, blocks = table_of(load, run, source)
     writer: Any = None
     try:
-        for columns in table.blocks:
+        for columns in blocks:
             flat = [part for c in columns for part in (c.reshape(len(c), -1).T if c.ndim > 1 else [c])]
-            block = pa.table([pa.array(np.ascontiguousarray(column)) for column in flat], names=table.names)
+            block = pa.table([pa.array(np.ascontiguousarray(column)) for column in flat], names=names)
             writer = writer or pq.ParquetWriter(path, block.schema)
             writer.write_table(block)
     finally:

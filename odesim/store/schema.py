@@ -27,24 +27,28 @@ NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [
 MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more
 
 
-def text(value: Any) -> bool:
-    """Whether value is text."""
-    return isinstance(value, str)
+def fits(value: Any, form: Any) -> bool:
+    """Whether a value of JSON has this form.
 
-
-def flag(value: Any) -> bool:
-    """Whether value is true, false, 0 or 1."""
-    return value is True or value is False or (type(value) is int and value in (0, 1))
-
-
-def number(value: Any) -> bool:
-    """Whether value is a number."""
-    return type(value) in (int, float)
-
-
-def count(value: Any) -> bool:
-    """Whether value is a whole number, at least 0."""
-    return type(value) is int and value >= 0
+    str, float: a text, a number; int: a whole number from 0; bool: true, false, 0 or 1; object: anything. None and texts: themselves.
+    [f]: a list of f; {str: f}: an object with any keys; {name: f, ...}: one that has these keys, and perhaps others. (f, g): one of them.
+    A function: what it says.
+    """
+    if isinstance(form, tuple):
+        return any(fits(value, one) for one in form)
+    if isinstance(form, list):
+        return isinstance(value, list) and all(fits(item, form[0]) for item in value)
+    if isinstance(form, dict) and str in form:
+        return isinstance(value, dict) and all(fits(item, form[str]) for item in value.values())
+    if isinstance(form, dict):
+        return isinstance(value, dict) and all(name in value and fits(value[name], inner) for name, inner in form.items())
+    if form is bool:
+        return value is True or value is False or (type(value) is int and value in (0, 1))
+    if form in (int, float):
+        return type(value) is int and value >= 0 if form is int else type(value) in (int, float)
+    if isinstance(form, type):
+        return isinstance(value, form)
+    return bool(form(value)) if callable(form) else value == form
 
 
 def positive(value: Any) -> bool:
@@ -52,49 +56,14 @@ def positive(value: Any) -> bool:
     return type(value) is int and value >= 1
 
 
-def anything(value: Any) -> bool:
-    """True for every value."""
-    return True
-
-
-def nullable(check: Check) -> Check:
-    """A check that null passes too."""
-    return lambda value: value is None or check(value)
-
-
-def any_of(*checks: Check) -> Check:
-    """A check that passes where one of these does."""
-    return lambda value: any(check(value) for check in checks)
-
-
-def list_of(check: Check, length: int | None = None) -> Check:
-    """A check of lists whose items pass. length: of the list, if it is fixed."""
-    return lambda value: isinstance(value, list) and length in (None, len(value)) and all(map(check, value))
-
-
-def dict_of(check: Check) -> Check:
-    """A check of objects with any keys whose values pass."""
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
-
-
-def with_keys(**parts: Check) -> Check:
-    """A check of objects that have these keys, with values that pass; other keys are ignored."""
-    return lambda value: isinstance(value, dict) and all(name in value and check(value[name]) for name, check in parts.items())
-
-
-def only_keys(parts: Mapping[str, Check]) -> Check:
-    """A check of objects that have no other keys than these, with values that pass."""
-    return lambda value: isinstance(value, dict) and all(key in parts and parts[key](item) for key, item in value.items())
-
-
-def dtype(value: Any) -> bool:
-    """Whether value names a data type of states."""
-    return value in ("float64", "float32")
+def of_length(form: Any, length: int) -> Check:
+    """A check of lists of so many items of this form."""
+    return lambda value: fits(value, [form]) and len(value) == length
 
 
 def array_names(value: Any) -> bool:
     """Whether value is a list of distinct array names."""
-    return list_of(array_name)(value) and len(value) <= MAX_NAMES and len(set(value)) == len(value)
+    return fits(value, [array_name]) and len(value) <= MAX_NAMES and len(set(value)) == len(value)
 
 
 def array_name(value: Any) -> bool:
@@ -102,133 +71,153 @@ def array_name(value: Any) -> bool:
     return isinstance(value, str) and all(step not in ("", ".", "..") for step in value.split("/")) and "\\" not in value
 
 
-DIGEST = with_keys(shape=list_of(count))
-OCCURRENCE = with_keys(t=number, index=nullable(list_of(count)))
-RANDOM = with_keys(kind=lambda v: v == "random", name=text, function=lambda v: v in ("uniform", "normal"), a=number, b=number, seed=count)
-POINTS = with_keys(kind=lambda v: v == "points", name=text, repeat=positive)
-TABLE = with_keys(kind=lambda v: v == "table", name=text)
-ZERO_OR_TWO_TEXTS = any_of(list_of(text, 0), list_of(text, 2))
-OUTPUTS = with_keys(
-    events=list_of(list_of(text, 3)), most=count, ends=array_names, observed=array_names, observe=list_of(text), blow_up=ZERO_OR_TWO_TEXTS
-)
-OPTIMIZER = with_keys(name=text, rates=dict_of(number), momentum=number, betas=list_of(number, 2), eps=number, weight_decay=number)
-SENSITIVITIES = any_of(dict_of(dict_of(text)), list_of(text))
-ATTEMPT: dict[str, Check] = {
-    "method": text,
-    "auto": nullable(text),
-    "rtol": number,
-    "atol": number,
-    "max_steps": positive,
-    "step": nullable(number),
+def attempts(value: Any) -> bool:
+    """Whether value is a list, not empty, of options with which members were integrated, each a part of ATTEMPT."""
+    return fits(value, [dict]) and bool(value) and all(key in ATTEMPT and fits(v, ATTEMPT[key]) for one in value for key, v in one.items())
+
+
+def seeds(value: Any) -> bool:
+    """Whether value is a list, not empty, of distinct whole numbers from 0."""
+    return fits(value, [int]) and len(set(value)) == len(value) > 0
+
+
+DTYPE = ("float64", "float32")
+DIGEST = {"shape": [int]}
+OCCURRENCE = {"t": float, "index": (None, [int])}
+RANDOM = {"kind": "random", "name": str, "function": ("uniform", "normal"), "a": float, "b": float, "seed": int}
+POINTS = {"kind": "points", "name": str, "repeat": positive}
+TABLE = {"kind": "table", "name": str}
+OUTPUTS = {
+    "events": [of_length(str, 3)],
+    "most": int,
+    "ends": array_names,
+    "observed": array_names,
+    "observe": [str],
+    "blow_up": (of_length(str, 0), of_length(str, 2)),
 }
-OPTIONS: dict[str, Check] = {
-    "ref": nullable(text),
-    "time_unit": text,
-    "sizes": dict_of(count),
-    "span": list_of(number, 2),
-    "step": nullable(number),
-    "rtol": number,
-    "atol": number,
+ATTEMPT = {
+    "method": str,
+    "auto": (None, str),
+    "rtol": float,
+    "atol": float,
     "max_steps": positive,
-    "seed": count,
-    "dtype": dtype,
-    "strict": flag,
-    "kernel": text,
-    "versions": dict_of(text),
-    "auto": nullable(text),
-    "clock": text,
-    "backend": text,
-    "stop_at": list_of(number),
-    "max_step": nullable(number),
-    "first_step": nullable(number),
+    "step": (None, float),
+}
+OPTIONS: dict[str, Any] = {
+    "ref": (None, str),
+    "time_unit": str,
+    "sizes": {str: int},
+    "span": of_length(float, 2),
+    "step": (None, float),
+    "rtol": float,
+    "atol": float,
+    "max_steps": positive,
+    "seed": int,
+    "dtype": DTYPE,
+    "strict": bool,
+    "kernel": str,
+    "versions": {str: str},
+    "auto": (None, str),
+    "clock": str,
+    "backend": str,
+    "stop_at": [float],
+    "max_step": (None, float),
+    "first_step": (None, float),
 }
 # attributes that must be there, and those that may be
-REQUIRED: dict[str, dict[str, Check]] = {
+REQUIRED: dict[str, dict[str, Any]] = {
     INTEGRATION: {
-        "model": text,
-        "method": text,
-        "backend": text,
-        "status": text,
-        "message": text,
-        "t_end": number,
-        "stats": dict_of(nullable(number)),
+        "model": str,
+        "method": str,
+        "backend": str,
+        "status": str,
+        "message": str,
+        "t_end": float,
+        "stats": {str: (None, float)},
         "states": array_names,
         "observables": array_names,
-        "params": dict_of(anything),
-        "events": dict_of(any_of(DIGEST, list_of(OCCURRENCE))),
-        "invariants": dict_of(nullable(number)),
+        "params": {str: object},
+        "events": {str: (DIGEST, [OCCURRENCE])},
+        "invariants": {str: (None, float)},
     },
     ENSEMBLE: {
-        "model": text,
+        "model": str,
         "members": positive,
         "chunk": positive,
-        "design": list_of(any_of(RANDOM, POINTS, TABLE)),
-        "labels": dict_of(array_name),
-        "sizes": dict_of(count),
-        "span": list_of(number, 2),
-        "method": text,
-        "attempts": lambda value: list_of(only_keys(ATTEMPT))(value) and len(value) > 0,
-        "identity": dict_of(text),
+        "design": [(RANDOM, POINTS, TABLE)],
+        "labels": {str: array_name},
+        "sizes": {str: int},
+        "span": of_length(float, 2),
+        "method": str,
+        "attempts": attempts,
+        "identity": {str: str},
         "states": array_names,
         "observables": array_names,
-        "kernel": text,
-        "lanes": flag,
-        "seed": count,
+        "kernel": str,
+        "lanes": bool,
+        "seed": int,
         "kept": OUTPUTS,
-        "status_names": list_of(text),
+        "status_names": [str],
     },
     TRAINING: {
-        "task": text,
-        "model": text,
-        "config": dict_of(anything),
-        "optimizer": OPTIMIZER,
-        "seeds": lambda value: list_of(count)(value) and len(set(value)) == len(value) > 0,
+        "task": str,
+        "model": str,
+        "config": {str: object},
+        "optimizer": {
+            "name": str,
+            "rates": {str: float},
+            "momentum": float,
+            "betas": of_length(float, 2),
+            "eps": float,
+            "weight_decay": float,
+        },
+        "seeds": seeds,
         "observables": array_names,
-        "states": list_of(text, 0),
-        "steps": count,
-        "iteration": count,
-        "rows": count,
-        "status": text,
-        "message": text,
+        "states": of_length(str, 0),
+        "steps": int,
+        "iteration": int,
+        "rows": int,
+        "status": str,
+        "message": str,
     },
 }
-OPTIONAL: dict[str, dict[str, Check]] = {
+OPTIONAL: dict[str, dict[str, Any]] = {
     INTEGRATION: {
         **OPTIONS,
-        "not_applicable": list_of(text),
-        "initial": dict_of(anything),
-        "sensitivities": SENSITIVITIES,
-        "added_events": list_of(text),
-        "event_docs": dict_of(text),
-        "jumps": dict_of(dict_of(text)),
+        "not_applicable": [str],
+        "initial": {str: object},
+        "sensitivities": ({str: {str: str}}, [str]),
+        "added_events": [str],
+        "event_docs": {str: str},
+        "jumps": {str: {str: str}},
         "even": positive,
-        "blow_up_error": number,
-        "incomplete": text,
-        "chunk_files": dict_of(count),
+        "blow_up_error": float,
+        "incomplete": str,
+        "chunk_files": {str: int},
     },
     ENSEMBLE: {
         **OPTIONS,
-        "sensitivities": list_of(text),
-        "added_events": list_of(text),
-        "event_docs": dict_of(text),
+        "sensitivities": [str],
+        "added_events": [str],
+        "event_docs": {str: str},
         "ledger": array_names,
-        "coordinates": text,
-        "status_meanings": list_of(text),
-        "method_names": list_of(text),
+        "coordinates": str,
+        "status_meanings": [str],
+        "method_names": [str],
     },
     TRAINING: {
-        "dtype": dtype,
-        "backend": text,
-        "save": nullable(positive),
-        "observe": list_of(text),
-        "versions": dict_of(text),
-        "vocabulary": anything,
-        "labels": dict_of(list_of(text)),
+        "dtype": DTYPE,
+        "backend": str,
+        "save": (None, positive),
+        "observe": [str],
+        "versions": {str: str},
+        "vocabulary": object,
+        "labels": {str: [str]},
         "threads": positive,
-        "identity": dict_of(text),
-        "stats": dict_of(nullable(number)),
-        "bad": dict_of(count),
-        "all_chunks": flag,
+        "identity": {str: str},
+        "stats": {str: (None, float)},
+        "bad": {str: int},
+        "all_chunks": bool,
     },
 }
 
@@ -241,13 +230,10 @@ def kind_of_attributes(attributes: Mapping[str, Any]) -> str:
 def check_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
     """Raises StoreError for the first attribute of the run at path that is missing or has a wrong type."""
     kind = kind_of_attributes(attributes)
-    for key, check in REQUIRED[kind].items():
-        if key not in attributes:
+    for key, form in {**REQUIRED[kind], **OPTIONAL[kind]}.items():
+        if key not in attributes and key in REQUIRED[kind]:
             raise StoreError(f"{path} is damaged: its attribute {key!r} is missing")
-        if not check(attributes[key]):
-            raise_damaged(path, key, attributes[key])
-    for key, check in OPTIONAL[kind].items():
-        if key in attributes and not check(attributes[key]):
+        if key in attributes and not fits(attributes[key], form):
             raise_damaged(path, key, attributes[key])
     if kind == TRAINING and not all(seed.isascii() and seed.isdecimal() and len(seed) < 20 for seed in attributes.get("bad", {})):
         raise_damaged(path, "bad", attributes["bad"])

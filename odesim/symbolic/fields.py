@@ -24,8 +24,7 @@ def check_parts(s: "Definition") -> None:
             raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
-        with error_part(field):
-            _check_mapping(s, field, example)
+        _check_mapping(s, field, example)
         for number, key in enumerate(getattr(s, field)):
             with error_part(field, number):
                 _check_state_key(s, field, key)
@@ -33,15 +32,13 @@ def check_parts(s: "Definition") -> None:
         _check_items(s, field, kind)
     _check_items(s, "closed_forms", ClosedForm)
     for field, example in (("sizes", "{M: 4}"), ("observables", "{'sum': over(Sum, v[i], (i, M))}"), ("sensitivities", "{}")):
-        with error_part(field):
-            _check_mapping(s, field, example)
+        _check_mapping(s, field, example)
     for number, (name, e) in enumerate(s.observables.items()):
         with error_part("observables", number):
             _check_name(s, "observable", name)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
-    with error_part("display"):
-        _check_mapping(s, "display", "{'z': v[i]**2/2}")
+    _check_mapping(s, "display", "{'z': v[i]**2/2}")
     for number, name in enumerate(s.display):
         with error_part("display", number):
             _check_name(s, "display", name)
@@ -55,8 +52,7 @@ def check_parts(s: "Definition") -> None:
 
 
 def _check_axes(s: "Definition") -> None:
-    with error_part("axes"):
-        _check_mapping(s, "axes", "{i: M}")
+    _check_mapping(s, "axes", "{i: M}")
     for number, (key, extent) in enumerate(s.axes.items()):
         with error_part("axes", number):
             if isinstance(key, tuple | list | sp.Tuple):
@@ -77,8 +73,9 @@ def _check_axes(s: "Definition") -> None:
 
 def _check_mapping(s: "Definition", field: str, example: str) -> None:
     value = getattr(s, field)
-    if not isinstance(value, Mapping):
-        raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {value_text(value)}")
+    with error_part(field):
+        if not isinstance(value, Mapping):
+            raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {value_text(value)}")
 
 
 def _check_state_key(s: "Definition", field: str, key: Any) -> None:

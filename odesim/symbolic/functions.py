@@ -51,10 +51,15 @@ def never_zero(e: Any) -> bool:
     return (e.is_Number or e.is_symbol) and e.is_zero is False
 
 
-class Weighted(sp.Function):  # type: ignore[misc]
-    """The term weight * exp(x), and 0 where the weight is 0, even if x is infinite or nan there."""
+class RealFunction(sp.Function):  # type: ignore[misc]
+    """A function whose values are real numbers; sympy counts its arguments in the signature of eval()."""
 
-    nargs = 2
+    def _eval_is_extended_real(self) -> bool:
+        return True
+
+
+class Weighted(RealFunction):
+    """The term weight * exp(x), and 0 where the weight is 0, even if x is infinite or nan there."""
 
     @classmethod
     def eval(cls, weight: Any, x: Any) -> Any:
@@ -69,9 +74,6 @@ class Weighted(sp.Function):  # type: ignore[misc]
     def fdiff(self, argindex: int = 1) -> Any:
         return sp.exp(sp.Min(self.args[1], HIGHEST)) if argindex == 1 else self
 
-    def _eval_is_extended_real(self) -> bool:
-        return True
-
     def readable(self) -> Any:
         """weight * exp(x), as people write it."""
         return self.args[0] * sp.exp(self.args[1])
@@ -82,17 +84,12 @@ def _in_branch(x: Any, weight: Any, branch: int) -> Any:
     return sp.Piecewise(*((x if n == branch else sp.S.Zero, condition) for n, (_, condition) in enumerate(weight.args)))
 
 
-class Counted(sp.Function):  # type: ignore[misc]
+class Counted(RealFunction):
     """x where the weight is not 0, else less than every maximum; used in a shift, which has no derivative."""
-
-    nargs = 2
 
     @classmethod
     def eval(cls, weight: Any, x: Any) -> Any:
         return x if never_zero(weight) else None
-
-    def _eval_is_extended_real(self) -> bool:
-        return True
 
 
 @readable
@@ -124,10 +121,8 @@ def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
 
 
 # 0 log 0 = 0 by a function of its own: a Piecewise around log would still compute log(0), and the slope of a branch that is not taken.
-class XLogY(sp.Function):  # type: ignore[misc]
+class XLogY(RealFunction):
     """The function x*log(y), and 0 where x is 0 and y is not above 0."""
-
-    nargs = 2
 
     @classmethod
     def eval(cls, x: Any, y: Any) -> Any:
@@ -139,9 +134,6 @@ class XLogY(sp.Function):  # type: ignore[misc]
         x, y = self.args
         return XLogY(sp.S.One, y) if argindex == 1 else Share(x, y)
 
-    def _eval_is_extended_real(self) -> bool:
-        return True
-
     def along(self, dx: Any, dy: Any) -> Any:
         """The derivative along (dx, dy); 0 where dx and dy are 0, at y = 0 too."""
         x, y = self.args
@@ -152,10 +144,8 @@ class XLogY(sp.Function):  # type: ignore[misc]
         return self.args[0] * sp.log(self.args[1])
 
 
-class Share(sp.Function):  # type: ignore[misc]
+class Share(RealFunction):
     """The quotient x/y, and 0 where both are 0."""
-
-    nargs = 2
 
     @classmethod
     def eval(cls, x: Any, y: Any) -> Any:
@@ -172,9 +162,6 @@ class Share(sp.Function):  # type: ignore[misc]
         # dx/y, which fdiff() gives, is not a number at y = 0, and no formula at all where y is 0 beyond the end of an axis
         x, y = self.args
         return Share(dx, y) - Share(Share(x, y) * dy, y)
-
-    def _eval_is_extended_real(self) -> bool:
-        return True
 
     def readable(self) -> Any:
         """x/y, as people write it."""
@@ -200,16 +187,13 @@ MOST_OF_SLOPES = 36
 
 
 # Of special functions the slopes are ours: those of sympy have poles that cancel, as in sinc, or cases that no printer has.
-class besseli_ratio(sp.Function):  # type: ignore[misc]  # noqa: N801
+class besseli_ratio(RealFunction):  # noqa: N801
     """The quotient I_(n+1)(x)/I_n(x) of modified Bessel functions, n = 0, 1, ...: finite where both overflow.
 
     besseli_ratio(0, kappa) is the mean resultant length of a von Mises distribution.
     """
 
     nargs = 2
-
-    def _eval_is_extended_real(self) -> bool:
-        return True
 
     def _eval_evalf(self, prec: int) -> Any:
         n, x = self.args

@@ -254,8 +254,7 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
         raise SpecError(
             f"inverse() takes an expression and the axes of square matrices, such as (i, K), (j, K), not {axes_text or 'no axes'}"
         )
-    made = Inverse(name, tuple(i for i, _ in axes), argument_expression("inverse()", entry), tuple(n for _, n in axes))
-    return made
+    return Inverse(name, tuple(i for i, _ in axes), argument_expression("inverse()", entry), tuple(n for _, n in axes))
 
 
 @readable

@@ -192,14 +192,11 @@ def _smooth_zeros(g: Expr) -> list[AnyTimes]:
     floors = floors_of(g)
     times = [*(t for u in edges(g) for t in zero_times(u)), *(t for a in floors for t in whole_number_times(a.args[0]))]
     try:
-        return [*times, *_possible(_between_floors(g) if floors else _solve(g, sp.S.Zero))]
+        zeros = _between_floors(g) if floors else _solve(g, sp.S.Zero)
     except UnknownTimesError:
         return [*times, isolated(g)]
-
-
-def _possible(times: list[AnyTimes]) -> list[AnyTimes]:
-    """The times that are real and finite; exp(t) = 0 has one at infinity."""
-    return [at for at in times if not any(e.has(sp.I, sp.zoo, sp.oo, -sp.oo, sp.nan) for e in at.expressions)]
+    # real and finite ones: exp(t) = 0 has one at infinity
+    return times + [at for at in zeros if not any(e.has(sp.I, sp.zoo, sp.oo, -sp.oo, sp.nan) for e in at.expressions)]
 
 
 def _between_floors(g: Expr) -> list[AnyTimes]:
@@ -228,7 +225,7 @@ def _solve(e: Expr, target: Expr) -> list[AnyTimes]:
     except UnknownTimesError:
         pass
     if e.is_Add or e.is_Mul:
-        inside = _with_time(e)
+        inside = [a for a in e.args if a.has(time)]
         rest = e.func(*(a for a in e.args if a not in inside))
         if len(inside) == 1:
             return _solve(inside[0], target - rest if e.is_Add else target / rest)
@@ -266,7 +263,3 @@ def _quadratic(e: Expr, target: Expr) -> list[AnyTimes]:
     root = sp.sqrt(b**2 - 4 * a * c)
     q = -(b + sp.Piecewise((root, b >= 0), (-root, True))) / 2
     return [Times(q / a), Times(c / q)]
-
-
-def _with_time(e: Expr) -> list[Expr]:
-    return [a for a in e.args if a.has(time)] if e.is_Add or e.is_Mul else [e]

@@ -29,7 +29,7 @@ from odesim.symbolic.times import (
     without_remainders,
     zero_times,
 )
-from odesim.transforms.conditions import STEPS, by_cases, may_have_sides, resting, signed, with_sides, without_poles
+from odesim.transforms.conditions import STEPS, Depends, by_cases, may_have_sides, resting, signed, with_sides, without_poles
 from odesim.transforms.events import Guard, Watched, rate, slope, stopped_system, watched_events
 from odesim.transforms.jumps import COMPARISONS, may_jump, pulses_in
 from odesim.transforms.sensitivity import used_names
@@ -119,10 +119,7 @@ def hold_conditions(system: System) -> HeldSystem:
     """
     if system.discrete:  # an update computes every condition as it is written
         return HeldSystem(system, system, (), ())
-    moving = {*system.states, str(time)}
-
-    def depends(e: Any) -> bool:
-        return not moving.isdisjoint(names_read(e))
+    depends = moving_in(system)
 
     def plain(event: Event) -> Event:
         expr = signed(event.expr, system.states)
@@ -142,15 +139,23 @@ def hold_conditions(system: System) -> HeldSystem:
 
 
 def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
-    indices = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
-    return Kink(indices, tuple(scope[i] for i in indices), (Pulses(g),))
+    return Kink(*_placed(g, scope), (Pulses(g),))
+
+
+def _placed(e: Expr, scope: Mapping[Symbol, Any]) -> tuple[tuple[Symbol, ...], tuple[Any, ...]]:
+    """(free indices of e in order, their extents)."""
+    indices = tuple(sorted(free_indices(e, set(scope)), key=sp.default_sort_key))
+    return indices, tuple(scope[i] for i in indices)
+
+
+def moving_in(system: System) -> Depends:
+    """A function that says whether an expression changes in a run of the System: with its states, or the time."""
+    moving = {*system.states, str(time)}
+    return lambda e: not moving.isdisjoint(names_read(e))
 
 
 def _hold_conditions(system: System) -> HeldSystem:
-    moving = {*system.states, str(time)}
-
-    def depends(e: Any) -> bool:
-        return not moving.isdisjoint(names_read(e))
+    depends = moving_in(system)
 
     def may_jump_unseen(e: Any) -> bool:
         # the times of a condition on time alone follow from what the model wrote, jumps included; atan2, put for an atan, would hide them
@@ -212,6 +217,7 @@ class _SwitchRewriter:
         self._base = [without_remainders(rhs) for key, rhs in rates.items() if base_name(key) not in twins]
         self._states = set(system.states)
         self._taken = used_names(system)
+        self._depends = moving_in(system)
 
     def rewrite(self, e: Any, scope: Mapping[Symbol, Any]) -> Any:
         """e with its conditions held. scope: {index: extent}."""
@@ -233,13 +239,12 @@ class _SwitchRewriter:
             switch_here = self._switch("sign", e.lhs - e.rhs, scope, str(e))
             if switch_here is None:
                 return e
-            s, indices, sign = switch_here
-            return _held_condition(parameter(s.name, indices, s.extents), e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
+            m, sign = switch_here
+            return _held_condition(m, e, e.func(*(self._rewritten(a, scope) for a in e.args)), sign)
         if isinstance(e, STEPS):
             switch_here = self._switch("sign", e.args[0], scope, f"{e.args[0]} > 0")
             if switch_here is not None:
-                s, indices, sign = switch_here
-                m, written = parameter(s.name, indices, s.extents), e.func(self._rewritten(e.args[0], scope), *e.args[1:])
+                (m, sign), written = switch_here, e.func(self._rewritten(e.args[0], scope), *e.args[1:])
                 if isinstance(e, sp.sign):
                     return sp.Piecewise((sign * m, m < AS_WRITTEN - HALF), (written, True), evaluate=False)
                 above, below = (m > HALF, m < -HALF)[::sign]
@@ -247,7 +252,7 @@ class _SwitchRewriter:
         elif isinstance(e, sp.floor):
             switch_here = self._switch("level", e.args[0], scope, str(e))
             if switch_here is not None:
-                level = parameter(switch_here[0].name, switch_here[1], switch_here[0].extents)
+                level, _ = switch_here
                 return sp.Piecewise((level, level < FREE / 2), (e, True), evaluate=False)
         elif isinstance(e, sp.Abs | sp.Max | sp.Min):
             self._kink(e, scope)
@@ -256,11 +261,8 @@ class _SwitchRewriter:
             return sp.Piecewise(*args, evaluate=False)
         return e.func(*args) if tuple(args) != e.args else e
 
-    def _depends(self, e: Any) -> bool:
-        return bool(names_read(e) & (self._states | {str(time)}))
-
-    def _switch(self, kind: str, g: Expr, scope: Mapping[Symbol, Any], text: str) -> tuple[Switch, tuple[Symbol, ...], int] | None:
-        """(switch of an expression, its indices here, its sign here); None where nothing jumps."""
+    def _switch(self, kind: str, g: Expr, scope: Mapping[Symbol, Any], text: str) -> tuple[Indexed, int] | None:
+        """(parameter of an expression's switch, its sign here); None where nothing jumps."""
         if not self._depends(g):
             return None
         sign, written = 1, g
@@ -268,8 +270,7 @@ class _SwitchRewriter:
             part = sp.expand(g).as_content_primitive()[1]
             g, sign = (-part, -1) if part.could_extract_minus_sign() else (part, 1)
             written = sign * written
-        free = tuple(sorted(free_indices(g, set(scope)), key=sp.default_sort_key))
-        extents = tuple(scope[i] for i in free)
+        free, extents = _placed(g, scope)
         slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(free)}
         key = (kind, g.xreplace(slots), extents)
         if key not in self._by_key:
@@ -296,7 +297,7 @@ class _SwitchRewriter:
             )
             self._by_key[key] = s
             self.switches.append(s)
-        return self._by_key[key], free, sign
+        return parameter(self._by_key[key].name, free, extents), sign
 
     def _name(self) -> str:
         name = next(name for name in (f"switch_{n}" for n in count()) if name not in self._taken and f"d_{name}" not in self._taken)
@@ -326,10 +327,10 @@ class _SwitchRewriter:
             times = break_times(e)
         except UnknownTimesError:
             return
-        indices = tuple(sorted(free_indices(e, set(scope)), key=sp.default_sort_key))
+        indices, extents = _placed(e, scope)
         if times and (e, indices) not in self._kinks:
             self._kinks.add((e, indices))
-            self.kinks.append(Kink(indices, tuple(scope[i] for i in indices), tuple(times)))
+            self.kinks.append(Kink(indices, extents, tuple(times)))
 
 
 def _held_condition(m: Expr, condition: Any, written: Any, sign: int) -> Any:

@@ -109,6 +109,12 @@ def test_rows_have_their_names_without_those_of_columns():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == WORDS["c_0"]
 
 
+def test_a_training_may_record_y():
+    """A Dataset has its variables as attributes: one that is called y makes no Solution of it."""
+    film = film_of(run(100, 2, 0.1, y=(4,)))
+    assert (film.name, film.unit, film.values.shape[1:]) == ("y", "iterations", (4,))
+
+
 def test_axes_of_one_place_are_left_out():
     """The attention of a single head is a matrix; a single point on a circle stays a point, a single component a vector."""
     arrays = {

@@ -1,6 +1,8 @@
 """Pictures on disk: whole or not at all, the same bytes for the same picture, a sentence for what cannot be."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import matplotlib
 import pytest
@@ -60,8 +62,14 @@ def test_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> 
     """One sentence, before anything is written; save() and check_picture() agree."""
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "locked").mkdir()
-    # root may write anywhere: the answer of the system is what is tested
-    monkeypatch.setattr("odesim.plot.files.os.access", lambda path, mode: Path(path).name != "locked")
+
+    def temporary(dir: Path) -> Any:
+        """As of a user: root, who may run this, may write anywhere."""
+        if dir.name == "locked":
+            raise PermissionError
+        return TemporaryFile(dir=dir)
+
+    monkeypatch.setattr("odesim.store.paths.tempfile.TemporaryFile", temporary)
     before = sorted(tmp_path.rglob("*"))
     for attempt in (check_picture, lambda path: save(picture(), path)):
         with pytest.raises(StoreError) as caught:
