@@ -31,7 +31,10 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
     @cache
     def stiff(stages: int) -> float:
         bound = linear()
-        return counts.stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right())
+        slopes, sparse = bound.linear.derivatives.program, bound.eliminated if compiled.on.compiles else None
+        if sparse is not None:
+            return counts.eliminated_step_cost(slopes, sparse.entries, bound.sizes, stages, right())
+        return counts.stiff_step_cost(slopes, bound.chain, bound.sizes, stages, right())
 
     @cache
     def kernel() -> float:

@@ -17,8 +17,8 @@ from odesim.ir.linear_systems import Pattern, Sparse
 
 FEW = 24
 """Unknowns that are one dense front, with every pivot free."""
-ZEROS, WIDE = 0.3, 6
-"""The part of a front that may be zeros let in by joining; fronts with no more unknowns are joined whatever comes in."""
+ZEROS, WIDE = 0.3, 12
+"""The part of a front that may be zeros let in by joining, and the fewest unknowns of one: shorter loops cost more than they do."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Fronts:
         """The rows of each front (S,)."""
         return np.diff(self.first)
 
-    @property
+    @cached_property
     def left_over(self) -> int:
         """The most numbers that are left of fronts at one time, before their parents take them."""
         left, most, now = self.sizes - self.widths, 0, 0
@@ -103,6 +103,24 @@ class Entries:
     def fronts(self) -> Fronts:
         """The order in which compiled code eliminates the unknowns."""
         return make_fronts(self.unknowns, self.rows, self.columns)
+
+    @cached_property
+    def layout(self) -> dict[str, Array]:
+        """Entries front by front, those that the shift goes to among them, and the fronts: as front_solver.py reads them."""
+        n, f, w = self.n, self.fronts.sizes, self.fronts.widths
+        rows, columns = (np.concatenate([a, np.arange(n)]) for a in (self.rows, self.columns))
+        front, place = self.fronts.places_of(rows, columns)
+        order = np.argsort(front, kind="stable")
+        turned = np.empty(len(order), np.int64)
+        turned[order] = np.arange(len(order))
+        arrays = {
+            "SOURCE": np.concatenate([self.sources, np.full(n, self.count + 1)])[order], "ROW": rows[order], "COLUMN": columns[order],
+            "PLACE": place[order], "FIRST_ENTRY": np.searchsorted(front[order], np.arange(len(w) + 1)), "TANGENT": turned[self.tangent],
+            "FIRST_ROW": self.fronts.first, "ROWS": self.fronts.rows, "WIDTHS": w, "PARENTS": self.fronts.parents,
+            "PLACES": self.fronts.places, "FIRST_FACTOR": np.concatenate([[0], np.cumsum(w * (2 * f - w))]),
+        }  # fmt: skip
+        factors = np.concatenate([self.factors, np.ones(n)])[order]
+        return {"FACTOR": factors, **{name: np.ascontiguousarray(a, np.int64) for name, a in arrays.items()}}
 
     def at(self, numbers: Array) -> Sparse:
         """The Jacobian for all slopes, flat, and a 1."""
@@ -181,7 +199,7 @@ def _joined(below: Sequence[Array]) -> list[tuple[Array, Array]]:
                 break
             more = z + zeros + w * (width + len(left) - len(changed))
             total = w + width
-            if more > ZEROS * total * (total + len(left)) and total > WIDE:
+            if more > ZEROS * total * (total + len(left)) or total + len(left) < WIDE:
                 break
             first, width, zeros = start, total, more
             fronts.pop()

@@ -14,6 +14,7 @@ from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
 from odesim.base.backends import find_backend
 from odesim.base.errors import CodegenError
+from odesim.ir.fronts import Entries
 from odesim.ir.jacobian import Chain, Product
 from odesim.ir.program import Program
 from odesim.ir.sparse_jacobian import SparseChain
@@ -28,6 +29,8 @@ SOLVE = 20_000.0  # of one linear system, without its arithmetic
 STEP = 300_000.0  # of a stiff step in Python, beside what is counted
 DERIVE = 1.5e6  # for each operation that is differentiated, once
 FLOP = 0.1  # of LAPACK
+# of compiled elimination: an entry that is put in its place, a front, an operation within it; what a stage calls
+PLACE, FRONT, PIVOT, CALL = 2.0, 50.0, 0.2, 150.0
 
 
 def extents(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -110,6 +113,16 @@ def stiff_step_cost(slopes: Program, chain: Chain | SparseChain, sizes: Mapping[
         # a residual, and at least one refinement
         solve = (SOLVE + 2 * ENTRY * n) if p == 1 and not R else 15 * SOLVE + ENTRY * n * (20 + 8 * (p + R))
     return STEP + jacobian + solver + (stages + 1) * (solve + right + ENTRY * n * stages)
+
+
+def eliminated_step_cost(slopes: Program, entries: Entries, sizes: Mapping[str, int], stages: int, right: float) -> float:
+    """The cost of one step of a Rosenbrock method whose Jacobian is eliminated by compiled code. right: the cost of a right-hand side."""
+    statements, total = count_operations(slopes, sizes, FUNCTION)
+    n, fronts = entries.n, entries.fronts
+    count = len(fronts.widths)
+    factor = PLACE * len(entries.rows) + FRONT * count + PIVOT * fronts.operations
+    solve = FRONT / 4 * count + 3 * PIVOT * fronts.numbers + 0.3 * n * (stages + 10) + CALL
+    return LOOP * statements + OPERATION * total + factor + (stages + 1) * (right + solve)
 
 
 def product_terms(product: Product, chain: Chain) -> int:

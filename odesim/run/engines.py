@@ -20,7 +20,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.ensembles.costs import stiff_lanes_step
+from odesim.ensembles.costs import make_costs, stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
@@ -90,9 +90,7 @@ class HandOver:
         mine = step_cost(METHODS[self.explicit.request.options.method], right, r.layout.size)
         if self.lanes(self.make(r.changed(method=STIFF))):
             return mine / stiff_lanes_step(right, bound)
-        return mine / (
-            WIDTH * costs.stiff_step_cost(bound.linear.derivatives.program, bound.chain, r.sizes, ROSENBROCK[STIFF].stages, right)
-        )
+        return mine / (WIDTH * make_costs(compiled, r.sizes, lambda: bound).stiff(ROSENBROCK[STIFF].stages))
 
     def integrate(
         self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None

@@ -1,4 +1,4 @@
-"""One system integrated by a lane kernel: the stiff methods of small systems, compiled and without LAPACK.
+"""One system integrated by a lane kernel: the stiff methods in strict mode.
 
 The kernel is the one that members of an ensemble have, so that a run has the bits of a member. odesim.stepper.report reads from here what
 it reads from the runs of other integrators.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.errors import counted
+from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c
 from odesim.ensembles.request import Chunk, EnsembleRequest, make_outputs
@@ -25,7 +25,7 @@ from odesim.run.lane_plan import KernelPlan, Rows
 from odesim.run.lanes import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.problem import NoLanesError, Problem, Progress, Raw, check_options, save_grid, usable
+from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid, usable
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.targets.compiled import CompiledRHS
@@ -33,8 +33,6 @@ from odesim.transforms.clock import LONGEST, START, STOP
 
 ROOM = 8192
 """Occurrences of each event that there is room for at first; where a run has more, it is done again. One interrupted keeps these."""
-MOST_ALONE = 400
-"""Operations of a right-hand side and its Jacobian beyond which the kernel of one run would take over 5 s to compile."""
 WAIT = 0.05  # s between two looks at the run
 LEAVE = 2
 _SEEN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
@@ -66,7 +64,7 @@ def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[s
 class LaneRun:
     """A run of a stiff method in lanes, one of which is used; options as of odesim.stepper.rosenbrock_run.RosenbrockRun.
 
-    What is left before its end begins again from the start when it is gone on with. Raises NoLanesError where lanes cannot do it.
+    What is left before its end begins again from the start when it is gone on with. Raises SolveError where lanes cannot do it.
     """
 
     goes_on = False
@@ -93,9 +91,7 @@ class LaneRun:
         numbers = replace(numbers, initial=problem.rhs.layout.split(problem.y0), t0=problem.t0, t1=problem.t1)
         plan = lane_plan(request, numbers, frozenset())
         if not isinstance(plan, KernelPlan):
-            raise NoLanesError(no_strict(name, plan))
-        if not compiled.strict and (size := len(plan.linear.code)) > MOST_ALONE:
-            raise NoLanesError(f"a Jacobian of {counted(size, 'operation')} takes too long to compile for one run")
+            raise SolveError(no_strict(name, plan))
         self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
         self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0

@@ -82,6 +82,19 @@ def factor_front(at: Any, front: int, f: int, w: int, pivots: Any) -> bool:
 
 
 @helper
+def keep(F: Any, L: Any, U: Any, left: Any, f: int, w: int) -> None:
+    """Copies what a front was made into: both factors, row after row of U, and what is left for its parent."""
+    r = f - w
+    for i in range(f * w):
+        L[i] = F[i]
+    for j in range(r):
+        for k in range(w):
+            U[k * r + j] = F[k + (w + j) * f]
+        for i in range(r):
+            left[i + j * r] = F[w + i + (w + j) * f]
+
+
+@helper
 def factor(at: Any) -> bool:
     """Eliminates front after front; whether that can be."""
     values, F, left = doubles(at[VALUES]), doubles(at[FRONT]), doubles(at[LEFT])
@@ -105,18 +118,22 @@ def factor(at: Any) -> bool:
                 column, from_ = doubles(at[FRONT] + 8 * f * places[first + b]), doubles(at[LEFT] + 8 * (top + b * count))
                 for a in range(count):
                     column[places[first + a]] += from_[a]
-        if not factor_front(at, at[FRONT], f, w, ints(pivots + 8 * rows[s])):
-            return False
         L, U = doubles(at[FACTORS] + 8 * factors[s]), doubles(at[FACTORS] + 8 * (factors[s] + f * w))
-        for i in range(f * w):
-            L[i] = F[i]
-        for j in range(r):
-            for k in range(w):
-                U[k * r + j] = F[k + (w + j) * f]
-        if r > 0:
+        if w == 1:
+            if not abs(F[0]) > 0.0:
+                return False
+            L[0] = F[0]
+            for i in range(1, f):
+                L[i] = F[i] / F[0]
             for j in range(r):
+                U[j] = F[(1 + j) * f]
                 for i in range(r):
-                    left[top + i + j * r] = F[w + i + (w + j) * f]
+                    left[top + i + j * r] = F[1 + i + (1 + j) * f] - L[1 + i] * U[j]
+        elif not factor_front(at, at[FRONT], f, w, ints(pivots + 8 * rows[s])):
+            return False
+        else:
+            keep(F, L, U, doubles(at[LEFT] + 8 * top), f, w)
+        if r > 0:
             top += r * r
             stack[waiting] = s
             waiting += 1
@@ -130,6 +147,11 @@ def substitute(at: Any) -> None:
     first, widths, factors = ints(at[FIRST_ROW]), ints(at[WIDTHS]), ints(at[FIRST_FACTOR])
     for s in range(at[FRONTS]):
         f, w, rows, pivots = first[s + 1] - first[s], widths[s], ints(at[ROWS] + 8 * first[s]), ints(at[PIVOTS] + 8 * first[s])
+        if w == 1:  # most fronts of a chain: where loops are this short, what is before and after them would take longer
+            L, weight = doubles(at[FACTORS] + 8 * factors[s]), x[rows[0]]
+            for i in range(1, f):
+                x[rows[i]] -= L[i] * weight
+            continue
         for i in range(f):
             v[i] = x[rows[i]]
         for k in range(w):
@@ -143,6 +165,12 @@ def substitute(at: Any) -> None:
     for s in range(at[FRONTS] - 1, -1, -1):
         f, w, rows = first[s + 1] - first[s], widths[s], ints(at[ROWS] + 8 * first[s])
         r = f - w
+        if w == 1:
+            L, value = doubles(at[FACTORS] + 8 * factors[s]), x[rows[0]]
+            for i in range(1, f):
+                value -= L[r + i] * x[rows[i]]
+            x[rows[0]] = value / L[0]
+            continue
         for i in range(f):
             v[i] = x[rows[i]]
         later = doubles(at[LOCAL] + 8 * w)

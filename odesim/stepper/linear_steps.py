@@ -16,6 +16,9 @@ from odesim.stepper.control import move_back
 from odesim.stepper.crossings import evaluate, put_all
 from odesim.stepper.operations import helper, tree_sum
 
+TINY = 1e-300
+"""The least absolute tolerance that a run has."""
+
 
 @helper
 def jacobian_row(at: Any, turn: float) -> int:
@@ -115,7 +118,12 @@ def solved(at: Any, good: bool, J: int, g: float, x: int, b: int) -> bool:
 
 @helper
 def restore(at: Any, y: int) -> None:
-    """Moves y to where the linear invariants have their values."""
+    """Moves y to where the linear invariants have their values; what is far below any absolute tolerance is 0."""
+    # decaying components would stay at 5e-324, which rounding does not let fall, and arithmetic on such numbers takes 100 times as long:
+    # a fourfold time of a whole run
+    for i in range(at[N]):
+        if abs(doubles(y)[i]) < TINY:
+            doubles(y)[i] = 0.0
     if at[INVARIANTS] != 0:
         move_back(doubles(at[INVARIANTS]), doubles(y))
 

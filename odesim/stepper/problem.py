@@ -141,10 +141,6 @@ class Costs:
     compiled: Callable[[], float] = lambda: math.inf
 
 
-class NoLanesError(SolveError):
-    """A stiff method has no compiled kernel for this problem."""
-
-
 class StiffRun(Protocol):
     """A run of a stiff method, as odesim.stepper.rosenbrock_run has it."""
 
@@ -245,8 +241,8 @@ class Problem:
 
     linear: makes the derivatives of rhs, which a stiff method needs. slopes: the same compiled, where that is to be taken.
     costs: the costs by which `auto` weighs methods.
-    lanes(problem, name, save, **options): makes the run of a stiff method by a compiled kernel without LAPACK. It raises NoLanesError where
-    there is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
+    lanes(problem, name, save, **options): makes the strict run of a stiff method, by a compiled kernel. It raises SolveError where there
+    is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
     switches: conditions that are held. resets: events that set states, where there are any.
     origin (n,): the state whose linear invariants a stiff step keeps, if it is not y0. There the run that this one continues began, or an
     event set it to that state.
