@@ -23,7 +23,7 @@ EXPLICIT = ("tsit5", "vern7", "dop853")
 STIFF: dict[str, Any] = {"params": {"mu": [0.5, 2.0, 3.5, 5.0]}, "span": (0.0, 10.0)}  # rates up to exp(12.5) = 2.7e5
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(3)
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 @pytest.mark.parametrize("name", slow_but(FLOWS, COMPILED))
 def test_choice_on_the_shipped_models(name: str, rtol: float) -> None:

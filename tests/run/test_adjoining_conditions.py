@@ -59,7 +59,8 @@ def arrival(bounds: Any, speeds: Any) -> float:
     return float(at + speeds[-1] * left)
 
 
-@pytest.mark.parametrize("method", ["tsit5", "vern7", "rodas5p"])
+@pytest.mark.first(2)
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p", "vern7"])
 @pytest.mark.parametrize("otherwise", [0, -1])
 def test_adjoining_windows(otherwise: int, method: str) -> None:
     """A run goes on from each window to the next, though rounding leaves a gap between them in which it would stop or go back."""

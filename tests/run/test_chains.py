@@ -153,6 +153,7 @@ def difference(rules: list[Rule], exact: Outcome, system: System | None = None, 
     return ""
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("run", RUNS)
 def test_chains(run: str) -> None:
     """Which events happen, when, how often and in which order: w has it. Everything is linear: 1e-9 is far above rounding."""

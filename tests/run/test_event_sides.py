@@ -71,6 +71,7 @@ RESTING = (
 )  # fmt: skip
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("g", RESTING, ids=str)
 def test_events_that_come_to_rest(g: Any, backend: str) -> None:
