@@ -3,22 +3,22 @@
 import pytest
 
 from odesim.lab.claims import all_claims, check_claim
-from tests.lab.test_claims import NAMES, QUICK, claims
+from tests.lab.test_claims import NAMES, claims
 from tests.support.matrix import slow_but
 from tests.support.perturbed import CHANGES, perturbed
 
-NUMBERS = {  # of formulas, matrices and counts: no model is integrated
+NUMBERS = {  # of formulas, matrices, counts and a training: no model is integrated
     *("galore.adam", "galore.draws", "galore.memory", "galore.memory_rank", "galore.rank_tails", "galore.sizes", "galore.stiffness"),
     *("gibbs.closed_spectra", "gibbs.dictionary", "gibbs.entropy_ratio", "gibbs.estimates", "gibbs.masking_more", "gibbs.mixing_times"),
     *("gibbs.per_token", "gibbs.redraws", "gibbs.score", "gibbs.strong_correlations", "gibbs.two_points"),
-    *("hierarchy.polarity", "hopfield.capacity", "joma.overlaps", "topics.optimum", "topics.same_topic", "topics.slope"),
+    *("hierarchy.nodes", "hierarchy.polarity", "hopfield.capacity", "joma.overlaps", "topics.optimum", "topics.same_topic", "topics.slope"),
     *(name for name in NAMES if name.startswith("static.")),
 }
 STILL = {"hierarchy.occurrence_law", "topics.loss"}  # of functions of parameters or of states, which a run only evaluates at its start
 DEFAULT = ("joma.from_below", "joma.linear_sparsifies", "joma.zero_start", "reversal.test_pairs")
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, DEFAULT))
+@pytest.mark.parametrize("name", slow_but(NAMES, DEFAULT))
 def test_a_claim_sees_the_dynamics(name: str) -> None:
     """One of the changes turns a verdict of the claim over, without an exception; of NUMBERS and STILL alone none does."""
     seen, moved = False, set[str]()
