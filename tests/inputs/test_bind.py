@@ -11,8 +11,9 @@ from sympy import Expr, FiniteSet, Integers, Interval, Range, Reals, S, Sum, Sym
 from odesim.base.errors import ModelError, ParamError, SpecError
 from odesim.inputs.bind import bind
 from odesim.inputs.grammar import parse_value
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import Constraint, IndexedBase, Param, Source, System, index, over, sizes
+from tests.support.models import CHEAPEST_FIRST
 
 n, l, m, j = index("n l m j")
 K, T, Q, L = sizes("K T Q L")
@@ -51,7 +52,7 @@ EVEN = [[0.5, 0.5], [0.25, 0.75], [1, 0]]
 
 
 @pytest.mark.first(12)
-@pytest.mark.parametrize("name", list_models())
+@pytest.mark.parametrize("name", CHEAPEST_FIRST)
 def test_every_shipped_model_binds_by_default(name):
     """Nothing given: arrays of the declared shapes, all finite, and the System's own span."""
     system = load_model(name)

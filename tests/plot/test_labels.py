@@ -8,9 +8,10 @@ import pytest
 import sympy as sp
 from matplotlib.mathtext import MathTextParser
 
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.plot.labels import alike, end_labels, place_labels, symbol
 from odesim.plot.style import few_ticks, new_figure, project_style
+from tests.support.models import CHEAPEST_FIRST
 
 
 def bare(text: str) -> str:
@@ -19,7 +20,7 @@ def bare(text: str) -> str:
 
 
 @pytest.mark.first(9)
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", CHEAPEST_FIRST)
 def test_a_symbol_is_that_of_the_models_latex(model):
     """States and parameters of every model: the same symbol as sympy prints, with and without indices, or the name as it stands."""
     system = load_model(model)

@@ -77,6 +77,7 @@ def test_members_and_typed_events_on_the_boundary_of_conditions() -> None:
         assert made[f"{name}_t"].values[:, 0] == pytest.approx(every, abs=1e-12)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("method", "strict"), [("tsit5", False), ("rodas4", False), ("rodas5p", False), ("rodas5p", True)])
 def test_a_boundary_that_an_invariant_states_twice(method: str, strict: bool) -> None:
     """a + b = 1, which stiff steps keep exactly: a falls through c where b rises through 1 - c."""
