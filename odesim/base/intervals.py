@@ -38,10 +38,10 @@ def point(value: Any) -> Range:
     return Range(v, v)
 
 
-def outward(low: Array, high: Array, *given: Range, roundings: int = 1) -> Range:
-    """The range from low to high, wider by so many roundings; NaN ends are infinite, unless what was given is empty."""
+def outward(low: Array, high: Array, *operands: Range, roundings: int = 1) -> Range:
+    """The range from low to high, wider by so many roundings; NaN ends are infinite, unless an operand is empty."""
     empty = np.zeros(np.shape(low), bool)
-    for r in given:
+    for r in operands:
         empty = empty | np.isnan(r.low)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if roundings > 1:
@@ -50,9 +50,9 @@ def outward(low: Array, high: Array, *given: Range, roundings: int = 1) -> Range
     return Range(np.where(empty, np.nan, low), np.where(empty, np.nan, high))
 
 
-def keep_empty(given: Range, low: Array, high: Array) -> Range:
-    """The range from low to high, empty where `given` is."""
-    empty = np.isnan(given.low)
+def keep_empty(operand: Range, low: Array, high: Array) -> Range:
+    """The range from low to high, empty where the operand is."""
+    empty = np.isnan(operand.low)
     return Range(np.where(empty, np.nan, low), np.where(empty, np.nan, high))
 
 
@@ -91,12 +91,11 @@ def integer_power(a: Range, n: int) -> Range:
 def power(a: Range, b: Range) -> Range:
     """a^b, where a is positive; whole numbers b by products."""
     whole = (b.low == b.high) & (b.low == np.round(b.low)) & (np.abs(b.low) < MOST_PRODUCTS)
-    found = FUNCTIONS["exp"](multiply(b, FUNCTIONS["log"](a)))
+    result = FUNCTIONS["exp"](multiply(b, FUNCTIONS["log"](a)))
     for n in np.unique(b.low[whole]):
-        own = integer_power(a, int(n))
-        here = whole & (b.low == n)
-        found = Range(np.where(here, own.low, found.low), np.where(here, own.high, found.high))
-    return found
+        exact, here = integer_power(a, int(n)), whole & (b.low == n)
+        result = Range(*(np.where(here, new, old) for new, old in zip(exact, result, strict=True)))
+    return result
 
 
 def rising(f: Callable[[Any], Any], least: float = -np.inf, most: float = np.inf, floor: float = -np.inf) -> Callable[[Range], Range]:
@@ -105,9 +104,9 @@ def rising(f: Callable[[Any], Any], least: float = -np.inf, most: float = np.inf
     def ranges(a: Range) -> Range:
         outside = (a.high < least) | (a.low > most)
         partly = (a.low < least) | (a.high > most)
-        given = Range(np.where(outside, np.nan, a.low), a.high)
+        inside = Range(np.where(outside, np.nan, a.low), a.high)
         low, high = (np.where(partly, end, f(np.clip(x, least, most))) for x, end in zip(a, (-np.inf, np.inf), strict=True))
-        wide = outward(low, high, given, roundings=WIDE)
+        wide = outward(low, high, inside, roundings=WIDE)
         return Range(np.maximum(wide.low, floor), wide.high)
 
     return ranges
@@ -118,8 +117,8 @@ def falling(f: Callable[[Any], Any], least: float = -np.inf, most: float = np.in
     mirrored = rising(lambda x: -f(x), least, most)
 
     def ranges(a: Range) -> Range:
-        found = mirrored(a)
-        return Range(-found.high, -found.low)
+        low, high = mirrored(a)
+        return Range(-high, -low)
 
     return ranges
 

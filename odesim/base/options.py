@@ -286,9 +286,9 @@ def options_of(attributes: Mapping[str, Any]) -> RunOptions:
 
 def pick(table: type, arguments: Mapping[str, Any]) -> Any:
     """An instance of Values, RunOptions or Work from those of the arguments that it has. None stands for an empty mapping."""
-    own = {row.name: arguments[row.name] for row in fields(table) if row.name in arguments}
+    values = {row.name: arguments[row.name] for row in fields(table) if row.name in arguments}
     empty = {row.name for row in fields(table) if isinstance(row.default_factory, type)}
-    return table(**{name: {} if value is None and name in empty else value for name, value in own.items()})
+    return table(**{name: {} if value is None and name in empty else value for name, value in values.items()})
 
 
 # which code computed a run: stored with it, and asked when it is computed again

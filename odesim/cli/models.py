@@ -46,9 +46,6 @@ def summary(name: str) -> str:
         return ""
 
 
-MARK = '<meta name="generator" content="odesim">'
-
-
 def check_page(file: Path, kind: str, *, overwrite: bool) -> None:
     """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
     from odesim.base.errors import StoreError
@@ -57,16 +54,7 @@ def check_page(file: Path, kind: str, *, overwrite: bool) -> None:
 
     if file.suffix.lower() != f".{kind}":
         raise StoreError(f"--{kind} writes a file that ends in .{kind}, not {str(file)!r}")
-    check_new_file(file, overwrite=overwrite or (is_odesim_picture(file) if kind == "pdf" else is_odesim_page(file)))
-
-
-def is_odesim_page(file: Path) -> bool:
-    """Whether odesim wrote the web page, by its head."""
-    try:
-        with file.open(encoding="utf-8", errors="replace") as page:
-            return MARK in page.read(1000)
-    except OSError:
-        return False
+    check_new_file(file, overwrite=overwrite or is_odesim_picture(file))
 
 
 def write_page(system: "System", kind: str, file: Path) -> None:

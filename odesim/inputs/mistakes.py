@@ -197,8 +197,8 @@ def _argument(at: Place) -> str | None:
     fields, words = list(parameters), [keyword.arg for keyword in at.node.keywords if keyword.arg]
     if unknown := [word for word in words if word not in fields]:
         return f"{at.call} has no {unknown[0]}; it takes {', '.join(fields)}{nearest(unknown[0], fields)}"
-    given = {*fields[: len(at.node.args)], *words}
-    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in given]
+    written = {*fields[: len(at.node.args)], *words}
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in written]
     if missing:
         listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         return f"{at.call} needs {listed} too: {at.call}({', '.join(fields)})"

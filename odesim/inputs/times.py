@@ -79,14 +79,9 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
     """
     import numpy as np
 
-    from odesim.base.arrays import to_ends
-
     save = to_save(save)
     if not isinstance(save, Save) or save.times:
-        times = to_ends(np.array(save.times if isinstance(save, Save) else save), t0, t1)
-        outside = times[(times < t0) | (times > t1)]
-        if outside.size:
-            raise ParamError("save: {} lies outside the span {}:{}".format(*apart(outside[0], t0, t1)))
+        times = _inside("save", np.array(save.times if isinstance(save, Save) else save), t0, t1)
         if whole and np.any(times != np.floor(times)):
             raise ParamError(f"save: {times[times != np.floor(times)][0]:g} is no time of a Map, which has whole numbers of updates")
         return times
@@ -109,7 +104,7 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     """The times at which a step has to end, increasing, from a number, a list or an array. Raises ParamError."""
     import numpy as np
 
-    from odesim.base.arrays import on_host, to_ends
+    from odesim.base.arrays import on_host
 
     try:
         times = np.atleast_1d(np.asarray(on_host(stop_at), float))
@@ -117,11 +112,18 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
         times = np.empty((0, 0))
     if times.ndim != 1 or isinstance(stop_at, str):
         raise ParamError(f"stop_at takes a time or a list of times, not {value_text(stop_at)}")
-    times = to_ends(np.unique(times), t0, t1)
+    return tuple(_inside("stop_at", np.unique(times), t0, t1).tolist())
+
+
+def _inside(where: str, times: "Array", t0: float, t1: float) -> "Array":
+    """Increasing times (T,) within [t0, t1], to which those beyond an end by rounding are moved. Raises ParamError."""
+    from odesim.base.arrays import to_ends
+
+    times = to_ends(times, t0, t1)
     outside = times[~((times >= t0) & (times <= t1))]
     if outside.size:
-        raise ParamError("stop_at: {} lies outside the span {}:{}".format(*apart(outside[0], t0, t1)))
-    return tuple(times.tolist())
+        raise ParamError("{}: {} lies outside the span {}:{}".format(where, *apart(outside[0], t0, t1)))
+    return times
 
 
 def to_save(save: Any) -> "Save | Array":

@@ -30,6 +30,7 @@ MARKS = {
     "svg": b"<dc:title>odesim</dc:title>",
     "mp4": b"odesim",
     "gif": b"odesim",
+    "html": b'<meta name="generator" content="odesim">',
 }
 
 
@@ -46,7 +47,7 @@ def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequenc
 
 
 def is_odesim_picture(picture: Path) -> bool:
-    """Whether odesim drew the picture, by its metadata."""
+    """Whether odesim drew the picture, or wrote the page, by its metadata."""
     try:
         return picture.is_file() and MARKS[picture.suffix[1:].lower()] in picture.read_bytes()
     except OSError:

@@ -265,7 +265,7 @@ def as_members(run: "xarray.Dataset") -> "xarray.Dataset":
     Raises ParamError if it has no status, no time or no state and observable any more.
     """
     lists = {key: [name for name in names_in(run, key) if name in run] for key in ("states", "observables")}
-    names = [name for found in lists.values() for name in found]
+    names = [name for some in lists.values() for name in some]
     if not names:
         raise ParamError(f"this Dataset has none of its states and observables any more: {', '.join(names_in(run, 'states'))}, ...")
     for name in (STATUS, T_END, TIME):

@@ -59,15 +59,15 @@ class EnsembleStore:
             self.outputs = outputs_from_plain(outputs, observed | {name: arrays[name].shape[1:] for name in outputs["ends"]})
         self.layout = layout or Layout(tuple(self.attributes["states"]), shapes)
         labels = self.attributes["labels"]
-        tables = [labels[part["name"]] for part in self.attributes["design"] if part["kind"] == "table"]
-        check_array_files(path, {label: arrays[label] for label in tables})
-        # arrays that are written with a chunk: where a file of one is missing, the chunk is computed again
-        drawn = [label for label in labels.values() if label not in tables]
-        self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn, ATTEMPT]
         with damage_errors(path):
+            tables = [labels[part["name"]] for part in self.attributes["design"] if part["kind"] == "table"]
+            check_array_files(path, {label: arrays[label] for label in tables})
             rows = {name: arrays[label] for name, label in labels.items()}
             design = design_from_plain(self.attributes["design"], self.count, self._group_arrays(POINTS), rows)
             self.design = design.with_shapes({name: array.shape[1:] for name, array in rows.items()})
+        # arrays that are written with a chunk: where a file of one is missing, the chunk is computed again
+        drawn = [label for label in labels.values() if label not in tables]
+        self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn, ATTEMPT]
 
     @property
     def writable(self) -> bool:

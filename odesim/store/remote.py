@@ -90,32 +90,27 @@ class RemotePath:
 
     def exists(self) -> bool:
         """Whether an object, or a folder with one, is there."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             return bool(fs.exists(path))
 
     def size(self) -> int:
         """Bytes of the object. Raises FileNotFoundError if there is none."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             return int(fs.info(path)["size"])
 
     def modified(self) -> float:
         """When the object was last written, in seconds. Raises FileNotFoundError if there is none."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             return float(fs.modified(path).timestamp())
 
     def read_bytes(self, most: int | None = None) -> bytes:
         """The content of the object, or the first `most` bytes. Raises FileNotFoundError if there is none."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             return bytes(fs.cat_file(path, 0, most) if most is not None and fs.info(path)["size"] > most else fs.cat_file(path))
 
     def sizes(self) -> dict[str, int]:
         """{path below this folder: bytes} of all objects in it; empty if there is no such folder."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             try:
                 objects = fs.find(path, detail=True)
             except FileNotFoundError:
@@ -125,8 +120,7 @@ class RemotePath:
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Writes objects {path below this folder: content}."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             try:
                 fs.pipe({f"{path}/{name}": content for name, content in contents.items()})
             except FileNotFoundError as error:
@@ -134,8 +128,7 @@ class RemotePath:
 
     def delete(self, first: str = "") -> None:
         """Deletes all objects in this folder. first: the one to go before the others, if it is there."""
-        fs, path = self.place()
-        with reaching(self):
+        with reaching(self) as (fs, path):
             if first and fs.exists(f"{path}/{first}"):
                 fs.rm_file(f"{path}/{first}")
             if fs.exists(path):
@@ -145,20 +138,22 @@ class RemotePath:
         """The zarr store of this folder."""
         from zarr.storage import FsspecStore
 
-        self.place()  # its errors
         with reaching(self):
             return FsspecStore.from_url(self.url, storage_options=dict(OPTIONS), read_only=read_only)
 
 
 @contextmanager
-def reaching(path: RemotePath) -> Iterator[None]:
-    """A context that turns what a client of an object store raises into one StoreError; FileNotFoundError is passed on."""
+def reaching(place: RemotePath) -> Iterator[tuple[Any, str]]:
+    """A context with (filesystem of fsspec, path in it), which turns what a client of an object store raises into one StoreError.
+
+    FileNotFoundError is passed on.
+    """
     try:
-        yield
+        yield place.place()
     except (FileNotFoundError, StoreError):
         raise
     except Exception as error:  # each client has exceptions of its own
-        raise StoreError(f"cannot reach {path}: {reason(error)}") from error
+        raise StoreError(f"cannot reach {place}: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:

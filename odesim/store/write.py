@@ -1,4 +1,4 @@
-"""Writes a Solution as a zarr v3 folder: under a temporary name first, renamed when complete; as many saved times as fit on the disk.
+"""Writes a Solution as a zarr v3 folder: under a temporary name first, renamed when complete; as many chunks of times as fit on the disk.
 
 Also what JSON can hold of results: to_plain().
 """
@@ -7,7 +7,6 @@ import hashlib
 import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -54,7 +53,7 @@ def write_solution(solution: Solution, path: str | Path, *, overwrite: bool = Fa
     """Writes a Solution to the folder path: states and observables (time, index names), groups of inputs, and attributes.
 
     The groups are `params`, `initial` and, if the last time reached is not a saved one, `final values`.
-    When the disk is full, the saved times that fit are kept with the status "incomplete": at path if it is free, else beside it.
+    When the disk is full, the chunks of saved times that fit are kept with the status "incomplete": at path if it is free, else beside it.
     Raises StoreError, before it writes, if path cannot be written.
     """
     path, solution = check_new_run(path, overwrite=overwrite), solution.to_numpy()
@@ -113,7 +112,7 @@ def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
             reserve.unlink(missing_ok=True)
         rows, error = write_rows(arrays, data)
         reserve.unlink(missing_ok=True)
-        if error is None or rows == len(solution.t):  # everything was written after all
+        if error is None:
             group.update_attributes({CHUNK_FILES: _file_counts(work)})
             return rows, ""
         if rows == 0:
@@ -169,7 +168,7 @@ def _create_array(group: Any, name: str, values: Array, solution: Solution) -> A
 def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[int, OSError | None]:
     """Writes data {name: (T, *shape)} to zarr arrays {name: array}; returns (rows that all arrays hold, the error or None).
 
-    When the disk is full, as much of the last chunk is written as fits.
+    When the disk is full, these are the chunks that fit.
     """
     lengths = {name: (len(values), arrays[name].chunks[0]) for name, values in data.items()}
     done = dict.fromkeys(data, 0)
@@ -177,9 +176,7 @@ def write_rows(arrays: Mapping[str, Any], data: Mapping[str, Array]) -> tuple[in
         try:
             arrays[name][start:stop] = data[name][start:stop]
         except OSError as error:
-            rows = min(done.values())
-            _clear(arrays, rows, max(stop, *done.values()))
-            return _write_what_fits(arrays, data, rows, stop), error
+            return min(done.values()), error
         done[name] = stop
     return min(done.values()), None
 
@@ -192,32 +189,6 @@ def blocks(lengths: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, int, i
     ordered = [(chunk < n, min(a + chunk, n), name, a) for name, (n, chunk) in lengths.items() for a in range(0, n, chunk)]
     for _, stop, name, start in sorted(ordered):
         yield name, start, stop
-
-
-def _write_what_fits(arrays: Mapping[str, Any], data: Mapping[str, Array], rows: int, stop: int) -> int:
-    """Writes as many of the rows from `rows` to stop as fit, found by bisection; returns the rows that every array holds."""
-
-    def fits(count: int) -> bool:
-        try:
-            for name, array in arrays.items():
-                array[rows : rows + count] = data[name][rows : rows + count]
-        except OSError:
-            return False
-        return True
-
-    good, bad = 0, stop - rows
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-        _clear(arrays, rows, rows + middle)  # else the next trial needs room for the old and the new chunk
-    return rows + good if fits(good) else rows
-
-
-def _clear(arrays: Mapping[str, Any], start: int, stop: int) -> None:
-    """Frees the disk space of rows start to stop by writing the fill value: such a chunk has no file."""
-    for array in arrays.values():
-        with suppress(OSError):  # rewriting the rest of a chunk may find the disk full too
-            array[start:stop] = array.fill_value
 
 
 def to_plain(value: Any) -> Any:

@@ -53,6 +53,13 @@ def curves(figure: Figure, panel: int = 0) -> tuple[Any, Any, Any]:
     return np.asarray(axes.lines[0].get_ydata()), low, high
 
 
+def test_axes_in_no_grid_take_a_panel():
+    """Axes that the user has placed by hand; the time is named under them."""
+    axes = Figure().add_axes((0.2, 0.2, 0.7, 0.7))
+    figure_of_ensemble(walkers(), Choice(("x",)), axes)
+    assert axes.lines and axes.get_xlabel() == "$t$ (s)"
+
+
 def test_members_that_ended_stay_where_they_ended():
     """Median and band are the quantiles of all members, each at the wall from its end on; the title says how many."""
     run = walkers()
