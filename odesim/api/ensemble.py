@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
+from odesim.api.reduced import check_one_law, reduced
 from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
 from odesim.base.arrays import on_host
 from odesim.base.backends import ENSEMBLE, find_backend
@@ -22,6 +23,7 @@ from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, pick
 from odesim.base.signals import stop_signals, time_limit
 from odesim.ensembles.ledger import MemoryLedger, chunk_size, shard_chunks
 from odesim.ensembles.members import Members
+from odesim.ensembles.reduce import check_reduce
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.events import ADDED, event_attributes, with_events
@@ -59,6 +61,7 @@ def ensemble(
     dtype: str = "float64",
     strict: bool = False,
     seed: int = 0,
+    halvings: int = 0,
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
@@ -82,6 +85,7 @@ def ensemble(
     progress: Callable[[int, int, int], None] | None = None,
     client: Client | None = None,
     max_seconds: float | None = None,
+    reduce: str | Iterable[str] = (),
 ) -> xarray.Dataset:
     """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
@@ -108,7 +112,10 @@ def ensemble(
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    steps, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
+    reduce: of "mean", "var", "quantiles": statistics over all members at the saved times, NAME_mean, NAME_var (time, ...) and
+    NAME_quantiles (quantile, time, ...), and NAME_count, how many members have a number there; no member is kept.
+
+    steps, halvings, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
     blow_up_error (member,).
     sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
     dv_du_start is that by the initial value of the state u.
@@ -120,6 +127,8 @@ def ensemble(
     find_backend(backend, ENSEMBLE)
     check_array_kind(arrays, options)
     if out is not None:
+        if reduce:
+            raise ParamError("reduce keeps statistics and no member, and out stores members: give one of them")
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
@@ -132,8 +141,16 @@ def ensemble(
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = members_and_request(load_model(model), values, options)
+    if statistics := check_reduce(reduce):
+        check_one_law(values)
+        return reduced(chosen, request, statistics, execution, width_of(execution, options))
     result = in_memory(chosen, request, arrays, execution)
     return result.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else result
+
+
+def width_of(execution: Execution, options: RunOptions) -> int:
+    """How many chunks are integrated at once."""
+    return 1 if execution.threads == 1 or options.on.gpu else TOGETHER * execution.threads
 
 
 def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution: Execution) -> xarray.Dataset:
@@ -146,8 +163,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     engine.prepare()
     # in the type that they are to have: nothing of their size is made when they are done
     room = request.allocate(count, partial(empty_there, dtype=request.dtype)) if stays else request.allocate(count)
-    wide = 1 if execution.threads == 1 or request.options.on.gpu else TOGETHER * execution.threads
-    held = MemoryLedger(room, chunk_size(count, request.member_bytes) * wide)
+    held = MemoryLedger(room, chunk_size(count, request.member_bytes) * width_of(execution, request.options))
     with time_limit(execution.max_seconds), stop_signals() as stop_requested:
         chunks = shard_chunks(count, held.chunk)
         tally = run_chunks(

@@ -29,7 +29,7 @@ from odesim.ensembles.request import (
 )
 from odesim.inputs.arguments import check_count
 from odesim.inputs.schema import make_schema
-from odesim.inputs.times import save_times, stop_times
+from odesim.inputs.times import stop_times
 from odesim.run.choose import auto_rule
 from odesim.run.chunks import Execution
 from odesim.run.clocked import rescaled_system
@@ -37,6 +37,7 @@ from odesim.run.integrate import METHOD_NAMES as CHOICES
 from odesim.run.lane_run import strict_obstacle
 from odesim.run.lanes import no_strict
 from odesim.run.modes import held_of
+from odesim.run.noise import channel_sizes, noise_system, times_of
 from odesim.run.observables import observed_shapes
 from odesim.run.problem import compiled_for, dimensions, guarded_system, with_slack
 from odesim.stepper.codes import STATUSES
@@ -92,11 +93,15 @@ def make_ensemble_request(
         cupy_here()
     system = guarded_system(system)
     shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
-    times = np.array([shared.t1]) if save is None else save_times(save, shared.t0, shared.t1, whole=system.discrete)
+    times = np.array([shared.t1]) if save is None else times_of(system, save, shared, options)
     checked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
     compiled = compiled_of(system, shared.sizes, checked)
     seen = observed_shapes(compiled, names, shared)
     outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
+    if system.noise:
+        running, channels = compiled_of(noise_system(system, checked), shared.sizes, checked), channel_sizes(system, shared.sizes)
+        more: dict[str, Any] = {"outputs": outputs, "running": running, "channels": channels}
+        return EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, checked, **more)
     held = held_of(rescaled_system(system) if options.rescaled else system, options.step)
     runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, checked)}
     request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, checked, outputs=outputs, held=held, **runs)

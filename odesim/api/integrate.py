@@ -33,10 +33,11 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.events import event_attributes, with_events
 from odesim.inputs.registry import load_with_origin
-from odesim.inputs.times import Save, save_times, stop_times, to_save
+from odesim.inputs.times import Save, stop_times, to_save
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
-from odesim.run.problem import compiled_parts, guard_names, guarded_system, switched_problem, with_slack
+from odesim.run.noise import noisy_run, times_of
+from odesim.run.problem import compiled_parts, guard_names, guarded_system, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
@@ -85,6 +86,7 @@ def integrate(
     dtype: str = "float64",
     strict: bool = False,
     seed: int = 0,
+    halvings: int = 0,
     max_steps: int = 1_000_000,
     stop_at: ArrayLike = (),
     max_step: float | None = None,
@@ -106,7 +108,8 @@ def integrate(
 
     Method: "auto" takes the cheapest one by short trials; `method` of the Solution names it, attrs["auto"] the reason. step: a fixed
     step. rtol, atol: tolerances of the error of a step. max_steps: the run stops there. max_step: the longest step. first_step:
-    the one tried at the start, and where the run begins anew. stop_at: times at which a step ends; conditions on time and states in the
+    the one tried at the start, and where the run begins anew. With noise: `step` is needed, seed is that of the path, and steps with
+    halvings=k follow the path that steps of 2^k step have. stop_at: times at which a step ends; conditions on time and states in the
     right-hand side are found without it.
 
     backend: "numba", "numpy" (slow, for checks) or "cuda" (explicit methods, on an NVIDIA GPU). strict: the same bits on every machine,
@@ -143,13 +146,16 @@ def integrate(
     grid = to_save(save)
     if arrays == "numpy":
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
-    times = save_times(grid, numbers.t0, numbers.t1, whole=system.discrete)
+    times = times_of(system, grid, numbers, options)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system)
     parameters, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
-    _, observer, dims = compiled_parts(system, backend, dtype, strict)
+    drift, observer, dims = compiled_parts(system, backend, dtype, strict)
     of_solver = options.of_solver()
-    compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
+    if system.noise:
+        compiled, problem = noisy_run(system, numbers, options)
+    else:
+        compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
     there = device_context() if options.on.gpu else nullcontext
@@ -177,7 +183,8 @@ def integrate(
         out = np.empty(layout.size, dtype)
         if problem.switches is not None:
             problem.switches.free()
-        problem.rhs(t, layout.join(now, dtype), out)
+        rhs = right_side(drift, numbers) if system.noise else problem.rhs
+        rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
@@ -185,7 +192,7 @@ def integrate(
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
-        times_asked = save_times(times_asked, numbers.t0, numbers.t1, whole=system.discrete) if len(times_asked) else times_asked
+        times_asked = times_of(system, times_asked, numbers, options) if len(times_asked) else times_asked
         with there(), on_device():
             if options.rescaled:
                 run = clocked.integrate(times_asked, of_solver, raw.method).raw

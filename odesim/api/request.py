@@ -16,6 +16,7 @@ from odesim.base.options import CLOCKS, NAMES, OPTIONS, RunOptions
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import check_span
 from odesim.run.integrate import METHOD_NAMES
+from odesim.run.noise import options_of_noise
 from odesim.run.problem import compiled_parts
 from odesim.stepper.methods import MAP
 from odesim.symbolic.system import System
@@ -113,13 +114,16 @@ def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
 
 
 def options_for(system: System, options: RunOptions, t0: float, t1: float) -> RunOptions:
-    """The options of a run from t0 to t1: of a Map, the method map with step 1. Raises an OdesimError for options that do not fit."""
+    """The options of a run from t0 to t1: of a Map, the method map with step 1; with noise, a scheme.
+
+    Raises an OdesimError for options that do not fit.
+    """
     if not system.discrete:
         if options.method == MAP.name:
             raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
         if options.first_step is not None and t1 - t0 < options.first_step < np.inf:
             raise SolveError(f"first_step = {options.first_step:g} is longer than the span {t0:g}:{t1:g}")
-        return options
+        return options_of_noise(system, options)
     for name in NAMES:
         if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):
             raise SolveError(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from odesim.base.errors import ParamError, no_such
 
-EXPLICIT, STIFF = (  # by the names of their files: no method is imported
+EXPLICIT, STIFF, NOISY = (  # by the names of their files: no method is imported
     tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "stepper" / folder).glob("[!_]*.py")))
-    for folder in ("methods", "rosenbrock_methods")
+    for folder in ("methods", "rosenbrock_methods", "noise_methods")
 )
 METHODS = (*EXPLICIT, *STIFF)
 DTYPES = ("float64", "float32")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
 
-from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STIFF, Backend, backends_for, find_backend
+from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, NOISY, RUN, STIFF, Backend, backends_for, find_backend
 
 Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "shard"]
 ORDINARY, RESCALED = "ordinary", "rescaled"
@@ -64,7 +64,7 @@ def backend_help(use: str, what: str = "") -> str:
     return what + "; ".join([*words, *(f"{name}: {find_backend(name).uses[use].summary}" for name in others)]) + "."
 
 
-_METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}."
+_METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}; for noise {', '.join(NOISY)}."
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RunOptions:
             RUN: f"auto (default: the cheapest, found by short trials), {_METHODS}",
             ENSEMBLE: f"auto (default: chosen for each member), {_METHODS}",
         },
-        words=("auto", *EXPLICIT, *STIFF),
+        words=("auto", *EXPLICIT, *STIFF, *NOISY),
     )
     step: float | None = option(None, "H", "Use a fixed step H; possible with every method.", reads="number", low=0)
     rtol: float = option(1e-6, "R", "Relative tolerance; default {default}.", reads="number", low=0, of_maps=False)
@@ -137,9 +137,17 @@ class RunOptions:
     seed: int = option(
         0,
         "S",
-        {RUN: "Seed of uniform() and normal(); default {default}.", ENSEMBLE: "Seed of all random numbers; default {default}."},
+        {RUN: "Seed of uniform(), normal() and noise; default {default}.", ENSEMBLE: "Seed of all random numbers; default {default}."},
         reads="count",
         low=0,
+    )
+    halvings: int = option(
+        0,
+        "K",
+        "With noise: follow the path that steps of 2^K H have; default {default}.",
+        reads="count",
+        low=0,
+        of_maps=False,
     )
 
     @property
@@ -275,7 +283,14 @@ def _rows(table: type) -> dict[str, Option]:
 NAMES = tuple(row.name for row in fields(RunOptions))
 OPTIONS: dict[str, Option] = {**_rows(Values), **_rows(RunOptions), **_rows(Work)}
 IN_FILES = ("span", "steps", "save", *NAMES)  # keys of a TOML file above its tables
-LATER = ("backend", "stop_at", "max_step", "first_step", "clock")  # that the first versions did not store: they had the defaults
+LATER = (
+    "backend",
+    "stop_at",
+    "max_step",
+    "first_step",
+    "clock",
+    "halvings",
+)  # that the first versions did not store: they had the defaults
 
 
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:

@@ -138,6 +138,7 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
     yield from titled("equations", map(wrap_formula, described["equations"]))
     yield from titled("beyond the ends", (f"{i}: {kind}" for i, kind in described["boundary"].items()))
+    yield from titled("noise", [", ".join(described["noise"].values())] if described["noise"] else [])
     yield from titled("where", map(wrap_formula, described["definitions"]))
     yield from titled("program", map(wrap_formula, described.get("derived", ())))
     yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])

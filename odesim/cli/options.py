@@ -214,7 +214,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "as_json": ("--json", {"is_flag": True, "help": "Print the result as one JSON object."}),
     "quiet": ("--quiet", {"is_flag": True, "help": "Print no summary and no progress."}),
 }  # fmt: skip
-OF_RUN = "span steps save method step rtol atol max_steps stop_at max_step first_step clock backend dtype strict seed"
+OF_RUN = "span steps save method step halvings rtol atol max_steps stop_at max_step first_step clock backend dtype strict seed"
 """The options of a run, in the order of help pages."""
 THREADS = {"help": "Number of threads; default 1, for a training as before. The bits of an ensemble do not depend on it."}
 """Of commands that continue a run or compute it again."""

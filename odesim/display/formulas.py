@@ -12,7 +12,9 @@ from sympy.printing.latex import LatexPrinter as SympyLatexPrinter
 from sympy.printing.latex import greek_letters_set
 
 from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, Slope, SoftmaxAt, plain
-from odesim.symbolic.parts import Definition, GradientFlow, Key
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.noise import terms_of
+from odesim.symbolic.parts import Definition, GradientFlow, Key, twin_state
 from odesim.symbolic.reductions import limit_latex, limit_text, unevaluated
 
 
@@ -127,6 +129,15 @@ class Formulas:
         return self.display.definitions(equations=len(self._slopes) < len(self.system.equations))
 
     @cached_property
+    def noise(self) -> dict[Key, Any]:
+        """{state: its noise}, where the increment of a channel B is called dB."""
+        out: dict[Key, Any] = {}
+        for term in terms_of(self.system):
+            increment = twin_state(term.channel, f"d{base_name(term.channel)}")
+            out[term.state] = out.get(term.state, 0) + self.display.shown(term.times(increment))
+        return out
+
+    @cached_property
     def _written(self) -> dict[Key, Any]:
         return {key: self.display.shown(e) for key, e in self.system.equations.items()}
 
@@ -156,9 +167,18 @@ class Formulas:
 def latex(system: Definition) -> str:
     """The equations as a LaTeX aligned block, with the definitions of the names in them."""
     formulas = Formulas(system)
-    rows = [rf"{rate_latex(formulas, key, system.discrete)} &= {formulas.print_latex(e)}" for key, e in formulas.equations().items()]
+    rows = [" &= ".join(equation_latex(formulas, key, e)) for key, e in formulas.equations().items()]
     rows += [f"{formulas.print_latex(key)} &= {formulas.print_latex(e)}" for key, e in formulas.definitions().items()]
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def equation_latex(formulas: Formulas, key: Key, e: Any) -> tuple[str, str]:
+    """The sides of an equation: of a state with noise those of d x = (f) dt + g dB."""
+    noise = formulas.noise.get(key)
+    if noise is None:
+        return rate_latex(formulas, key, formulas.system.discrete), formulas.print_latex(e)
+    right = rf"\left({formulas.print_latex(e)}\right) \mathrm{{d}}t"
+    return rf"\mathrm{{d}} {formulas.print_latex(key)}", f"{right} + {formulas.print_latex(noise)}"
 
 
 def rate_latex(formulas: Formulas, key: Key, discrete: bool) -> str:
@@ -169,7 +189,11 @@ def rate_latex(formulas: Formulas, key: Key, discrete: bool) -> str:
 def equations_text(system: Definition) -> str:
     """The equations as plain text, one per line."""
     formulas, left = Formulas(system), "{}(t + 1)" if system.discrete else "d{}/dt"
-    return "\n".join(f"{left.format(formulas.print_text(key))} = {formulas.print_text(e)}" for key, e in formulas.equations().items())
+    lines = []
+    for key, e in formulas.equations().items():
+        name, right, noise = formulas.print_text(key), formulas.print_text(e), formulas.noise.get(key)
+        lines.append(f"{left.format(name)} = {right}" if noise is None else f"d{name} = ({right}) dt + {formulas.print_text(noise)}")
+    return "\n".join(lines)
 
 
 def definitions_text(system: Definition) -> str:

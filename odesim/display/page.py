@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.display.formulas import Formulas, LatexPrinter, rate_latex
+from odesim.display.formulas import Formulas, LatexPrinter, equation_latex, rate_latex
 from odesim.symbolic.indices import boundary_words
 from odesim.symbolic.parts import Definition, Event, domain_text, free_in_order, key_indices
 
@@ -90,6 +90,8 @@ def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
         yield Row(Formula(key, e, kind, ranges=ranges(system, key_indices(key))))
     if system.boundary:
         yield Row(words=", ".join(boundary_words(system.boundary)))
+    if system.noise:
+        yield Row(words=f"the noise is meant in the sense of {system.calculus.capitalize()}")
 
 
 def ranges(system: Definition, indices: Iterable[Symbol]) -> tuple[tuple[Symbol, Any], ...]:
@@ -146,11 +148,11 @@ def defaults(system: Definition) -> str:
 
 def formula_latex(formulas: Formulas, f: Formula) -> str:
     """A formula as LaTeX, with the ranges of its indices."""
-    text = left_latex(formulas, f)
+    text = " = ".join(equation_latex(formulas, f.left, f.right)) if f.kind == "rate" else left_latex(formulas, f)
     if f.kind == "set":
         extents = [f"({formulas.latex(n)})" if n.args else formulas.latex(n) for n in f.right]
         return text + (rf" \in \mathbb{{R}}^{{{TIMES.join(extents)}}}" if extents else "")
-    if f.right is not None:
+    if f.right is not None and f.kind != "rate":
         text += f" {RELATIONS[f.relation]} {formulas.print_latex(f.right)}"
     ranges = [rf"{formulas.print_latex(i)} = 0, \dots, {formulas.latex(last)}" for i, last in f.ranges]
     return text + (r" \qquad " + r",\; ".join(ranges) if ranges else "")
@@ -161,8 +163,8 @@ def left_latex(formulas: Formulas, f: Formula) -> str:
     if f.name:
         index = f"_{{{','.join(map(formulas.print_latex, f.left))}}}" if f.left else ""
         return rf"\mathtt{{{escape(f.name)}}}{index}"
-    if f.kind in ("rate", "next"):
-        return rate_latex(formulas, f.left, f.kind == "next")
+    if f.kind == "next":
+        return rate_latex(formulas, f.left, True)
     return formulas.print_latex(f.left) + "(0)" * (f.kind == "start")
 
 

@@ -8,6 +8,7 @@ import sympy as sp
 from sympy import Expr
 
 from odesim.display.formulas import Formulas, definitions_text, equations_text, text_of
+from odesim.ir.noise import noise_kind
 from odesim.ir.passes import lower
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
@@ -31,6 +32,7 @@ def describe(system: Definition) -> dict[str, Any]:
         ],
         "equations": equations_text(system).splitlines(),
         "boundary": {str(i): kind for i, kind in system.boundary.items()},
+        "noise": {"calculus": system.calculus, "kind": noise_kind(system)} if system.noise else {},
         "definitions": definitions_text(system).splitlines(),
         "parameters": [
             {

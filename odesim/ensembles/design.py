@@ -196,12 +196,13 @@ def design_members(system: System, arguments: Values, seed: int) -> Members:
         raise ParamError(f"zipped values go together: {', '.join(f'{name} has {n}' for name, n in counts.items())}")
     parts: list[Part] = [vary_part(places[name], value, seed) for name, value in arguments.vary.items()]
     sides, inner = [len(points) for points in grid.values()], next(iter(counts.values()), 1)
-    draws = draws_at_each_point(parts, arguments.members, prod(sides) * inner) if grid or zipped else 1
+    alike = bool(system.noise)  # members with the same numbers are different paths
+    draws = draws_at_each_point(parts, arguments.members, prod(sides) * inner, alike) if grid or zipped else 1
     inner *= draws
     for k, (name, points) in enumerate(grid.items()):
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
     parts += [Points(name, points, draws) for name, points in zipped.items()]
-    count = member_count(parts, None, prod(sides) * inner) if grid or zipped else member_count(parts, arguments.members, None)
+    count = member_count(parts, None, prod(sides) * inner) if grid or zipped else member_count(parts, arguments.members, None, alike)
     design = Design(tuple(parts), count)
     typical = {part.name: typical_value(part, places[part.name]) for part in parts}
     states = {place.name for place in schema.states}
@@ -230,17 +231,23 @@ def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, M
             sources[name] = option
 
 
-def draws_at_each_point(parts: list[Part], members: Any, points: int) -> int:
-    """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random."""
+def draws_at_each_point(parts: list[Part], members: Any, points: int, alike: bool = False) -> int:
+    """How many members each point of a grid has: `members`, 1 where it is None. Raises ParamError if nothing in parts is random.
+
+    alike: members may have the same numbers.
+    """
     members = None if members is None else check_count("members", members)
-    if members is not None and not any(isinstance(part, Random) for part in parts):
+    if members is not None and not alike and not any(isinstance(part, Random) for part in parts):
         already = f"--grid and --zip already make {counted(points, 'member')}"
         raise ParamError(f"{already}; --members counts random draws at each of these points: give --vary 'NAME=uniform(a,b)' too")
     return members or 1
 
 
-def member_count(parts: list[Part], members: Any, combinations: int | None) -> int:
-    """The number of members. combinations: of grid and zip, or None. Raises ParamError if numbers disagree or none is given."""
+def member_count(parts: list[Part], members: Any, combinations: int | None, alike: bool = False) -> int:
+    """The number of members. combinations: of grid and zip, or None. alike: members may have the same numbers.
+
+    Raises ParamError if numbers disagree or none is given.
+    """
     members = None if members is None else check_count("members", members)
     tables = {part.name: len(part.table) for part in parts if isinstance(part, Table)}
     count = combinations if combinations is not None else members
@@ -248,9 +255,11 @@ def member_count(parts: list[Part], members: Any, combinations: int | None) -> i
         count = n if count is None else count
         if n != count:
             raise ParamError(f"members disagree: {name} has {counted(n, 'row')} for {counted(int(count), 'member')}")
-    if not parts:
+    if not parts and not (alike and count is not None):
         raise ParamError(
-            "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
+            "an ensemble of paths needs their number: --members N"
+            if alike
+            else "an ensemble needs members that differ: --vary 'NAME=uniform(a,b)', --grid 'NAME=linspace(a,b,n)' or --zip NAME=1,2,3"
         )
     if count is None:
         raise ParamError(f"how many members should be drawn for {parts[0].name}? give --members N")

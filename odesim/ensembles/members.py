@@ -24,6 +24,7 @@ from odesim.symbolic.layered import Layer, names_read
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, value_at
+from odesim.transforms.noise import MEMBER as NOISE_MEMBER
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 # 8 MB a temporary: an ensemble of 10^7 members must not need arrays of its own size for each step of a formula
@@ -145,6 +146,8 @@ class Members:
             results.append({s.name: check_values(s, rows[s.name], np.shape(typical[s.name]), first) for s in places if s.name in rows})
         params, initial = results
         self._check_rules(schema.rules, params, first)
+        if self.system.noise:  # a path belongs to the number of a member, whatever chunk or attempt it is in
+            params[NOISE_MEMBER] = np.arange(first, end, dtype=np.float64)
         return params, initial
 
     def _dependent_values(self, place: Place, varying: Mapping[str, Array], first: int) -> Array:

@@ -13,6 +13,7 @@ from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.stepper.codes import STATUSES, UNDONE, Status
 from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.occurrences import Events
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic.system import System
@@ -284,7 +285,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name)
+METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name, *SCHEMES)
 
 # the meaning of each status, and what to do about it
 _MEANINGS = {
@@ -324,7 +325,7 @@ class EnsembleRequest:
 
     auto: the rule by which each member gets its method, if they differ. rescaled: the compiled form of the System in the rescaled clock,
     if members run in it. held: the System, or its rescaled form, with switches held; running: its compiled form. look: steps after which
-    lanes check whether stability limits the steps of a member; 0: never.
+    lanes check whether stability limits the steps of a member; 0: never. channels {name: size}: of noise, whose rates running reads.
     """
 
     compiled: CompiledRHS
@@ -339,6 +340,7 @@ class EnsembleRequest:
     held: HeldSystem | None = None
     running: CompiledRHS | None = None
     look: int = 0
+    channels: Mapping[str, int] = field(default_factory=dict)
 
     def changed(self, **options: Any) -> "EnsembleRequest":
         """The request with other run options."""

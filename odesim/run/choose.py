@@ -13,6 +13,7 @@ from odesim.run.lane_kernel import stiff_key
 from odesim.run.lane_plan import KernelPlan
 from odesim.run.lanes import LaneEngine, kernel_name, lane_engine, lane_plan, method_obstacle
 from odesim.run.looped_lanes import LoopLaneEngine, loop_lane_engine
+from odesim.run.noise import with_rates
 from odesim.run.observables import observed_key
 from odesim.run.problem import with_slack
 from odesim.run.threads import DeviceEngine, device_engine, source_of
@@ -47,6 +48,8 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     Raises SolveError for a request that a GPU's threads cannot do.
     """
     shared, per_member = slack_numbers(request, members), members.own
+    if request.channels:
+        shared = with_rates(request.right.system, shared)
     if request.rescaled is not None and not request.options.on.gpu:
         return ClockEngine(request, shared, request.rescaled)
     if request.options.method == "auto":
@@ -56,7 +59,7 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     lanes, count = lane_engine(request, shared, per_member), members.source.count
     if lanes is not None and (lines_of(lanes) <= AT_ONCE or (lanes.plan.stiff and lanes.plan.strict)):
         return lanes
-    loops = loop_lane_engine(request, shared, per_member) if count >= FEW else None
+    loops = loop_lane_engine(request, shared, per_member) if count >= FEW and not request.channels else None
     soon = lanes is not None and loops is None and lines_of(lanes) <= SOON
     if lanes is not None and (soon or worth_compiling(lanes, count, LOOPS if loops else 1.0)):
         return lanes

@@ -28,6 +28,7 @@ from odesim.run.auto import LEAST, SHARE, STIFF
 from odesim.run.clocked import RescaledRun
 from odesim.run.integrate import integrate_problem
 from odesim.run.lanes import WIDTH, member
+from odesim.run.noise import noisy_problem
 from odesim.run.problem import held_problem
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
@@ -230,7 +231,10 @@ class SingleEngine:
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
         request, shared = self.request, self.numbers
         numbers = Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, request.t0, request.t1)
-        problem = held_problem(request.right, request.held, numbers, stop_at=request.options.stop_at, laws=False)
+        if request.channels:
+            problem = noisy_problem(request.system, request.right, numbers, request.options, laws=False)
+        else:
+            problem = held_problem(request.right, request.held, numbers, stop_at=request.options.stop_at, laws=False)
         raw = integrate_problem(problem, method=request.options.method, save=request.times, **request.options.of_solver())
         put_run(chunk, i, request, raw)
 

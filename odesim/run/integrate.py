@@ -19,6 +19,8 @@ from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun, integrate_explicit
 from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.noise_methods import SCHEMES
+from odesim.stepper.noise_run import integrate_noisy
 from odesim.stepper.occurrences import Events, components_since, joined
 from odesim.stepper.problem import Acted, Problem, Raw, Which, save_grid
 from odesim.stepper.report import fewer_steps, largest, left
@@ -284,7 +286,7 @@ def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
     return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []
 
 
-METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK)
+METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK, *SCHEMES)
 
 
 def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
@@ -296,6 +298,8 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     """
     if method == MAP.name:
         return integrate_explicit(problem, MAP, save=save, **options)
+    if method in SCHEMES:
+        return integrate_noisy(problem, method, save=save, **options)
     if method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
     if problem.switches is not None:

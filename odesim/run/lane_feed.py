@@ -311,6 +311,10 @@ def fill_lines(plan: KernelPlan, rows: Rows) -> list[str]:
         lines.append(f"S[{rows.longest * plan.width} + l] = doubles(at[{AT['REALS']}])[4]")
     if not plan.chooses:
         lines.append(f"S[{rows.h * plan.width} + l] = doubles(at[{AT['REALS']}])[5]")
+    if plan.noise is not None:
+        lines.append(f"noise = doubles(at[{AT['NOISE']}])")
+        shared = [(rows.key0 + k, str(k)) for k in range(3)]
+        lines += [f"S[{row * plan.width} + l] = noise[{place}]" for row, place in (*shared, (rows.member, "3 + i"))]
     lines += [f"S[{row * plan.width} + l] = nan" for row in rows.last]
     if rows.sums:
         lines.append(f"sums = doubles(at[{AT['SUMS']}])")

@@ -24,12 +24,13 @@ from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
 from odesim.run.lane_feed import judged_texts, run_text
 from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
+from odesim.run.lane_noise import NoisyLanes, keys_line
 from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
 from odesim.stepper import control
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.search_compiled import SEARCH
-from odesim.stepper.statements import Each, Let, Reader, Right, Row, name
+from odesim.stepper.statements import Do, Each, Let, Reader, Right, Row, Statement, name
 from odesim.stepper.tableau import Method, stable_up_to
 from odesim.stepper.template import fit
 from odesim.targets.cache import functions_of, source_of
@@ -45,6 +46,8 @@ def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
     places |= {name: range(row, row + 1) for name, row in numbers.items()}
     f = plan.formulas
     arguments = (reader, plan.width, f.states, places, texts, Kinds(f.dtype, frozenset(f.doubles), f.late if plan.strict else 0))
+    if plan.noise is not None:
+        return NoisyLanes(*arguments).of(plan.method, plan.noise)
     return WrittenImplicit(plan, rows, *arguments) if plan.stiff else Written(*arguments)
 
 
@@ -67,6 +70,8 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     counts = "ended, saving, hits" if plan.joined else "ended, saving"
     head = f"{counts} = {', '.join('0' for _ in counts.split(', '))}"
     lines = LoopedImplicit(plan, rows).step_lines() if plan.loops else over_lanes(w, step_lines(plan, rows, reader))
+    if plan.noise is not None:
+        lines = [keys_line(rows.key0, w), *lines]
     fixed = ", fixed, rest, total" if plan.fixed else ""
     return function(f"step(S, {span_arguments(plan)}, rtol, atol, most{fixed})", [head, *lines, f"return {counts}"])
 
@@ -126,7 +131,7 @@ def free(S, t0, t1, fixed, total, most):
             left = (total if total < most else most) - 1.0 - {steps} if {code} == {running} else 0.0
             {to_save}
             ahead = left if left < ahead else ahead
-    return int(ahead)
+    return int(ahead){even}
 """.strip("\n")
 TO_SAVE = """
 if {due} < inf:
@@ -134,6 +139,20 @@ if {due} < inf:
     k = k if moment({steps} + k, t0, t1, fixed, total) < {due} else k - 1.0
     left = k if k < left else left
 """.strip("\n")
+
+
+# a pair of steps with noise begins after an even number of them; lanes of which some are odd take steps alone
+ALIGNED = "left = left if whole({steps}) & 1 == 0 else 0.0"
+
+
+def is_of_stages(s: Statement, last: int) -> bool:
+    """Whether a statement of the text of a step is one of its stages, without what follows them."""
+    match s:
+        case Right(row=(_, int(stage))):
+            return stage <= last
+        case Let(names=["root"]):
+            return True
+    return isinstance(s, Each | Do)
 
 
 def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -145,22 +164,28 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     step = written(plan, rows, reader)
     step.numbers = {**step.numbers, "used": "fixed"}
     step.places = {row: at_ for row, at_ in step.places.items() if row != "t"}  # the times of these steps are computed here
-    stages = [
-        s
-        for s in reader.read("step")
-        if isinstance(s, Each) or (isinstance(s, Right) and isinstance(s.row, tuple) and int(s.row[1]) <= last)
-    ]
-    moment = "{} = moment({} + k{}, t0, t1, fixed, total)".format
+    stages = [s for s in reader.read("step") if is_of_stages(s, last)]
     steps = at(rows.steps, w)
-    one = [moment("t", steps, ""), moment("new", steps, " + 1.0"), *step.lines(stages)]
-    one += [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.y)] + [f"{at(row, w)} = k{last}_{d}" for d, row in enumerate(rows.f)]
+
+    def one(k: str) -> list[str]:
+        moment = f"{{}} = moment({steps} + {k}{{}}, t0, t1, fixed, total)".format
+        lines = [moment("t", ""), moment("new", " + 1.0"), *step.lines(stages)]
+        return (
+            lines
+            + [f"{at(row, w)} = z{d}" for d, row in enumerate(rows.y)]
+            + [f"{at(row, w)} = k{last}_{d}" for d, row in enumerate(rows.f)]
+        )
+
+    if isinstance(step, NoisyLanes):  # noqa: SIM108, mypy narrows no expression on one line
+        march = step.march(steps, one)
+    else:
+        march = ["for k in range(ahead):", *margin(over_lanes(w, one("k")))]
     pairs = [(at(a, w), at(b, w)) for a, b in zip((*rows.y, *rows.f), rows.held, strict=True)]
     finite = " + ".join(f"({here} - {here})" for here, _ in pairs)
     wrong = f"wrong += 1 if {at(rows.code, w)} == {float(Code.RUNNING)} and {finite} != 0.0 else 0"
     lines = [
         *over_lanes(w, [f"{held} = {here}" for here, held in pairs]),
-        "for k in range(ahead):",
-        *(f"    {line}" for line in over_lanes(w, one)),
+        *march,
         "wrong = 0",
         *over_lanes(w, [wrong]),
         "if wrong > 0:",
@@ -178,8 +203,10 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         "idle": float(Code.IDLE),
         "unseen": UNSEEN,
     }
+    even = " & -2" if plan.noise is not None and plan.noise.pairs else ""
     to_save = fit(TO_SAVE, due=at(rows.next_save, w), **places) if plan.saves else "pass"
-    return [fit(FREE, to_save=to_save, **places), function("march(S, t0, t1, fixed, total, ahead)", lines)]
+    to_save += f"\n{ALIGNED.format(steps=steps)}" if even else ""
+    return [fit(FREE, to_save=to_save, even=even, **places), function("march(S, t0, t1, fixed, total, ahead)", lines)]
 
 
 ARITHMETIC = ("exp2", "log2", "power")

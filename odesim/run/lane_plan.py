@@ -12,22 +12,23 @@ from typing import Any
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
+from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_systems import Factors, factor
 from odesim.stepper.lanes import Looped, Place
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, implicit_reader
 
-# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run
-# in parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
+# what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run in
+# parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
 # many of its times are saved. Of lanes with loops, RIGHT, TABLE: the addresses of the right-hand side and of its table, NOTHING: of zeros,
-# STATES: the components, CLOCK: the component that holds the time, or -1. Then for each parameter its address and how far its members are
-# apart; of lanes with loops, those of all own parameters together
+# STATES: the components, CLOCK: the component that holds the time, or -1. NOISE: the key, halvings, then the members' numbers. Then for
+# each parameter its address and how far its members are apart; of lanes with loops, those of all own parameters together
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
     "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
     "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES",
-    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "PARAMS",
+    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "NOISE", "PARAMS",
 )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ class KernelPlan:
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
     steps have a largest size. chooses: the first step follows from the state; else it is one number of the call. declared: linear
-    invariants that the System declares.
+    invariants that the System declares. noise: where there is some, the method is a Scheme.
     """
 
     name: str
@@ -112,6 +113,7 @@ class KernelPlan:
     limited: bool = False
     chooses: bool = True
     declared: tuple[LinearInvariant, ...] = ()
+    noise: LaneNoise | None = None
 
     @property
     def dense(self) -> bool:
@@ -147,8 +149,8 @@ class KernelPlan:
 
     @property
     def discrete(self) -> bool:
-        """Whether a step is an update of a map, which has no interpolant."""
-        return not self.stiff and self.method.last == 0
+        """Whether nothing lies between two steps: an update of a map, or a step with noise."""
+        return not self.stiff and (self.method.last == 0 or self.noise is not None)
 
     @property
     def by_powers(self) -> bool:
@@ -234,6 +236,8 @@ class Rows:
             self.start, self.end = self.take(2)
         if plan.limited:
             (self.longest,) = self.take(1)
+        if plan.noise is not None:
+            self.member, self.key0, _, _ = self.take(4)
         self.held = self.take(n + len(self.f) if plan.marches else 0)
         self.plain = self.count
         if plan.loops and further:
@@ -255,6 +259,7 @@ def lane_numbers(plan: KernelPlan, rows: "Rows") -> tuple[dict[str, int], dict[s
     numbers["code"] = rows.code
     numbers |= {"due": rows.next_save} if plan.saves else {}
     numbers |= {"most": rows.most} if plan.looks else {}
+    numbers |= {"member": rows.member, "key0": rows.key0} if plan.noise is not None else {}
     numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}
     numbers |= {"longest": rows.longest} if plan.limited else {}
     numbers |= {"h0": rows.h} if not plan.chooses else {}  # a member is given it there
@@ -266,7 +271,8 @@ def reader_of(plan: KernelPlan, events: bool) -> Reader:
     if plan.stiff:  # states are saved, and events found, after the step
         switches = Switches(adaptive=not plan.fixed, chooses=plan.chooses, together=True)
         return implicit_reader(plan.method, plan.formulas.states, switches, loops=plan.loops)
-    return explicit_reader(plan.method, adaptive=not plan.fixed, saves=plan.saves, together=True, events=events, chooses=plan.chooses)
+    how = {"adaptive": not plan.fixed, "chooses": plan.chooses, "noisy": plan.noise is not None}
+    return explicit_reader(plan.method, saves=plan.saves, together=True, events=events, **how)
 
 
 def loop_arguments(plan: KernelPlan, rows: "Rows") -> tuple[Any, ...]:

@@ -14,14 +14,17 @@ from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.ir.scalars import Formulas
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
+from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, facts_of
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
+from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_compiled import search_functions
@@ -32,6 +35,7 @@ from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine
+from odesim.transforms.noise import MEMBER, STEP
 
 
 class LaneSearch:
@@ -64,7 +68,7 @@ BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a t
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1000  # lines of the right-hand side and its Jacobian, for a stiff method
-METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, MAP.name: MAP}
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, MAP.name: MAP, **SCHEMES}
 _PLANS: Memo[KernelPlan | str] = Memo()
 
 
@@ -157,6 +161,10 @@ class LaneEngine:
             kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
             arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
             table[AT["KEPT"]] = request.outputs.max_events
+        if self.plan.noise is not None:
+            seed, halvings = request.options.seed, request.options.halvings
+            arrays["NOISE"] = np.array([seed & 0xFFFFFFFF, seed >> 32, halvings, *params[MEMBER]], np.float64)
+            kept.append(arrays["NOISE"])
         for name, array in arrays.items():
             table[AT[name]] = array.ctypes.data
         each = bool(initial) or parts is not None
@@ -296,6 +304,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         request.switches,
         request.options.max_step is not None,
         request.options.first_step is not None,
+        request.options.halvings > 0,
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
@@ -321,12 +330,20 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
     plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses)
+    if request.channels:
+        plan = replace(plan, noise=lane_noise(request, formulas))
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=verified_invariants(declared, formulas))
     if plan.stiff and len(plan.linear.code) > MOST_SLOPES:
         return f"a Jacobian of {counted(len(plan.linear.code), 'operation')}: at most {MOST_SLOPES}"
     return plan
+
+
+def lane_noise(request: EnsembleRequest, formulas: Formulas) -> LaneNoise:
+    """The noise of a kernel whose right-hand side are these formulas."""
+    places = [formulas.values[name] + i for name, size in request.channels.items() for i in range(size)]
+    return LaneNoise(tuple(enumerate(places)), formulas.values.get(STEP, -1), request.options.halvings == 0)
 
 
 def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> WatchedEvents | None:

@@ -1,6 +1,7 @@
 """One run of one system: the driver's arrays, its time slices, and the results."""
 
 import ctypes
+import hashlib
 import math
 import time
 from collections.abc import Callable
@@ -16,11 +17,11 @@ from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver
-from odesim.stepper.one_system import RULES, SHARED, explicit_driver
+from odesim.stepper.one_system import RULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.search_compiled import search_functions
-from odesim.stepper.table import COUNTS, RUN, constants
+from odesim.stepper.table import COUNTS, NOISE, RUN, constants
 from odesim.stepper.tableau import Method
 
 SOURCES = ("odesim.runtime.memory", *SHARED)
@@ -166,17 +167,35 @@ def next_slice(steps: int, seconds: float) -> int:
     return max(1, int(min(steps * min(16.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6))), MOST_SLICE)))
 
 
+NORMALS = ("normals", "circular", "elementary", "intrinsics")
+"""Modules of the runtime that draw. They are imported: of their functions only one is called, and they have names in common with others."""
+
+
+def normals_key() -> str:
+    """8 hex digits of their sources: a change of them is another driver."""
+    from odesim.targets.cache import source_of
+
+    return hashlib.sha256("".join(source_of(f"odesim.runtime.{name}") for name in NORMALS).encode()).hexdigest()[:8]
+
+
 def driver_text(kind: str = "explicit") -> str:
     """The text of the driver, and of all that it calls."""
     from odesim.targets.cache import sources_text
 
-    more, driver = (("odesim.stepper.linear_steps",), implicit_driver()) if kind == "implicit" else ((), explicit_driver())
-    return "\n\n".join([sources_text((*SOURCES, *more), RULES, "@helper"), constants(RUN, COUNTS), driver.text])
+    kinds: dict[str, tuple[list[str], Callable[[], Driver], list[Any]]] = {
+        "explicit": ([], explicit_driver, []),
+        "implicit": (["odesim.stepper.linear_steps"], implicit_driver, []),
+        "noisy": (["odesim.stepper.noise_draw"], noisy_driver, [NOISE]),
+    }
+    module, driver, tables = kinds[kind]
+    sources = sources_text((*SOURCES, *module), RULES, "@helper")
+    normals = [f"from odesim.runtime.normals import normals_of_path  # {normals_key()}"] if kind == "noisy" else []
+    return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver().text])
 
 
 @cache
 def driver(kind: str) -> tuple[dict[str, int], float]:
-    """{name: address}: the compiled loop of "explicit" or "implicit" steps and what runs ask of it, and the seconds to get them."""
+    """{name: address}: the compiled loop of explicit, implicit or noisy steps and what runs ask of it, and the seconds to get them."""
     begun = time.perf_counter()
     from odesim.targets.native import load_native
 

@@ -3,11 +3,13 @@
 """One explicit step, written once: stages and error norm, for one system, lanes and threads of a GPU.
 
 It is text, read together with step.py, which says how. LAST: the stage at the new point; 0 of a Map, whose stage 0 is the new state.
+NOISY: a scheme for noise (scheme.py). `draw` draws the normal numbers of a step, and `shake` makes of them the noise that a stage
+sees, among the parameters.
 """
 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
-DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
+DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws", "draw", "shake")
 LOGICAL = ("last",)
 
 
@@ -22,7 +24,7 @@ def norm(what, old, new):
 
 def begin():
     t, past, retry, steps, rejected, due, saved = t0, LOG2_LEAST_OLD, 0.0, 0.0, 0.0, inf, 0.0
-    if LAST > 0:
+    if LAST > 0 and not NOISY:
         k[0] = right(t0, y)
         wild = strays(k[0], y)
     else:
@@ -52,11 +54,20 @@ def remembered():  # log2 of the error norm
 
 
 def step():
-    if LAST == 0:
+    if NOISY:  # no stage serves the next step, whose noise is another
+        root = 1.0 / sqrt(used)
+        draw(steps)
+        shake(0, root, used)
+        k[0] = right(t, y)
+    elif LAST == 0:
         k[0] = right(t, y)
         z = dot((1.0,), k)
-    for s in stages(1, LAST):
+    for s in stages(1, LAST - 1 if NOISY else LAST):
+        if NOISY:
+            shake(s, root, used)
         k[s] = right(t + C[s] * used if C[s] < 1.0 else new, y + used * dot(A[s], k), z)
+    if NOISY:
+        z = y + used * dot(A[LAST], k)
     if ADAPTIVE:
         first = squares(used * dot(E[0], k), y, z) / N
         error = sqrt(first)
@@ -66,8 +77,8 @@ def step():
         if UNSEEN:  # the estimate does not hold the last slope, and the next step begins with it
             error = nan if error <= 1.0 and strays(k[LAST], z) != 0.0 else error
     else:
-        error = 0.0 if strays(k[LAST], z) == 0.0 else nan
-    if SAVES or EVENTS:
+        error = 0.0 if strays(z if NOISY else k[LAST], z) == 0.0 else nan
+    if (SAVES or EVENTS) and not NOISY:
         for s in stages(LAST + 1, ALL - 1):  # that only the interpolant needs
             needed = error <= 1.0 and (EVENTS or due < new)
             if TOGETHER or needed:

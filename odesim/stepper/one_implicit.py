@@ -24,7 +24,7 @@ IN_PLACE = ("drift", "restore")
 @cache
 def implicit_driver() -> Driver:
     """The driver of one system by a Rosenbrock method."""
-    return _Printer("implicit", {"IMPLICIT": True, "LOOPS": False, "CHECKED": CHECKED}, METHOD, TABLES).driver()
+    return _Printer("implicit", {"IMPLICIT": True, "NOISY": False, "LOOPS": False, "CHECKED": CHECKED}, METHOD, TABLES).driver()
 
 
 class _Entries(Scalars):

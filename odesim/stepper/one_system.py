@@ -151,6 +151,12 @@ def explicit_driver() -> Driver:
     return Printer("explicit", EXPLICIT, METHOD, TABLES).driver()
 
 
+@cache
+def noisy_driver() -> Driver:
+    """The driver of one system by a scheme for noise."""
+    return Printer("explicit", {**EXPLICIT, "NOISY": True}, METHOD, TABLES).driver()
+
+
 class Scalars(ast.NodeTransformer):
     """A scalar expression whose names are those of the driver."""
 

@@ -236,6 +236,20 @@ class CompiledSlopes:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """The noise of a run: arrays of rates that its right-hand side reads, and the place of the length of a step, where it reads that.
+
+    A run is the path of a seed and a member; a step is one of 2^halvings parts of a step of it (odesim.runtime.normals).
+    """
+
+    arrays: tuple[Array, ...]
+    length: Array | None = None
+    member: int = 0
+    seed: int = 0
+    halvings: int = 0
+
+
+@dataclass(frozen=True)
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
@@ -263,6 +277,7 @@ class Problem:
     switches: Switches | None = None
     resets: Resets | None = None
     origin: Array | None = None
+    noise: Noise | None = None
 
     @property
     def began(self) -> Array:

@@ -28,7 +28,7 @@ Known = Mapping[str, Any]
 SUM = "sum_of"
 CHECKED = 0.8
 """The point of a Rosenbrock step at which the interpolant is checked: near the largest error of either method on a stiff component."""
-EXPLICIT = {"IMPLICIT": False}
+EXPLICIT = {"IMPLICIT": False, "NOISY": False}
 """What an explicit step knows, whatever the method."""
 FREE = frozenset(("inf", "nan"))
 """Names in the text that are no rows and no numbers."""
@@ -508,7 +508,15 @@ def step_text(kind: str) -> Text:
 
 
 def explicit_reader(
-    method: Method, *, adaptive: bool, saves: bool, together: bool, events: bool = False, laws: bool = False, chooses: bool = True
+    method: Method,
+    *,
+    adaptive: bool,
+    saves: bool,
+    together: bool,
+    events: bool = False,
+    laws: bool = False,
+    chooses: bool = True,
+    noisy: bool = False,
 ) -> Reader:
     """The text of an explicit step for a method, with its tables known and its loops over stages unrolled."""
     m, inner = method, method.last + 1
@@ -516,7 +524,7 @@ def explicit_reader(
         "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
         "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
         "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
-        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses, **EXPLICIT,
+        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses, **EXPLICIT, "NOISY": noisy,
     }  # fmt: skip
     return Reader(step_text("explicit"), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
 
@@ -549,7 +557,7 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
         "CHECKED": CHECKED, "CHECK": m.dense(CHECKED).tolist(), "CHECK_SLOPE": (m.gamma * m.dense_slope(CHECKED)).tolist(),
         "START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": control.LEAST_OLD ** (-1 / p),
         **({} if n is None else {"PART": 1 / max(n, 1)}),
-        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "LOOPS": loops,
+        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "NOISY": False, "LOOPS": loops,
     }  # fmt: skip
     return Reader(step_text("implicit"), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 

@@ -106,6 +106,6 @@ def accept():  # events and laws: of one member that accepts
     if IMPLICIT:
         take(f, f_z, accept)
         take(J, J_z, accept)
-    else:
+    elif not NOISY:
         take(k[0], k[LAST], accept)
     t = (end if EVENTS else new) if accept else t

@@ -63,11 +63,17 @@ RUN = columns(
     # Jacobian, of which there are two: JACOBIANS (2, JACOBIAN_SIZE). Linear invariants of the state, where there are some
     "LINEAR ALONG ELIMINATE DRIFT SOLVE SYSTEMS TRUTH JACOBIANS JACOBIAN_SIZE INVARIANTS "
     # its method: D (ALL,), G (ALL, ALL) and CHECK (2, ALL), as implicit.py has them
-    "DRIFTS TO_SOLVE CHECKS"
+    "DRIFTS TO_SOLVE CHECKS "
+    # the address of the table of noise
+    "NOISE"
 )
 
 # FOUND: zeros in ZEROS; LATER: whether the laws were watched before, in a run that this one continues
 COUNTS = columns("FOUND LATER")
+
+# The noise of a run (noise_draw.py): which path it is; normal numbers XI (2, CHANNELS); WEIGHTS (stages, 2) of a scheme; where the right-
+# hand side reads the LENGTH of a step, or 0; RATES (ARRAYS, 2): the address and length of each array of rates
+NOISE = columns("MEMBER KEY0 KEY1 HALVINGS DRAWS CHANNELS XI WEIGHTS LENGTH ARRAYS RATES")
 
 # The steps of a run, for the compiled search for zeros. ROWS: samples of the functions: component i of sample k of lane l is number
 # (k + 1) BETWEEN + i GAP + l, k = -1 to PIECES. ASK: a function of (ASKED, theta, l, i), which puts the functions at theta of the step into

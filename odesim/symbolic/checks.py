@@ -17,6 +17,7 @@ from odesim.symbolic.fields import LONGEST
 from odesim.symbolic.functions import FUNCTIONS
 from odesim.symbolic.indices import base_name, our_element, time
 from odesim.symbolic.layered import bounded, layers_in, names_read, with_layers
+from odesim.symbolic.noise import check_noise
 from odesim.symbolic.parts import Definition, Event, Key, checked_expression, element_text, error_part, free_in_order, key_indices
 from odesim.symbolic.reductions import REDUCTIONS, subexpressions
 from odesim.symbolic.scope import NameScope
@@ -69,6 +70,8 @@ def check_system(s: Definition) -> None:
                 scope.check(e, set(s.axes), f"observable {name!r}")
     check_display(s, scope)
     check_laws(s, scope)
+    with error_part("noise"):
+        check_noise(s, scope)
     if s.growth is not None:
         with error_part("growth"):
             scope.check(s.growth, set(), "growth")

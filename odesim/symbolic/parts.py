@@ -305,6 +305,8 @@ class Definition:
     display: Mapping[str, Any] = field(default_factory=dict)
     discrete: bool = False
     boundary: Mapping[Symbol, str] = field(default_factory=dict)
+    noise: Mapping[Key, Mapping[Key, Any]] = field(default_factory=dict)
+    calculus: str = "ito"
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -385,6 +387,7 @@ def computed_expressions(s: Definition, *, equations: bool = True) -> Iterator[A
     parts += [part for law in s.invariants for part in (law.expr, law.when)]
     parts += [*(c.expr for c in s.constraints), *(event.expr for event in s.events)]
     parts += [e for event in s.events for pair in event.resets.items() for e in pair]
+    parts += [factor for channels in s.noise.values() for factor in channels.values()]
     yield from with_layers(parts if s.growth is None else [*parts, s.growth])
 
 

@@ -17,6 +17,7 @@ from odesim.symbolic.checks import check_system, resets_as_written
 from odesim.symbolic.fields import check_parts
 from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
+from odesim.symbolic.noise import noise_as_written
 from odesim.symbolic.parts import (
     ClosedForm,
     Constraint,
@@ -48,6 +49,8 @@ class System(Definition):
     display: name -> expression that formulas print as that name, with its definition below; later names may be made of earlier ones.
     boundary: index -> "periodic", "zero" or "edge": what x[i + 1] and x[i - 2] are beyond the ends of the axis. zero: 0; edge: the value
     at the end; periodic: the axis is a ring. An index that is summed over has its own entry.
+    noise: state -> {channel: factor}, as in d x[i] = f dt + s dB[i] of noise={x[i]: {B[i]: s}}: a Brownian motion for each element of a
+    channel. An index of a channel that the state does not have is summed over. calculus: "ito" or "stratonovich".
     discrete: the equations give the next state, and t counts updates; Map() makes such a System.
     Raises SpecError where its parts do not fit together.
     """
@@ -93,6 +96,8 @@ class System(Definition):
         object.__setattr__(self, "invariants", laws)
         if self.growth is not None:
             object.__setattr__(self, "growth", expression(self.growth, "growth"))
+        with error_part("noise"):
+            object.__setattr__(self, "noise", noise_as_written(self, lambda e: bounded(e, self.boundary)))
         check_system(self)
 
     def _repr_markdown_(self) -> str:
@@ -162,6 +167,8 @@ def descent(system: System, *, step: float = 1.0, momentum: float = 0.0) -> Syst
     """
     if not isinstance(system, System) or system.discrete:
         raise SpecError(f"descent() takes a System of differential equations, not {value_text(system)}")
+    if system.noise:
+        raise SpecError(f"{system.name} has noise, which descent() does not take over: write the updates as a Map")
     if not (step > 0 and 0 <= momentum <= 1):
         raise SpecError(f"descent needs a step above 0 and a momentum in [0, 1], not {step:g} and {momentum:g}")
     h, beta = Symbol(STEP, real=True), Symbol(MOMENTUM, real=True)

@@ -361,6 +361,13 @@ class BoundNumba:
             if name in self._table.arrays:
                 self._table.arrays[name][...] = self.params[name]
 
+    def numbers_of(self, name: str) -> Array:
+        """The numbers (k,) of a real parameter where the right-hand side reads them; a copy that it does not see where it reads none."""
+        arrays, numbers = self._table.arrays, self.compiled.text.numbers
+        if name in numbers:
+            return arrays["numbers"][numbers.index(name) :][:1]
+        return (arrays[name] if name in arrays else np.array(self.params[name], np.float64)).reshape(-1)
+
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:
         table, n = self.table, self.layout.size

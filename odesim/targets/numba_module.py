@@ -44,9 +44,10 @@ OWN = {
     "views": ("clip", "on_axis", "wrap"),
     "sums": ("add_down", "add_up"),
     "matrices": ("invert",),
+    "normals": ("normal_pair", "normal_of_step", "normals_of_path", "whole"),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
-NEEDS = {"circular": ("circular",), "special": ("special", "circular")}
+NEEDS = {"circular": ("circular",), "special": ("special", "circular"), "normals": ("normals", "circular")}
 """{module of the runtime: what is inlined with its functions} beside INLINED."""
 
 

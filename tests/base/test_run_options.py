@@ -24,6 +24,7 @@ OTHER: dict[str, Any] = {
     "strict": True,
     "clock": RESCALED,
     "seed": 3,
+    "halvings": 2,
 }
 
 

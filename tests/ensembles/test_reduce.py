@@ -1,0 +1,73 @@
+"""Statistics over members are those of all members held in memory."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odesim.ensembles.reduce import HALF, LEVELS, ReducingLedger, bucket_edges, buckets_of
+from odesim.ensembles.request import Chunk, MemberShape
+
+
+def chunk_of(rows: Any) -> Chunk:
+    """A chunk of members with these numbers (N, columns) at one time."""
+    chunk = Chunk.allocate(len(rows), MemberShape(1, rows.shape[1]))
+    chunk.y[:, 0] = rows
+    chunk.status[:] = 0
+    return chunk
+
+
+def ledger_of(rows: Any, together: int) -> ReducingLedger:
+    block = 64
+    ledger = ReducingLedger(len(rows), rows.shape[1], block * together, block, quantiles=True)
+    for first in range(0, len(rows), ledger.chunk):
+        ledger.write(first, chunk_of(rows[first : first + ledger.chunk]))
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def rows() -> Any:
+    rng = np.random.default_rng(3)
+    made = np.stack(
+        [rng.normal(1e8, 1.0, 1000), rng.normal(size=1000), np.exp(3 * rng.normal(size=1000)), rng.uniform(-2, 1, 1000)], axis=1
+    )
+    made[::7, 3] = np.nan  # not reached
+    return made
+
+
+def test_moments(rows: Any) -> None:
+    """Mean and variance to rounding, of 1e8 + N(0, 1) too; a number that is not there does not count."""
+    ledger = ledger_of(rows, 1)
+    assert ledger.n.tolist() == np.isfinite(rows).sum(axis=0).tolist()
+    np.testing.assert_allclose(ledger.statistic("mean"), np.nanmean(rows, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(ledger.statistic("var"), np.nanvar(rows, axis=0, ddof=1), rtol=1e-7)  # of 1e8: numpy's own rounding
+
+
+def test_quantiles(rows: Any) -> None:
+    """Quantiles are off by 1/64 of their value at most, and by the gap to the next member."""
+    found = ledger_of(rows[:, 1:], 1).statistic("quantiles")
+    for level, values in zip(LEVELS, found, strict=True):
+        low, high = (np.nanquantile(rows[:, 1:], np.clip(level + d, 0, 1), axis=0) for d in (-0.002, 0.002))
+        assert np.all(values >= low - np.abs(low) / 64 - 1e-9) and np.all(values <= high + np.abs(high) / 64 + 1e-9)
+
+
+def test_bits_do_not_depend_on_the_chunk(rows: Any) -> None:
+    """As many blocks at once as there are threads to do them: the same sums."""
+    one, many = ledger_of(rows, 1), ledger_of(rows, 5)
+    for name in ("mean", "m2", "n", "counts"):
+        assert np.array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_buckets_rise() -> None:
+    """A number lies between the edges of its bucket; the ends take what is beyond."""
+    x = np.sort(np.concatenate([np.random.default_rng(1).normal(size=200), [0.0, -0.0, 1e-300, -1e-300, 1e300, -1e300, 1.0, -1.0]]))
+    buckets, edges = buckets_of(x), bucket_edges()
+    assert np.all(np.diff(buckets) >= 0) and buckets.min() == 0 and buckets.max() == 2 * HALF - 1
+    inside = np.abs(x) < 1e10
+    assert np.all(edges[buckets[inside]] <= x[inside]) and np.all(x[inside] <= edges[buckets[inside] + 1])
+
+
+def test_nobody() -> None:
+    """Without a member there is no number."""
+    ledger = ReducingLedger(0, 2, 64, 64, quantiles=True)
+    assert np.isnan(ledger.statistic("mean")).all() and np.isnan(ledger.statistic("quantiles")).all()

@@ -1,0 +1,246 @@
+"""Laws of runs with noise: exact laws of linear equations, orders on paired paths, equal bits, and what is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Interval, Symbol, cos, oo, sin, symbols
+
+import odesim
+from odesim.base.errors import OdesimError, SpecError
+from odesim.base.options import RunOptions
+from odesim.display.text import describe
+from odesim.run.noise import options_of_noise
+from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
+from odesim.symbolic import time as t
+
+(i, k), (M, K) = index("i k"), sizes("M K")
+x, g, c, o, w, p, q, A, B = symbols("x g c o w p q A B")
+v, D, G = IndexedBase("v", shape=(M,)), IndexedBase("D", shape=(M,)), IndexedBase("G", shape=(K,))
+a, b = symbols("a b", real=True)
+REAL = Interval(-oo, oo)
+PARAMS = (Param(a, 1.5, REAL, "rate"), Param(b, 0.8, REAL, "strength"))
+
+
+def system(name: str, drift: dict[Any, Any], start: dict[Any, float], noise: dict[Any, Any], **more: Any) -> System:
+    return System(f"noise.{name}", Source("k", ""), {}, drift, PARAMS, start, noise=noise, **more)
+
+
+r = p * q - 1
+ROOT = (0.02 * (2 * r**2 + 0.25)) ** 0.5
+BALANCE = {p: -q * r, q: -p * r}, {p: 1.2, q: 0.5}, {p: {A: ROOT * q}, q: {A: ROOT * p}}
+"""Two weights, one channel: p^2 - q^2 decays in Ito's sense, and is constant in Stratonovich's."""
+# many equations in one System: a kernel is compiled for each method, and not for each equation
+ZOO = system(
+    "zoo",
+    {x: -(b**2) * sin(x) * cos(x) ** 3, g: a * g, c: -(c**3), o: a * (0.4 - o), w: 0, **BALANCE[0]},
+    {x: 0.3, g: 1.0, c: 1.0, o: 2.0, w: 0.0, **BALANCE[1]},
+    {x: {B: b * cos(x) ** 2}, g: {B: b * g}, c: {B: b}, o: {B: b}, w: {B: 1}, **BALANCE[2]},
+    observables={"balance": p**2 - q**2},
+)
+CALM = system("calm", {c: -(c**3), o: a * (0.4 - o), w: 0}, {c: 1.0, o: 2.0, w: 0.0}, {c: {B: b}, o: {B: b}, w: {B: 1}})
+"""Of the zoo, what has additive noise."""
+OU = system("ou", {o: a * (0.4 - o), w: 0}, {o: 2.0, w: 0.0}, {o: {B: b}, w: {B: 1}})
+FIELD = System(
+    "noise.field", Source("k", ""), {i: M, k: K}, {v[i]: -a * v[i]}, PARAMS, {v[i]: 1.0}, {M: 3, K: 2},
+    noise={v[i]: {D[i]: b, G[k]: b * v[i]}},
+)  # fmt: skip
+LEVELS = range(2, 7)
+
+
+def model_for(method: str) -> System:
+    return CALM if method == "sra1" else ZOO
+
+
+def ends(method: str, level: int) -> Any:
+    """Final states {name: (4000,)} of the zoo on paths of seed 1, with 2^level steps on [0, 1] of the one path of a step of 1."""
+    model = model_for(method)
+    data = odesim.ensemble(model, members=4000, step=2.0**-level, halvings=level, method=method, seed=1, strict=True, save=5)
+    return {name: data[name].values[:, -1] for name in model.states}
+
+
+def order(errors: Any) -> float:
+    """The power of the step that errors at LEVELS fall with."""
+    return float(-np.polyfit(list(LEVELS), np.log2(errors), 1)[0])
+
+
+STRONG = {
+    "em": {"x": 0.5, "c": 1.0, "o": 1.0},
+    "heun": {"x": 1.0, "g": 1.0, "c": 1.0, "o": 1.0},
+    "milstein": {"x": 1.0, "c": 1.0},
+    "sra1": {"c": 1.5, "o": 1.5},
+}
+"""{method: {state: order}}: with noise that multiplies, and additive noise."""
+
+
+@pytest.mark.parametrize("method", STRONG)
+def test_strong_order(method: str) -> None:
+    """The rms error against the solution on the same path falls with the order of theory, and B(1) is one number for all steps.
+
+    x = atan(b B + tan x0) and the geometric motion g are known; the others are held against 2^10 steps. 0.15: of 4000 paths.
+    """
+    runs, fine = {level: ends(method, level) for level in LEVELS}, ends("sra1", 10)
+    w_end = runs[6]["w"]
+    exact = {**fine, "x": np.arctan(0.8 * w_end + np.tan(0.3)), "g": np.exp(1.5 - 0.32 + 0.8 * w_end)}
+    for state, theory in STRONG[method].items():
+        errors = [np.sqrt(np.mean((runs[level][state] - exact[state]) ** 2)) for level in LEVELS]
+        assert order(errors) > theory - 0.15, state
+    for run in (runs[2], fine, ends(method, 0)):
+        np.testing.assert_allclose(run["w"], w_end, atol=1e-12)  # rounding of 2^10 additions
+
+
+@pytest.mark.parametrize("steps", (8, 9))
+def test_moments_of_euler(steps: int) -> None:
+    """Mean and variance of em are those of its own recursion, within 4 standard errors: so its weak order is exactly that, 1."""
+    h, n = 1 / steps, 100_000
+    data = odesim.ensemble(ZOO, members=n, step=h, seed=5, method="em", strict=True, save=5)
+    ou, motion = data.o.values[:, -1], data.g.values[:, -1]
+    mean, variance = 2.0, 0.0
+    for _ in range(steps):
+        mean, variance = mean + 1.5 * (0.4 - mean) * h, variance * (1 - 1.5 * h) ** 2 + 0.64 * h
+    assert abs(ou.mean() - mean) < 4 * np.sqrt(variance / n)
+    assert abs(ou.var() - variance) < 4 * variance * np.sqrt(2 / n)
+    mean, second = (1 + 1.5 * h) ** steps, ((1 + 1.5 * h) ** 2 + 0.64 * h) ** steps
+    assert abs(motion.mean() - mean) < 4 * np.sqrt((second - mean**2) / n)
+
+
+def test_calculus() -> None:
+    """The balance decays in Ito's sense by either scheme, and is constant path by path in Stratonovich's."""
+    more: dict[str, Any] = {"step": 0.0025, "span": (0.0, 10.0), "members": 400, "seed": 2, "strict": True, "save": 5}
+    for method in ("em", "heun", "milstein"):
+        data = odesim.ensemble(ZOO, method=method, observe="balance", **more).balance.values[:, -1]
+        assert data.mean() == pytest.approx(1.127, abs=0.003)  # 1.19 exp(-.02 int (2 r^2 + .25)); off by h
+    plain = system("balance", *BALANCE, calculus="stratonovich")
+    data = odesim.ensemble(plain, **more)
+    balance = data.p.values[:, -1] ** 2 - data.q.values[:, -1] ** 2
+    np.testing.assert_allclose(balance, 1.19, atol=1e-4)  # h^2
+
+
+@pytest.mark.parametrize("method", STRONG)
+@pytest.mark.parametrize(("steps", "halvings"), ((64, 0), (37, 0), (64, 3)))
+def test_bits(method: str, steps: int, halvings: int) -> None:
+    """Strict: a run is member 0, and no bit depends on threads, on chunks or on the other members."""
+    more: dict[str, Any] = {"step": 1 / steps, "halvings": halvings, "save": 5, "strict": True, "seed": 3, "method": method}
+    model = model_for(method)
+    many = odesim.ensemble(model, members=300, threads=2, **more)
+    run = odesim.integrate(model, **more)
+    few = odesim.ensemble(model, members=21, **more)
+    for name in model.states:
+        assert np.array_equal(many[name].values[0], run.y[name])
+        assert np.array_equal(many[name].values[:21], few[name].values)
+        assert len(np.unique(few[name].values[:, -1])) == 21
+
+
+def test_members_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that have no lanes are the same paths; channels may be arrays, of one element or of a sum."""
+    more: dict[str, Any] = {"members": 5, "step": 0.01, "strict": True, "seed": 3}
+    lanes = odesim.ensemble(FIELD, **more)
+    monkeypatch.setattr("odesim.run.lanes.MOST_STATES", 0)
+    np.testing.assert_array_equal(odesim.ensemble(FIELD, **more).v.values, lanes.v.values)
+
+
+def test_seed() -> None:
+    """Another seed is another path; the same seed in another model is the same one."""
+    one, other = (odesim.integrate(OU, step=0.01, seed=seed, strict=True).y["w"][-1] for seed in (1, 2**32 + 1))
+    assert one != other
+    np.testing.assert_allclose(odesim.integrate(ZOO, step=0.01, seed=1, method="em", strict=True).y["w"][-1], one, atol=1e-14)
+
+
+def test_general_noise() -> None:
+    """Channels that mix: the covariance of s B(t) is s s^T t, of a sum over an index that the state does not have."""
+    s = IndexedBase("s", shape=(M, K))
+    values = np.array([[1.0, 0.5], [0.0, 2.0], [-1.0, 1.0]])
+    mixed = System(
+        "noise.mixed", Source("k", ""), {i: M, k: K}, {v[i]: 0}, (Param(s, 0.0, REAL, "strength"),), {v[i]: 0.0}, {M: 3, K: 2},
+        noise={v[i]: {G[k]: s[i, k]}},
+    )  # fmt: skip
+    data = odesim.ensemble(mixed, members=20_000, params={"s": values}, step=0.5, seed=4).v.values[:, 0]
+    law = values @ values.T
+    doubt = np.sqrt((law**2 + np.outer(np.diag(law), np.diag(law))) / len(data))
+    assert np.all(np.abs(np.cov(data.T) - law) < 4 * doubt)
+
+
+def test_grid_with_paths_at_each_point() -> None:
+    """members counts paths at each point of a grid."""
+    data = odesim.ensemble(OU, grid={"b": [0.0, 1.0]}, members=3, step=0.1, strict=True)
+    assert data.o.values[:3].std() == 0.0 and len(np.unique(data.o.values[3:])) == 3
+
+
+def test_not_finite() -> None:
+    """A path that leaves all numbers ends with its status, at the step that failed, alone and in lanes alike."""
+    more: dict[str, Any] = {"step": 0.1, "seed": 1, "strict": True, "method": "em", "initial": {"c": 30.0}, "save": 5}
+    run, many = odesim.integrate(ZOO, **more), odesim.ensemble(ZOO, members=20, **more)
+    assert run.status == "non_finite" and many.status_names[many.status.values[0]] == "non_finite"
+    assert many.t_end.values[0] == run.t_end and many.steps.values[0] == run.stats["steps"]
+
+
+def test_times_between_steps() -> None:
+    """A number of times goes to steps; a listed time has to be one, in dense() too."""
+    run = odesim.integrate(OU, step=0.25, save=4, strict=True)
+    np.testing.assert_allclose(run.t, (0.0, 0.25, 0.75, 1.0))
+    with pytest.raises(OdesimError, match=r"no end of a step of 0\.25"):
+        odesim.integrate(OU, step=0.25, save=[0.3, 1.0])
+    assert np.array_equal(run.dense(np.array([0.25, 0.5]))["o"][0], run.y["o"][1])
+
+
+REFUSED: list[tuple[System, dict[str, Any], str]] = [
+    (OU, {}, "needs a fixed step"),
+    (OU, {"step": 0.1, "method": "tsit5"}, "which tsit5 does not take"),
+    (OU, {"step": 0.1, "method": "rodas5p"}, "which rodas5p does not take"),
+    (ZOO, {"step": 0.1, "method": "sra1"}, "sra1 is not for commuting noise"),
+    (FIELD, {"step": 0.1, "method": "milstein"}, "milstein is not for general noise"),
+    (OU, {"step": 0.1, "dtype": "float32"}, "is computed in float64"),
+    (OU, {"step": 0.1, "events": "high: o - 3"}, "is not searched for events yet"),
+    (OU, {"step": 0.1, "sensitivities": "a"}, "has no sensitivities"),
+    (OU, {"step": 0.1, "stop_at": 0.5}, "has no stop_at"),
+    (OU, {"step": 0.1, "halvings": 31}, "has at most 30 halvings"),
+    (OU, {"step": 0.3, "halvings": 1, "save": 3}, "halvings need a span of whole steps"),
+    (replace(OU, noise={}), {"method": "em", "step": 0.1}, "em is a scheme for noise"),
+    (replace(OU, noise={}), {"halvings": 1, "step": 0.1}, "halvings are those"),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "sentence"), REFUSED, ids=lambda x: str(x)[:40])
+def test_refused(model: System, options: dict[str, Any], sentence: str) -> None:
+    """What noise does not go with is one sentence, for a run and for an ensemble."""
+    with pytest.raises(OdesimError, match=sentence):
+        odesim.integrate(model, **options)
+    with pytest.raises(OdesimError, match=sentence):
+        odesim.ensemble(model, vary={"a": "uniform(1,2)"}, members=2, **options)
+
+
+KINDS: list[tuple[dict[Any, Any], str, str, str]] = [
+    ({o: {B: b}}, "additive", "sra1", "sra1"),
+    ({o: {B: b * cos(t)}}, "additive in time", "em", "heun"),
+    ({o: {B: b * o}}, "diagonal", "milstein", "heun"),
+    ({o: {B: b * w}, w: {B: 1}}, "commuting", "milstein", "heun"),
+    ({o: {B: b * w}, w: {A: 1}}, "general", "em", "heun"),
+    ({o: {B: b * w}, w: {A: o}}, "general", "em", "heun"),
+]
+
+
+@pytest.mark.parametrize(("noise", "kind", "ito", "stratonovich"), KINDS, ids=lambda x: str(x))
+def test_kinds(noise: dict[Any, Any], kind: str, ito: str, stratonovich: str) -> None:
+    """The symbols decide the kind of the noise, and it decides the method of `auto`."""
+    for calculus, method in (("ito", ito), ("stratonovich", stratonovich)):
+        model = replace(OU, noise=noise, calculus=calculus)
+        assert describe(model)["noise"] == {"calculus": calculus, "kind": kind}
+        assert options_of_noise(model, RunOptions(step=0.1)).method == method
+
+
+def test_declarations() -> None:
+    """A wrong declaration is one sentence."""
+    for noise, sentence in (
+        ({o: b}, "must be a dict of channels"),
+        ({o: {b: 1}}, "b is a parameter already"),
+        ({o: {B: Symbol("q")}}, "no symbol 'q'"),
+        ({Symbol("u"): {B: 1}}, "write a state as in its equation"),
+        ({o: {D[i]: 1}}, "has the index i"),
+    ):
+        with pytest.raises(SpecError, match=sentence):
+            replace(OU, noise=noise)
+    with pytest.raises(SpecError, match="calculus must be one of"):
+        replace(OU, calculus="backward")
+    with pytest.raises(SpecError, match="no symbol 'B'"):
+        replace(OU, equations={o: -o * B, w: 0})
