@@ -190,7 +190,8 @@ RISING = System(
 )
 
 
-@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("vern7", "loops")], several=True))
+@pytest.mark.slow  # a kernel of its own each; test_stops.py has single runs
+@pytest.mark.parametrize(("method", "width"), LOOPS)
 def test_no_infinite_state_is_accepted(method: str, width: str) -> None:
     """States that overflow near t = 15 while their slope stays finite, and their error in units of themselves would be 0."""
     states, count = WIDTHS[width]
@@ -199,7 +200,7 @@ def test_no_infinite_state_is_accepted(method: str, width: str) -> None:
     assert (found.status != 0).all() and (found.t_end < 20).all()
 
 
-IN_LANES = [("tsit5", True, "lanes"), ("vern7", False, "loops"), ("rodas5p", False, "wide")]
+IN_LANES = [("tsit5", True, "lanes")]  # a kernel each; single runs by all methods are above
 MEMBERS = [
     (method, fixed, width)
     for method in (*METHODS, *ROSENBROCK)

@@ -27,8 +27,11 @@ COMPILED = (
     "scan_snap.theorem4",
 )
 """Those that are compiled by default: other tests take their kernels too. The others are compiled in the slow tests."""
-CHEAPEST_FIRST = [*COMPILED, *(name for name in list_models() if name not in COMPILED)]
-"""All models, for laws of which the first few run by default."""
+CHEAPEST_FIRST = [
+    *COMPILED,
+    *sorted(set(list_models()) - set(COMPILED), key=lambda name: ("odesim.models." in _text(name), len(_text(name)), name)),
+]
+"""All models, for laws of which the first few run by default: those that are compiled, and then short files."""
 
 
 class Shipped(Mapping[str, System]):
