@@ -1,4 +1,4 @@
-"""Twenty problems, twelve of them stiff: what `method="auto"` costs beside the best of the methods that it chooses from.
+"""Twenty-two problems, fourteen of them stiff: what `method="auto"` costs beside the best of the methods that it chooses from.
 
     PYTHONPATH=. python benchmarks/problems.py [--rounds 5] [--first 0] [--json FILE] [PROBLEM ...]
 
@@ -9,8 +9,9 @@ over the components in units of 1e-6 of the largest state or of the component it
 call: a process and an empty cache of its own for auto and for the method that it ends with.
 
 Stiff ones: F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers, release 2.4 (2008), and E. Hairer, G. Wanner, Solving
-Ordinary Differential Equations II (1996), IV.1 and IV.10. The others: E. Hairer, S. Norsett, G. Wanner, I (1993), II.10; T. Hull,
-W. Enright, B. Fellen, A. Sedgwick, Comparing Numerical Methods for Ordinary Differential Equations (1972); E. Lorenz (1963, 1996).
+Ordinary Differential Equations II (1996), IV.1 and IV.10; Burgers' equation as in L. Petzold, Appl. Numer. Math. 3 (1987). The others:
+E. Hairer, S. Norsett, G. Wanner, I (1993), II.10; T. Hull, W. Enright, B. Fellen, A. Sedgwick, Comparing Numerical Methods for Ordinary
+Differential Equations (1972); E. Lorenz (1963, 1996).
 """
 
 import json
@@ -221,6 +222,16 @@ def brusselator2d() -> System:
     return make("brusselator2d", equations, start, 11.5, axes={i: N, j: N}, boundary={i: "periodic", j: "periodic"})
 
 
+def burgers() -> System:
+    """u_t + (u^2 / 2)_x = nu u_xx, nu = 1/1000, 0 at both ends: a wave that becomes steep and runs."""
+    (i,), (N,) = index("i"), sizes("N")
+    u = IndexedBase("u", shape=(N,))
+    x, nu = (i + 1) / (N + 1), Rational(1, 1000)
+    flow = (u[i - 1] ** 2 - u[i + 1] ** 2) * (N + 1) / 4
+    rate = flow + nu * (N + 1) ** 2 * (u[i - 1] - 2 * u[i] + u[i + 1])
+    return make("burgers", {u[i]: rate}, [sin(2 * pi * x) + sin(pi * x) / 2], 1.0, axes={i: N}, boundary={i: "zero"})
+
+
 def medakzo() -> System:
     """Antibodies in a tissue with a tumour: k = 100, c = 4; the inflow stops at t = 5."""
     (i,), (N,) = index("i"), sizes("N")
@@ -249,6 +260,8 @@ PROBLEMS = {
     "heat": Problem(heat, True, sizes={"N": 400}),
     "Brusselator": Problem(brusselator, True, sizes={"N": 200}),
     "Brusselator 2-D": Problem(brusselator2d, True, sizes={"N": 24}),
+    "Brusselator 2-D, 100": Problem(brusselator2d, True, sizes={"N": 100}),
+    "Burgers": Problem(burgers, True, sizes={"N": 2000}),
     "Pleiades": Problem(pleiades, False),
     "Lorenz": Problem(lorenz, False),
     "Lorenz-96": Problem(lorenz96, False, sizes={"N": 40}),

@@ -26,7 +26,7 @@ LOOP, OPERATION, FUNCTION = 50.0, 0.06, 100
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
 PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
 SOLVE = 20_000.0  # of one linear system, without its arithmetic
-STEP = 300_000.0  # of a stiff step in Python, beside what is counted
+STEP = 100_000.0  # of a stiff step whose linear systems are solved in Python, beside what is counted
 DERIVE = 1.5e6  # for each operation that is differentiated, once
 FLOP = 0.1  # of LAPACK
 # of compiled elimination: an entry that is put in its place, a front, an operation within it; what a stage calls
@@ -93,7 +93,7 @@ def derivation_cost(program: Program) -> float:
 
 
 def stiff_step_cost(slopes: Program, chain: Chain | SparseChain, sizes: Mapping[str, int], stages: int, right: float) -> float:
-    """The cost of one step of a Rosenbrock method run from Python.
+    """The cost of one step of a Rosenbrock method whose linear systems are solved from Python.
 
     slopes: the Program of the slopes that the chain rule combines. right: the cost of a right-hand side.
     """

@@ -7,9 +7,9 @@ run further in time than the explicit method has come, for the work that it may 
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
 
-A run of rodas5p from Python gets as much work as was spent. It is paused there, and goes on where the explicit one has come less far.
-That of a small system is a compiled kernel, which would begin again: it gets so much that it nearly always ends at once, MUCH times what
-was spent, and no more than half of what the explicit method is expected to need for the rest.
+A run of rodas5p gets as much work as was spent. It is paused there, and goes on where the explicit one has come less far. A strict one
+runs in lanes, which would begin again: it gets so much that it nearly always ends at once, MUCH times what was spent, and no more than half
+of what the explicit method is expected to need for the rest.
 """
 
 import math

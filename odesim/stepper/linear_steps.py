@@ -133,11 +133,21 @@ def combined(address: int, y: int, K: int, rows: int, coef: int, ns: int, lo: in
     n, out, weights, order = ints(address)[N], doubles(target), doubles(coef), ints(rows)
     for i in range(lo, hi):
         out[i - lo] = doubles(y)[i] if y != 0 else 0.0
-    for j in range(ns):
-        if weights[j] != 0.0:
-            k = doubles(K + 8 * n * order[j])
+    j = 0
+    while j < ns:
+        if j + 3 < ns and weights[j] * weights[j + 1] * weights[j + 2] * weights[j + 3] != 0.0:  # four in one pass over `out`
+            a, b, c, d = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+            p, q = doubles(K + 8 * n * order[j]), doubles(K + 8 * n * order[j + 1])
+            r, s = doubles(K + 8 * n * order[j + 2]), doubles(K + 8 * n * order[j + 3])
             for i in range(lo, hi):
-                out[i - lo] += weights[j] * k[i]
+                out[i - lo] = (((out[i - lo] + a * p[i]) + b * q[i]) + c * r[i]) + d * s[i]
+            j += 4
+        else:
+            if weights[j] != 0.0:
+                k = doubles(K + 8 * n * order[j])
+                for i in range(lo, hi):
+                    out[i - lo] += weights[j] * k[i]
+            j += 1
 
 
 @helper

@@ -131,8 +131,8 @@ class Derivatives(Protocol):
 class Costs:
     """Costs of operations in nanoseconds, by counting and never by a clock: choices that depend on them are the same everywhere.
 
-    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages
-    from Python; compiled: one of a compiled kernel; both raise CodegenError where the Jacobian is too large.
+    right: one right-hand side. derivation: what precedes the first stiff step. stiff: a step of a Rosenbrock method of that many stages;
+    compiled: one of a strict run in lanes; both raise CodegenError where the Jacobian is too large.
     """
 
     right: Callable[[], float]
