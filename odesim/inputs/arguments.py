@@ -21,6 +21,17 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+def must(be: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any]) -> Callable[[str, Any], Any]:
+    """A check that converts a value which fits, and refuses another one: it must be so."""
+
+    def check(name: str, value: Any) -> Any:
+        if not fits(value):
+            raise _error_class(name)(f"{name} {be}, not {value_text(value)}")
+        return convert(value)
+
+    return check
+
+
 def to_mapping(name: str, value: Any) -> Any:
     """The value as a mapping whose keys are texts."""
     if not isinstance(value, Mapping):
@@ -29,13 +40,6 @@ def to_mapping(name: str, value: Any) -> Any:
         if not isinstance(key, str):
             raise ParamError(f"{name} is a dict by name, and {value_text(key)} is no text: write {str(key)[:60]!r}")
     return value
-
-
-def to_text(name: str, value: Any) -> str:
-    """The value as a text."""
-    if not isinstance(value, str):
-        raise _error_class(name)(f"{name} must be a text, not {value_text(value)}")
-    return str(value)
 
 
 def to_names(name: str, value: Any) -> tuple[str, ...] | str:
@@ -50,13 +54,6 @@ def to_names(name: str, value: Any) -> tuple[str, ...] | str:
         if not isinstance(item, str):
             raise ParamError(f"{name} takes {what}, not {value_text(item)}")
     return tuple(map(str, items))
-
-
-def to_flag(name: str, value: Any) -> bool:
-    """The value as a bool."""
-    if not isinstance(value, bool | np.bool_):
-        raise ParamError(f"{name} is True or False, not {value_text(value)}")
-    return bool(value)
 
 
 def to_number(name: str, value: Any) -> float:
@@ -87,13 +84,6 @@ def check_count(name: str, value: Any) -> int:
     return int(value)
 
 
-def to_function(name: str, value: Any) -> Any:
-    """The value, which must be a function."""
-    if not callable(value) or isinstance(value, type):
-        raise ParamError(f"{name} must be a function, not {value_text(value)}")
-    return value
-
-
 def to_path(name: str, value: Any) -> Any:
     """The value, which must be a text or a Path without a null character."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value) or isinstance(os.fspath(value), bytes):
@@ -121,13 +111,13 @@ def to_client(name: str, value: Any) -> Any:
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "Mapping": to_mapping,
-    "str": to_text,
+    "str": must("must be a text", lambda value: isinstance(value, str), str),
     "str | Iterable[str]": to_names,
     "Sequence[str]": to_names,
-    "bool": to_flag,
+    "bool": must("is True or False", lambda value: isinstance(value, bool | np.bool_), bool),
     "float": to_number,
     "int": to_whole_number,
-    "Callable": to_function,
+    "Callable": must("must be a function", lambda value: callable(value) and not isinstance(value, type), lambda value: value),
     "str | PathLike[str]": to_path,
     "tuple[int, int]": to_shard,
     "Client": to_client,

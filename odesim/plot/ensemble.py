@@ -96,32 +96,36 @@ def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row
     """Draws a map for each component, at most MAPS."""
     x, y = over
     each = max(MAPS // len(drawn), 1)
-    notes: list[str] = []
-    parts: list[tuple[Drawn, int, Array]] = []
-    floors: dict[str, float] = {}
-    all_equal: set[str] = set()
-    for d in (components(run, d.name, choice, each) for d in drawn):
-        distinct, values, equal = without_copies(d, member_values(run, d, [row])[:, 0])
-        if (constant := constant_note(distinct, values)) and len(drawn) > 1 and not choice.var:
-            notes.append(constant)
-            continue
+    quantities, notes = at_one_time(run, [components(run, d.name, choice, each) for d in drawn], row, choice)
+    parts: list[tuple[str, Array, float]] = []
+    some: list[tuple[int, Drawn]] = []  # quantities of which not all components are shown
+    for d, distinct, values, equal in quantities:
         notes += equal
-        all_equal |= {d.name} if equal else set()
-        floors[d.name] = floor_of(values, run.attrs, state=is_state(run, d))
-        parts += [(distinct, k, values[:, k]) for k in range(len(distinct.indices))]
-    parts = parts[:MAPS]
-    drawn = [d for d in drawn if d.name in floors]
+        floor = floor_of(values, run.attrs, state=is_state(run, d))
+        shown = [(distinct.symbol(k), values[:, k], floor) for k in range(len(distinct.indices))][: MAPS - len(parts)]
+        parts += shown
+        some += [(len(shown), d)] * (len(shown) < d.count and not equal and choice.index is None)
     axes, _ = panels_and_tables([True] * len(parts), ax=ax)
-    for panel, (d, k, column) in zip(axes, parts, strict=True):
-        notes += draw_map(panel, x, y, column, d.symbol(k), choice, floors[d.name])
+    for panel, (label, column, floor) in zip(axes, parts, strict=True):
+        notes += draw_map(panel, x, y, column, label, choice, floor)
     share_axes(axes)
-    lost = ~np.isfinite(np.stack([column for *_, column in parts])).all(axis=0)
-    shown = {d.name: sum(part.name == d.name for part, *_ in parts) for d in drawn}
-    if choice.index is None:
-        notes += component_notes([(shown[d.name], d) for d in drawn if shown[d.name] < d.count and d.name not in all_equal])
+    lost = ~np.isfinite(np.stack([column for _, column, _ in parts])).all(axis=0)
     points = not is_grid(x, y) and len(lost) <= POINTS
     sentence = lost_note(run, lost)
-    return axes, [], notes + [("× " if points else "hatched: ") + sentence] * bool(sentence)
+    return axes, [], [*notes, *component_notes(some), *[("× " if points else "hatched: ") + sentence] * bool(sentence)]
+
+
+def at_one_time(
+    run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice
+) -> tuple[list[tuple[Drawn, Drawn, Array, list[str]]], list[str]]:
+    """([(quantity, its distinct components, their values (N, C), notes)], notes on those left out) of one time.
+
+    Of several quantities that nobody has chosen, constants are left out, but for the first where all are.
+    """
+    every = [(d, *without_copies(d, member_values(run, d, [row])[:, 0])) for d in drawn]
+    constant = [constant_note(distinct, values) if len(drawn) > 1 and not choice.var else "" for _, distinct, values, _ in every]
+    varying = [one for one, note in zip(every, constant, strict=True) if not note]
+    return varying or every[:1], [*filter(None, constant)]
 
 
 def constant_note(drawn: Drawn, values: Array) -> str:
@@ -143,12 +147,9 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == 1
     labels: list[EndLabels | None] = []
-    notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone)
+    curves, constant = at_one_time(run, drawn, row, choice)
+    notes = ["median and middle 80 % of the members"] * (len(x.points) < len(x.values) or not alone) + constant
     lost: Any = np.zeros(run.sizes[MEMBER], bool)
-    curves = [(d, *without_copies(d, member_values(run, d, [row])[:, 0])) for d in drawn]
-    constant = [constant_note(distinct, values) if len(drawn) > 1 and not choice.var else "" for _, distinct, values, _ in curves]
-    notes += filter(None, constant)
-    curves = [one for one, note in zip(curves, constant, strict=True) if not note] or curves[:1]
     axes, _ = panels_and_tables([False] * len(curves), ax=ax)
     for panel, (d, distinct, values, equal) in zip(axes, curves, strict=True):
         notes += equal

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -17,6 +17,9 @@ from odesim.plot.labels import EndLabels, component_labels, end_labels, place_na
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log, time_text
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
+
+if TYPE_CHECKING:
+    from odesim.run.solution import Solution
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
@@ -33,27 +36,6 @@ SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
 def is_still(values: Array) -> bool:
     """Whether the columns of values (T, n) are finite and change by no more than the rounding of a sum."""
     return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
-
-
-class Integration(Protocol):
-    """A Solution, as much of it as is drawn; an integration as a Dataset is brought into this form."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def t(self) -> Array: ...
-    @property
-    def y(self) -> Mapping[str, Array]: ...
-    @property
-    def observables(self) -> Mapping[str, Array]: ...
-    @property
-    def events(self) -> Mapping[str, Sequence[Mapping[str, Any]]]: ...
-    @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
-    @property
-    def attrs(self) -> Mapping[str, Any]: ...
-    @property
-    def status(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -96,11 +78,6 @@ class Quantity:
         return last is None or bool(np.ptp(last) > ALIKE * np.abs(last).max())
 
     @property
-    def title(self) -> str:
-        """The name with its axes: `V[l, k]`."""
-        return self.name + (f"[{', '.join(self.dims)}]" if self.dims else "")
-
-    @property
     def label(self) -> str:
         """The name with its axes, as a symbol."""
         return symbol(self.name, self.dims)
@@ -128,7 +105,7 @@ class Quantity:
         return ",".join(map(str, np.unravel_index(i, self.shape)))
 
 
-def jump_times(name: str, shape: tuple[int, ...], solution: Integration) -> tuple[Array, ...]:
+def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple[Array, ...]:
     """The times at which each component of a state or observable of a Solution jumps; () where none does."""
     jumps: Mapping[str, Mapping[str, str]] = solution.attrs.get("jumps", {})
     count = int(np.prod(shape, dtype=int))

@@ -1,7 +1,7 @@
 """The picture of a Solution: states and observables in panels, and events as marks: on their curve, else on the time axis."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,10 +16,13 @@ from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, MATRIX, ROW, STACKED, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, Integration, Quantity, draw_last_values, draw_quantity, jump_times
+from odesim.plot.panels import LONG, Quantity, draw_last_values, draw_quantity, jump_times
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
 from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style, root_figure
 from odesim.stepper.occurrences import BELOW, Events
+
+if TYPE_CHECKING:
+    from odesim.run.solution import Solution
 
 PANELS = 12  # largest number; others are named under the title
 MANY = 7  # panels: in rows of four
@@ -32,7 +35,7 @@ PALE = 0.3  # share of the colour in a band behind curves
 NARROW = 80.0  # points: the width of a panel in one of two columns
 
 
-def figure_of_solution(solution: Integration, choice: Choice | None = None, ax: Axes | None = None) -> Figure:
+def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bands, by the number of components.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
@@ -91,7 +94,7 @@ def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:
         raise ParamError(f"log y: the vertical axis is the component of {drawn[0].name}, from 0; log c makes its colours logarithmic")
 
 
-def quantities(arrays: Mapping[str, Array], solution: Integration) -> list[Quantity]:
+def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quantity]:
     """Quantities from arrays {name: (T, *shape)} of a Solution; axes without names are called `index`."""
     result = []
     for name, values in arrays.items():

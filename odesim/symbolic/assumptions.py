@@ -54,9 +54,10 @@ def check_assumptions(s: "Definition") -> None:
         what, domain = domains.get(name, (f"index {name}", sp.S.Naturals0))
         for fact, value in facts(symbol):
             if not holds(domain, fact, value):
+                hint = ", or declare a smaller domain" if any(p.name == name for p in s.params) else ""
                 raise SpecError(
                     f"{s.name}: the symbol of {what} assumes {fact}={value}, but its domain {set_text(domain)} holds other values, "
-                    f"and sympy has rewritten the expressions by it: write the symbol without it{_domain_hint(name, s)}"
+                    f"and sympy has rewritten the expressions by it: write the symbol without it{hint}"
                 )
 
 
@@ -161,7 +162,3 @@ def set_text(domain: Any) -> str:
         left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
         return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")
     return names.get(domain, str(domain))
-
-
-def _domain_hint(name: str, s: "Definition") -> str:
-    return ", or declare a smaller domain" if name in {p.name for p in s.params} else ""

@@ -105,6 +105,15 @@ def test_a_constant_is_a_note(one):
     assert "constant: $y$ = 0" not in notes_of(figure_of_ensemble(run, Choice(var=("y",))))
 
 
+@pytest.mark.parametrize("one", [True, False], ids=["curve", "map"])
+def test_of_constants_alone_the_first_is_drawn(one):
+    """A picture of nothing but constants is one of the first of them."""
+    run = grid(1, one=one)
+    figure = figure_of_ensemble(run.assign(x=run.x * 0 + 2.0, y=run.y * 0 + 1.0))
+    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+    assert len(panels) == 1 and "constant: $y$ = 1" in notes_of(figure)
+
+
 def test_the_title_names_the_number_by_which_members_were_chosen():
     """Of a grid of a and b: b = -1 alone; of one member neither, which its label would repeat."""
     cut = unstack(grid()).sel(b=-1.0)
