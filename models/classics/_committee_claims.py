@@ -44,7 +44,8 @@ def escape() -> Iterable[Measurement]:
     for small in (1e-3, 1e-4, 1e-5):
         given: dict[str, Any] = {"params": {"eta_2": 0.0}, "initial": {"Q": np.diag([0.2, 0.2]), "R": small * np.eye(2), "v": 1.0}}
         run = odesim.integrate("classics.committee", **given, span=(0, 300), save=2, events=["escape: e_g - 0.02"], **FINE)
-        times.append(float(run.events["escape"][-1]["t"]))
+        found = run.events["escape"]
+        times.append(float(found[-1]["t"]) if len(found) else np.nan)  # it never ends
     yield Measurement("second delay over first", (times[2] - times[1]) / (times[1] - times[0]), 1.0, 1e-3)
 
 
