@@ -198,7 +198,6 @@ EDGES = {
 }
 
 
-@pytest.mark.first(2)
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(name):
     """Infinities, signed zeros, poles and what lies outside; NaN stays NaN."""
