@@ -9,7 +9,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.base.options import other_versions
+from odesim.base.options import largest_atol, other_versions
 
 HALF = {"float64": 2.0**-26, "float32": 2.0**-12}  # half the digits, which rounding may cost in a long training
 # other code rounds otherwise, so the bits may differ, but both runs are within some tolerances of the truth
@@ -107,8 +107,9 @@ def other_code(then: Mapping[str, Any], kernel: str, versions: Mapping[str, str]
     return ", ".join(changes)
 
 
-def tolerance(old: Array, rtol: float, atol: float) -> Array:
-    """(N, 1, ...): by how much each row of old (N, ...) may differ if other code computed it."""
+def tolerance(state: str, old: Array, attributes: Mapping[str, Any]) -> Array:
+    """(N, 1, ...): by how much each row of a state old (N, ...), or of an observable with "", may differ if other code computed it."""
+    rtol, atol = attributes["rtol"], largest_atol(attributes["atol"], state)
     with np.errstate(invalid="ignore"):
         size = np.nan_to_num(np.abs(old.reshape(len(old), -1)), posinf=0.0).max(axis=1, initial=0.0)
     return np.asarray(TIMES * (atol + rtol * size)).reshape(-1, *(1,) * (old.ndim - 1))

@@ -56,7 +56,7 @@ def ensemble(
     method: str = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
-    atol: float = 1e-9,
+    atol: float | Mapping[str, ArrayLike] = 1e-9,
     backend: str = "numba",
     dtype: str = "float64",
     strict: bool = False,
@@ -208,5 +208,6 @@ def members_and_request(system: System, values: Values, options: RunOptions) -> 
     values = replace(values, **{**here, "initial": {**still, **here["initial"]}, "span": span})
     chosen = choose_members(system, values, options.seed)
     check_sensitivities(system, chosen.shared)
-    warn_below_tolerance(system, chosen.shared, options)
-    return chosen, make_ensemble_request(system, chosen, options, save=values.save, observe=values.observe, max_events=values.max_events)
+    request = make_ensemble_request(system, chosen, options, save=values.save, observe=values.observe, max_events=values.max_events)
+    warn_below_tolerance(system, chosen.shared, request.options)
+    return chosen, request

@@ -1,5 +1,6 @@
 """What is computed of an ensemble: its members, its request, and its results as a Dataset."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
@@ -81,7 +82,7 @@ def make_ensemble_request(
 ) -> EnsembleRequest:
     """The checked request of an ensemble. Raises an OdesimError."""
     names, most = check_observe(system, observe), check_count("max_events", max_events)
-    options = options_for(system, options, members.shared.t0, members.shared.t1)
+    options = options_for(system, options, members.shared)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
     if chosen not in CHOICES and not system.discrete:
         raise SolveError(no_such("method", options.method, CHOICES))
@@ -91,8 +92,8 @@ def make_ensemble_request(
     check_run_options(options, ENSEMBLE)
     if options.on.gpu:
         cupy_here()
-    system = guarded_system(system)
-    shared = with_slack(system, members.shared, options.rtol, options.atol, options.dtype)
+    system = guarded_system(system, options)
+    shared = with_slack(system, members.shared, options)
     times = np.array([shared.t1]) if save is None else times_of(system, save, shared, options)
     checked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
     compiled = compiled_of(system, shared.sizes, checked)
@@ -142,7 +143,9 @@ def dataset(request: EnsembleRequest, members: Members, chunk: Chunk) -> "xarray
         label = label_of(system, name)
         coords[label] = (("member", *axis_names(system, name, label, values.ndim - 1)), values, {"design": kinds[name]})
     # netCDF has no null and no empty list
-    about = {"model": system.name} | {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
+    about = {"model": system.name} | {
+        n: json.dumps(v) if isinstance(v, dict) else v for n, v in request.options.numbers().items() if v is not None and v != []
+    }
     about |= {"auto": request.auto} if request.auto else {}
     names = {"status_names": [str(s) for s in STATUSES], "status_meanings": meanings(system, request.options)}
     names["method_names"] = list(METHOD_NAMES)

@@ -81,7 +81,7 @@ def integrate(
     method: str = "auto",
     step: float | None = None,
     rtol: float = 1e-6,
-    atol: float = 1e-9,
+    atol: float | Mapping[str, ArrayLike] = 1e-9,
     backend: str = "numba",
     dtype: str = "float64",
     strict: bool = False,
@@ -107,9 +107,10 @@ def integrate(
     number of updates of a Map; its span and saved times are whole numbers.
 
     Method: "auto" takes the cheapest one by short trials; `method` of the Solution names it, attrs["auto"] the reason. step: a fixed
-    step. rtol, atol: tolerances of the error of a step. max_steps: the run stops there. max_step: the longest step. first_step:
-    the one tried at the start, and where the run begins anew. With noise: `step` is needed, seed is that of the path, and steps with
-    halvings=k follow the path that steps of 2^k step have. stop_at: times at which a step ends; conditions on time and states in the
+    step. rtol, atol: tolerances of the error of a step; atol may be {state: number or array of its shape}, where "*" is any other
+    state. max_steps: the run stops there. max_step: the longest step. first_step: the one tried at the start, and where the run
+    begins anew. With noise: `step` is needed, seed is that of the path, and steps with halvings=k follow the path that steps of
+    2^k step have. stop_at: times at which a step ends; conditions on time and states in the
     right-hand side are found without it.
 
     backend: "numba", "numpy" (slow, for checks) or "cuda" (explicit methods, on an NVIDIA GPU). strict: the same bits on every machine,
@@ -140,7 +141,7 @@ def integrate(
     system, still = with_sensitivities(loaded, sensitivities, initial or {})
     span = span_of_steps(system, span, steps)
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
-    options = options_for(system, options, numbers.t0, numbers.t1)
+    options = options_for(system, options, numbers)
     check_range(numbers, dtype)
     check_sensitivities(system, numbers)
     grid = to_save(save)
@@ -148,8 +149,8 @@ def integrate(
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
     times = times_of(system, grid, numbers, options)
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
-    system = guarded_system(system)
-    parameters, numbers = numbers.params, with_slack(system, numbers, rtol, atol, dtype)
+    system = guarded_system(system, options)
+    parameters, numbers = numbers.params, with_slack(system, numbers, options)
     drift, observer, dims = compiled_parts(system, backend, dtype, strict)
     of_solver = options.of_solver()
     if system.noise:

@@ -1,24 +1,26 @@
 """Checks of a request as a whole: options that depend on each other, the steps of a Map, sensitivities, tolerances."""
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import check_dtype
+from odesim.base.arrays import Array, Layout, check_dtype, on_host
 from odesim.base.backends import BACKENDS, METHODS, find_backend
 from odesim.base.device import check_fits
-from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such
+from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such, value_text
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.options import CLOCKS, NAMES, OPTIONS, RunOptions
-from odesim.inputs.bind import Numbers
+from odesim.base.options import CLOCKS, NAMES, OPTIONS, REST, RunOptions
+from odesim.inputs.bind import Numbers, check_name
+from odesim.inputs.schema import make_schema
 from odesim.inputs.times import check_span
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise
 from odesim.run.problem import compiled_parts
 from odesim.stepper.methods import MAP
+from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
 from odesim.transforms.sensitivity import sensitivities
 
@@ -113,17 +115,18 @@ def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
     return span
 
 
-def options_for(system: System, options: RunOptions, t0: float, t1: float) -> RunOptions:
-    """The options of a run from t0 to t1: of a Map, the method map with step 1; with noise, a scheme.
+def options_for(system: System, options: RunOptions, numbers: Numbers) -> RunOptions:
+    """The options of a run with these numbers: of a Map, the method map with step 1; with noise, a scheme.
 
     Raises an OdesimError for options that do not fit.
     """
+    t0, t1 = numbers.t0, numbers.t1
     if not system.discrete:
         if options.method == MAP.name:
             raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
         if options.first_step is not None and t1 - t0 < options.first_step < np.inf:
             raise SolveError(f"first_step = {options.first_step:g} is longer than the span {t0:g}:{t1:g}")
-        return options_of_noise(system, options)
+        return options_of_noise(system, replace(options, atol=by_state(system, numbers, options.atol)))
     for name in NAMES:
         if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):
             raise SolveError(
@@ -136,6 +139,34 @@ def options_for(system: System, options: RunOptions, t0: float, t1: float) -> Ru
     if options.max_steps < t1 - t0 and options.max_steps != DEFAULTS.max_steps:
         raise SolveError(f"max_steps = {options.max_steps} is less than the {t1 - t0:g} updates of the run: give fewer steps")
     return replace(options, method=MAP.name, step=1.0, max_steps=max(options.max_steps, int(t1 - t0)))
+
+
+def by_state(system: System, numbers: Numbers, atol: Any) -> Any:
+    """The absolute tolerance as a number, or as plain data by state. Raises an OdesimError for an unknown state or a wrong shape."""
+    if not isinstance(atol, Mapping):
+        return atol
+    tolerances: dict[str, Any] = {}
+    for name, value in on_host(atol).items():
+        if name != REST:
+            check_name(make_schema(system), "state", name)
+        shape, array = np.shape(numbers.initial.get(name, 0.0)), to_reals(f"atol of {name}", value)
+        if array.shape not in ((), shape):
+            raise SolveError(
+                f"atol of {name} must {f'be one number or have shape {shape}' if shape else 'be one number'}; it has shape {array.shape}"
+            )
+        tolerances[name] = array.tolist()
+    return tolerances
+
+
+def to_reals(what: str, value: Any) -> Array:
+    """A number or nested list as an array of float64. Raises SolveError for anything else."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # a ragged list
+        array = np.empty(0, object)
+    if array.dtype.kind not in "iuf":
+        raise SolveError(f"{what} must be a number or an array of numbers, not {value_text(value)}")
+    return array.astype(np.float64)
 
 
 ROWS = 16  # vectors of the length of the state that an integrator holds, about: stages, the state, its scale
@@ -179,16 +210,21 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     if options.step is not None or system.discrete:
         return []
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
-    largest = {name: float(np.max(np.abs(numbers.initial[name]), initial=0.0)) for name in map(str, system.states) if name not in twins}
-    small = {name: size for name, size in largest.items() if 0 < size < options.atol}
-    if not small:
+    starts = {name: np.abs(numbers.initial[name]) for name in map(str, system.states) if name not in twins}
+    layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
+    atol = layout.split(np.broadcast_to(usable(options, layout, "float64")[1], layout.size))
+    units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
+    if not any(0 < size < 1 for size in units.values()):
         return []
     compiled = compiled_parts(system, "numpy", "float64", False)[0]
     with np.errstate(all="ignore"):
         rates = compiled.arrays(numbers.sizes, {**numbers.params, **numbers.initial, "t": numbers.t0})
     span = numbers.t1 - numbers.t0
-    below = [name for name, size in small.items() if size + float(np.max(np.abs(rates[f"d_{name}"]))) * span < options.atol]
+    below = [n for n, size in units.items() if size > 0 and size + float(np.max(np.abs(rates[f"d_{n}"]) / atol[n])) * span < 1]
     if below:
-        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below atol = {options.atol:g}, where errors are not seen"
-        warnings.warn(f"{what}: what grows from there may be wrong; give an atol well below {small[below[0]]:.3g}", ToleranceWarning, 4)
+        sizes = {atol_ for name in below for atol_ in np.ravel(atol[name]).tolist()}
+        what = f"atol = {sizes.pop():g}" if len(sizes) == 1 else "its atol" if len(below) == 1 else "their atol"
+        remedy = {n: float(f"{10.0 ** np.floor(np.log10(options.rtol * float(np.max(starts[n])))):.0e}") for n in below}
+        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below {what}, where errors are not seen"
+        warnings.warn(f"{what}: what grows from there may be wrong; give atol={remedy}", ToleranceWarning, 4)
     return below

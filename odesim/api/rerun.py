@@ -81,7 +81,7 @@ class Shadow:
         pairs: dict[str, Any] = {}
         for name, then in self.store.chunk_arrays(old).items():
             if self.exact or name in (*attributes["states"], *attributes["observables"], "status"):
-                bound = 0.0 if name == "status" else tolerance(then, attributes["rtol"], attributes["atol"])
+                bound = 0.0 if name == "status" else tolerance(name if name in attributes["states"] else "", then, attributes)
                 pairs[name] = then, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
         done = self.store.status(first, first + len(chunk.status)) != UNDONE
         self.found.add(pairs, done, lambda i: f"member {first + i}")
@@ -113,16 +113,16 @@ def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, p
     other = other_code(attributes, new.attrs["kernel"], versions())
     differences = Differences()
     with damage_errors(path, "compared"):  # arrays of other names or shapes than this run has
-        compare_rows(differences, old, new, options.rtol, options.atol)
+        compare_rows(differences, old, new)
         compare_ends(differences, old, new, exact=not other)
     return differences.report(path, "saved time", other=other, bound=BOUND)
 
 
-def compare_rows(differences: Differences, old: Solution, new: Solution, rtol: float, atol: float) -> None:
+def compare_rows(differences: Differences, old: Solution, new: Solution) -> None:
     """Compares states and observables at the saved times that both runs have."""
     times, *rows = np.intersect1d(old.t, new.t, return_indices=True)
     then, now = ({name: v[at] for name, v in {**s.y, **s.observables}.items()} for s, at in zip((old, new), rows, strict=True))
-    pairs = {name: (v, now[name], tolerance(v, rtol, atol)) for name, v in then.items()}
+    pairs = {name: (v, now[name], tolerance(name if name in old.y else "", v, old.attrs)) for name, v in then.items()}
     differences.add(pairs, np.ones(len(times), bool), lambda i: f"t = {times[i]:g}")
 
 

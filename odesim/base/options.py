@@ -8,6 +8,7 @@ for readers and type checkers; tests/base/test_run_options.py holds them against
 """
 # ruff: noqa: RUF009, option() is dataclasses.field() with one more word
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
@@ -15,7 +16,8 @@ from typing import Any, Literal
 
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, NOISY, RUN, STIFF, Backend, backends_for, find_backend
 
-Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "shard"]
+Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "shard", "tolerances"]
+REST = "*"  # in a tolerance by state: every state that is not named
 ORDINARY, RESCALED = "ordinary", "rescaled"
 CLOCKS = (ORDINARY, RESCALED)
 MAX_EVENTS = 8
@@ -82,7 +84,15 @@ class RunOptions:
     )
     step: float | None = option(None, "H", "Use a fixed step H; possible with every method.", reads="number", low=0)
     rtol: float = option(1e-6, "R", "Relative tolerance; default {default}.", reads="number", low=0, of_maps=False)
-    atol: float = option(1e-9, "A", "Absolute tolerance; default {default}.", reads="number", low=0, low_allowed=True, of_maps=False)
+    atol: float | Mapping[str, Any] = option(
+        1e-9,
+        "A|NAME=A",
+        "Absolute tolerance, of all states or of one; default {default}. Several --atol: a number without a name is that of the rest.",
+        reads="tolerances",
+        many=True,
+        completes=("states", "="),
+        of_maps=False,
+    )
     max_steps: int = option(
         1_000_000,
         "N",
@@ -154,6 +164,11 @@ class RunOptions:
     def on(self) -> Backend:
         """The row of the backend table. Raises ParamError for an unknown backend."""
         return find_backend(self.backend)
+
+    @property
+    def by_state(self) -> bool:
+        """Whether states have absolute tolerances of their own."""
+        return isinstance(self.atol, Mapping)
 
     @property
     def rescaled(self) -> bool:
@@ -276,6 +291,20 @@ class Work:
     shard: tuple[int, int] | None = option(None, "I/N", "Compute part I of N; all parts share the run in --out.", reads="shard")
 
 
+def largest_atol(atol: Any, state: str) -> float:
+    """The largest absolute tolerance of a component of a state; with "", such as for an observable, of all states."""
+    atol = json.loads(atol) if isinstance(atol, str) else atol
+    if not isinstance(atol, Mapping):
+        return float(atol)
+    every = {REST: RunOptions.atol, **atol}
+    return max(float(x) for value in ([every.get(state, every[REST])] if state else every.values()) for x in flat(value))
+
+
+def flat(value: Any) -> list[Any]:
+    """The numbers of a nested list."""
+    return [x for part in value for x in flat(part)] if isinstance(value, list | tuple) else [value]
+
+
 def _rows(table: type) -> dict[str, Option]:
     return {row.name: row.metadata["option"] for row in fields(table)}
 
@@ -296,6 +325,8 @@ LATER = (
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:
     """The options in stored attributes. Raises KeyError where one is missing that every version stores."""
     values = {name: attributes[name] for name in NAMES if name in attributes or name not in LATER}
+    if isinstance(values["atol"], str):  # netCDF has no dicts
+        values["atol"] = json.loads(values["atol"])
     return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.errors import ParamError, StoreError, nearest, no_such
-from odesim.base.options import IN_FILES, OPTIONS
+from odesim.base.options import IN_FILES, OPTIONS, REST
 from odesim.cli.options import kind
 from odesim.inputs.grammar import device_sentence, show_text
 
@@ -34,8 +34,14 @@ def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict
     design = {name: named(f"--{OPTIONS[name].flag or name}", words[name]) for name in ("vary", "grid", "zipped") if name in words}
     varied = {name for values in design.values() for name in values}
     file = read_file(words["file"]) if words["file"] else {}
-    request = {**file, **{name: value for name, value in words.items() if value is not None and name in OPTIONS}, **design}
+    request = {
+        **file,
+        **{name: value for name, value in words.items() if value is not None and name in OPTIONS and (value or name != "atol")},
+        **design,
+    }
     for name, value in request.items():
+        if name == "atol" and isinstance(value, tuple):
+            request[name] = tolerances(text.rpartition("=")[::2] for text in value)
         if isinstance(value, str) and OPTIONS[name].reads in read:
             request[name] = read[OPTIONS[name].reads](value)
     assignments: dict[str, Callable[[str], tuple[str, Any]]] = {
@@ -49,6 +55,18 @@ def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict
     if "save" not in request and points:
         request["save"] = Save(points)
     return request
+
+
+def tolerances(texts: Iterable[tuple[str, str]], option: str = "--atol") -> Any:
+    """The absolute tolerance from texts (STATE, A), where no state is the rest: a number, or {state: number or nested list}."""
+    from odesim.inputs.grammar import parse_value
+
+    pairs = [(name.strip() or REST, parse_value(text, f"{option} {name}".strip())) for name, text in texts]
+    for name, value in pairs:
+        if value.kind not in ("number", "list") or (name == REST and value.kind == "list"):
+            raise ParamError(f"{option} takes A for all states, or STATE=A with a number or an array, not {show_text(value.text)}")
+    values = {name: value.data for name, value in once(option, pairs).items()}
+    return values[REST] if values.keys() == {REST} else values
 
 
 def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,7 +90,7 @@ def read_file(file: Path) -> dict[str, Any]:
     for key, value in content.items():
         if key not in IN_FILES and key not in TABLES:
             raise ParamError(no_key(key, file))
-        if isinstance(value, dict) != (key in TABLES):
+        if isinstance(value, dict) != (key in TABLES) and key != "atol":
             raise ParamError(f"{file}: {key} {'is a table: write [' + key + '] above its lines' if key in TABLES else 'is not a table'}")
     sizes = [parse_size(f"{name}={as_text(value, f'{file}: {name}')}") for name, value in content.get("sizes", {}).items()]
     options = {name: as_option(name, value, file) for name, value in content.items() if name in IN_FILES}
@@ -123,6 +141,9 @@ def as_option(name: str, value: Any, file: Path) -> Any:
     """A run option of a file, checked as on the command line; span and save stay text, in the form they have there."""
     where = f"{file}: {name}"
     row = OPTIONS[name]
+    if row.reads == "tolerances":
+        given = value if isinstance(value, dict) else {"": value}
+        return tolerances([(state, as_text(part, where)) for state, part in given.items()], where)
     if row.reads == "flag":
         if not isinstance(value, bool):
             raise ParamError(f"{where} is true or false, not {value!r}")

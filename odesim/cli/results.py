@@ -13,7 +13,7 @@ from odesim.base.errors import counted, escaped
 from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import BELOW
-from odesim.stepper.problem import usable
+from odesim.stepper.problem import least_rtol
 from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def run_rows(solution: Solution) -> list[tuple[str, str]]:
 
 def tolerance_rows(attributes: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A row for a relative tolerance that is below rounding, with the one used in its place."""
-    rtol, least = attributes.get("rtol", 1.0), usable(0.0, 0.0, str(attributes.get("dtype", "float64")))[0]
+    rtol, least = attributes.get("rtol", 1.0), least_rtol(str(attributes.get("dtype", "float64")))
     return [("rtol", f"{least:.2g}: {rtol:.2g} is below rounding")] * (attributes.get("step") is None and rtol < least)
 
 

@@ -41,7 +41,7 @@ class Dense:
     def dense(self) -> Array:
         return self.J
 
-    def solver(self, shift: float, least: float = 0.0) -> Solver:
+    def solver(self, shift: float, least: float | Array = 0.0) -> Solver:
         """The solver of (shift - J) x = b by LU decomposition with pivots, not refined. Raises UnsolvableError."""
         matrix = -self.J
         matrix[np.diag_indices_from(matrix)] += shift
@@ -88,7 +88,7 @@ class Structured:
         out[self.places[:, :, None], self.places[:, None, :]] += self.blocks
         return out
 
-    def solver(self, shift: float, least: float = 0.0) -> Solver:
+    def solver(self, shift: float, least: float | Array = 0.0) -> Solver:
         """The solver of (shift - J) x = b, at a cost of n (p^2 + R). least: as for refined. Raises UnsolvableError."""
         return Woodbury(self, shift, least)
 
@@ -100,7 +100,7 @@ class Woodbury:
     made large, with the difference in a new column of U. The residual shows any other loss, and such a solution is never returned.
     """
 
-    def __init__(self, J: Structured, shift: float, least: float) -> None:
+    def __init__(self, J: Structured, shift: float, least: float | Array) -> None:
         self.J, self.shift, self.least = J, shift, least
         if not (np.isfinite(J.blocks).all() and np.isfinite(J.U).all() and np.isfinite(J.G).all()):
             raise UnsolvableError
@@ -157,7 +157,9 @@ class Woodbury:
         return np.abs(self.J.U), np.abs(self.J.G), np.abs(self.J.blocks)
 
 
-def refined(solve: Callable[[Array], Array], J: Any, shift: float, b: Array, term_sizes: Callable[[Array], Array], least: float) -> Array:
+def refined(
+    solve: Callable[[Array], Array], J: Any, shift: float, b: Array, term_sizes: Callable[[Array], Array], least: float | Array
+) -> Array:
     """The solution of (shift - J) x = b by an inexact solver. Raises UnsolvableError where the residual stays large.
 
     term_sizes: a function of |x| that gives the sizes of the terms of J x. least: the size from which components of x count.
@@ -257,7 +259,7 @@ class Sparse:
         """The matrix J (n, n)."""
         return np.stack([self @ e for e in np.eye(self.pattern.n)], axis=1)
 
-    def solver(self, shift: float, least: float = 0.0) -> Solver:
+    def solver(self, shift: float, least: float | Array = 0.0) -> Solver:
         """The solver of (shift - J) x = b by sparse LU decomposition with pivots, not refined. Raises UnsolvableError."""
         from scipy.sparse.linalg import splu
 

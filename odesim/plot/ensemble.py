@@ -101,7 +101,7 @@ def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row
     some: list[tuple[int, Drawn]] = []  # quantities of which not all components are shown
     for d, distinct, values, equal in quantities:
         notes += equal
-        floor = floor_of(values, run.attrs, state=is_state(run, d))
+        floor = floor_of(values, run.attrs, state=d.name if is_state(run, d) else "")
         shown = [(distinct.symbol(k), values[:, k], floor) for k in range(len(distinct.indices))][: MAPS - len(parts)]
         parts += shown
         some += [(len(shown), d)] * (len(shown) < d.count and not equal and choice.index is None)
@@ -154,7 +154,7 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
     for panel, (d, distinct, values, equal) in zip(axes, curves, strict=True):
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
-        floor = floor_of(values, run.attrs, state=is_state(run, d))
+        floor = floor_of(values, run.attrs, state=d.name if is_state(run, d) else "")
         label, more = draw_curve(panel, x, distinct, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
             panel.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)

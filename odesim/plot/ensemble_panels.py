@@ -57,7 +57,7 @@ def draw_members(
     done = int((run["status"].values >= 0).sum())
     marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
     distinct, marks, equal = without_copies(drawn, marks)
-    floor = floor_of(marks, run.attrs, state=is_state(run, drawn))
+    floor = floor_of(marks, run.attrs, state=drawn.name if is_state(run, drawn) else "")
     colors = colors_of(distinct)
     for k, color in enumerate(colors):
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)

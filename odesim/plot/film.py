@@ -207,6 +207,6 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
     lost = lost_note(run, ~np.isfinite(values[-1]))
-    floor = floor_of(values, run.attrs, state=is_state(run, drawn))
+    floor = floor_of(values, run.attrs, state=drawn.name if is_state(run, drawn) else "")
     unit = str(run.attrs.get("time_unit", ""))
     return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)

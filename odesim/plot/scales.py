@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
+from odesim.base.options import largest_atol
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
@@ -143,8 +144,8 @@ def left_out(label: str, finite: Array) -> str:
     return f"{label}: {int((finite <= 0).sum())} of {counted(len(finite), 'value')} ≤ 0, not shown (log)"
 
 
-def floor_of(values: Array, attributes: Mapping[str, Any], *, state: bool) -> float:
-    """Below which size values (...) of a quantity may be errors of the integration; 0 for steps without error control.
+def floor_of(values: Array, attributes: Mapping[str, Any], *, state: str) -> float:
+    """Below which size values (...) of a state (an observable: "") may be errors of the integration; 0 for steps without error control.
 
     That is ten times the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
     """
@@ -152,7 +153,7 @@ def floor_of(values: Array, attributes: Mapping[str, Any], *, state: bool) -> fl
         return 0.0
     values = np.abs(np.asarray(values, float))
     largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
-    return TIMES * (float(attributes["atol"]) + (0.0 if state else float(attributes["rtol"]) * largest))
+    return TIMES * (largest_atol(attributes["atol"], state) + (0.0 if state else float(attributes["rtol"]) * largest))
 
 
 def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:

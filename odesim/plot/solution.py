@@ -101,7 +101,7 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         values = np.asarray(values)
         dims = tuple(map(str, solution.dims.get(name, ())))
         shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
-        floor = floor_of(values, solution.attrs, state=name in solution.y)
+        floor = floor_of(values, solution.attrs, state=name if name in solution.y else "")
         result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor))
     return result
 

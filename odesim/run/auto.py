@@ -114,7 +114,7 @@ class Rival:
         left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
         allowed = self.options.get("max_steps", 1_000_000)
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
-        if left < SHORT * run.tried or self._lost or not (hopeless or self._repays(left)) or not held(self.problem, run, self.options):
+        if left < SHORT * run.tried or self._lost or not (hopeless or self._repays(left)) or not held(self.problem, run):
             return None
         if self._out:
             self.why = self._out
@@ -181,14 +181,14 @@ def rounded(count: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def held(problem: Problem, run: ExplicitRun, options: dict[str, Any]) -> bool:
+def held(problem: Problem, run: ExplicitRun) -> bool:
     """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
-    rtol, atol = usable(options.get("rtol", 1e-6), options.get("atol", 1e-9), problem.rhs.dtype)
+    rtol, atol = usable(run.state.options, problem.rhs.layout, problem.rhs.dtype)
     bound = HELD * stable_up_to(run.method) / run.step
     return spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol, bound) > bound
 
 
-def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float, bound: float = 0.0) -> float:
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array, bound: float = 0.0) -> float:
     """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up.
 
     FEW iterations, and MANY where these come to more than `bound`.

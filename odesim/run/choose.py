@@ -85,7 +85,7 @@ def worth_compiling(engine: LaneEngine, count: int, share: float) -> bool:
 
 def slack_numbers(request: EnsembleRequest, members: Members) -> Numbers:
     """The parameters that all members share, with the slack of guards."""
-    return with_slack(request.system, members.shared, request.options.rtol, request.options.atol, request.dtype)
+    return with_slack(request.system, members.shared, request.options)
 
 
 def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:

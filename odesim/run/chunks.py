@@ -19,7 +19,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.observables import observe
 from odesim.stepper.codes import UNDONE, Status
-from odesim.stepper.memory import slack_of
+from odesim.stepper.problem import usable
 from odesim.transforms.events import Guard
 
 WAIT = 0.05  # s between two looks at whether the run should stop
@@ -168,9 +168,9 @@ def tell_left(request: EnsembleRequest, chunk: Chunk) -> None:
     if not guards or not len(ended):
         return
     states = request.layout.split(chunk.y_end[ended])
-    slack = slack_of(request.options.rtol, request.options.atol, request.dtype)
-    least = [np.min((guard.sign * states[guard.state]).reshape(len(ended), -1), axis=1) for guard in guards]
-    chunk.status[ended[np.min(least, axis=0) <= -0.5 * slack]] = Status.LEFT_DOMAIN.number
+    slack = request.layout.split(np.broadcast_to(usable(request.options, request.layout, request.dtype)[1], request.layout.size))
+    outside = [(guard.sign * states[guard.state] <= -0.5 * slack[guard.state]).reshape(len(ended), -1).any(axis=1) for guard in guards]
+    chunk.status[ended[np.any(outside, axis=0)]] = Status.LEFT_DOMAIN.number
 
 
 def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk:

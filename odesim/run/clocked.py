@@ -264,4 +264,6 @@ def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
     """The options with tolerances, or else the fixed step, larger by this factor."""
     if options.get("step") is not None:
         return {**options, "step": options["step"] * factor}
-    return {**options, "rtol": options["rtol"] * factor, "atol": options["atol"] * factor}
+    atol = options["atol"]
+    atol = {n: (np.asarray(v) * factor).tolist() for n, v in atol.items()} if isinstance(atol, Mapping) else atol * factor
+    return {**options, "rtol": options["rtol"] * factor, "atol": atol}

@@ -113,7 +113,7 @@ else:
 """.strip("\n")
 BEGUN = "S[{t} + l], S[{error} + l], S[{retry} + l], S[{steps} + l], S[{rejected} + l] = {numbers}"
 
-LARGEST = ("q = abs(f) / (atol + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
+LARGEST = ("q = abs(f) / ({} + rtol * abs(v))", "if q > most:", "    most, value, slope = q, v, f")
 
 # a loop with a call in it keeps no constants in registers
 LEAVE = """
@@ -244,16 +244,29 @@ def judged_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     w, states = plan.width, plan.formulas.states
     begun = at(rows.start, w) if plan.parts else "t0"
     if w == 1:  # all places in S are constants
-        each = [line for d in range(states) for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *LARGEST)]
+        each = [
+            line
+            for d in range(states)
+            for line in (f"v, f = {at(rows.y[d], w)}, {at(rows.f[d], w)}", *largest(at(rows.atol[d], w) if plan.by_state else "atol"))
+        ]
         lines = judged_end(each, at(rows.t, w), begun)
     else:
-        lines = judged_lines(at(rows.t, w), begun, rows.y.start * w, rows.f.start * w, str(states * w), w)
+        atol = rows.atol.start * w if plan.by_state else None
+        lines = judged_lines(at(rows.t, w), begun, rows.y.start * w, rows.f.start * w, str(states * w), w, atol)
     return [function("judged(S, l, t0, rtol, atol)", lines)]
 
 
-def judged_lines(t: str, begun: str, y: int, f: int, size: str, width: int) -> list[str]:
-    """Lines of `judged` as a loop over a state and its derivative, which begin at these numbers of S and have so many."""
-    inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *LARGEST]
+def largest(atol: str) -> list[str]:
+    """Lines that look whether a component with this absolute tolerance moves most."""
+    return [LARGEST[0].format(atol), *LARGEST[1:]]
+
+
+def judged_lines(t: str, begun: str, y: int, f: int, size: str, width: int, atol: int | None) -> list[str]:
+    """Lines of `judged` as a loop over a state and its derivative, which begin at these numbers of S and have so many.
+
+    atol: where the tolerances of states begin, if they have their own.
+    """
+    inside = [f"v, f = S[{y} + d + l], S[{f} + d + l]", *largest("atol" if atol is None else f"S[{atol} + d + l]")]
     return judged_end([f"for d in range(0, {size}, {width}):", *(f"    {line}" for line in inside)], t, begun)
 
 
@@ -309,6 +322,7 @@ def fill_lines(plan: KernelPlan, rows: Rows) -> list[str]:
             lines.append(f"S[{row * plan.width} + l] = doubles(at[{AT[slot]}])[i]")
     if plan.limited:
         lines.append(f"S[{rows.longest * plan.width} + l] = doubles(at[{AT['REALS']}])[4]")
+    lines += [f"S[{row * plan.width} + l] = doubles(at[{AT['ATOL']}])[{d}]" for d, row in enumerate(rows.atol)]
     if not plan.chooses:
         lines.append(f"S[{rows.h * plan.width} + l] = doubles(at[{AT['REALS']}])[5]")
     if plan.noise is not None:

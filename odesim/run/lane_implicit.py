@@ -6,7 +6,7 @@ in loops as well. J is a row of the operations of the Jacobian that depend on th
 """
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from odesim.ir.elimination import SparseSystem
@@ -95,6 +95,11 @@ def drift_lines(linear: SparseSystem, rights: Sequence[str]) -> tuple[list[str],
     return lines, late
 
 
+def tolerance(plan: KernelPlan, rows: Rows) -> Callable[[int], str]:
+    """The text of the absolute tolerance of component d, of lane l."""
+    return lambda d: at(rows.atol[d], plan.width) if plan.by_state else "atol"
+
+
 class WrittenImplicit(Written):
     """Lanes written out: an elimination in straight lines."""
 
@@ -138,7 +143,11 @@ class WrittenImplicit(Written):
                 self._late_sides = Vector()
                 return lines + [f"{name} = 0.0" for d, name in enumerate(names) if f"y{d}" not in self._solution]
             case "solved", _:
-                return [] if self.factors.exact else residual(linear, "g", self._sides, self._solution, "good")
+                return (
+                    []
+                    if self.factors.exact
+                    else residual(linear, "g", self._sides, self._solution, "good", tolerance(self.plan, self.lane_rows))
+                )
             case "restore", [state]:
                 return restore_lines(self.plan, self.lane_rows, unparsed(state))
         raise TypeError(s)
@@ -314,6 +323,8 @@ class LoopedImplicit(Looped):
         solution = {name: f"x_{name}" for name in self._unknown()}
         load = [f"g = {self.at('g')}", *self._inputs(), *load_late, *load_rows("b", self._lines_of("b"), w)]
         load += [f"{solution[name]} = {at(r, w)}" for r, name in zip(self.loops.x, self._unknown(), strict=True)]
-        lines = residual(self.linear, "g", {f"y{d}": f"b{d}" for d in range(n)} | late, solution, "good")
+        lines = residual(
+            self.linear, "g", {f"y{d}": f"b{d}" for d in range(n)} | late, solution, "good", tolerance(self.plan, self.lane_rows)
+        )
         good = self.at("good")
         return [lane_loop("check", "S, atol", [*load, f"good = {good} != 0.0", *lines, f"{good} = 1.0 if good else 0.0"], w)]

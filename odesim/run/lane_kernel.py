@@ -44,6 +44,7 @@ def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
     if plan.stiff:
         places = {"y": rows.y, "f": rows.f, "J": rows.slopes, "p": rows.p}
     places |= {name: range(row, row + 1) for name, row in numbers.items()}
+    places.update({"atol": rows.atol} if plan.by_state else {})
     f = plan.formulas
     arguments = (reader, plan.width, f.states, places, texts, Kinds(f.dtype, frozenset(f.doubles), f.late if plan.strict else 0))
     if plan.noise is not None:

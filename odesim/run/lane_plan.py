@@ -22,13 +22,14 @@ from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, im
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run in
 # parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
 # many of its times are saved. Of lanes with loops, RIGHT, TABLE: the addresses of the right-hand side and of its table, NOTHING: of zeros,
-# STATES: the components, CLOCK: the component that holds the time, or -1. NOISE: the key, halvings, then the members' numbers. Then for
+# STATES: the components, CLOCK: the component that holds the time, or -1. NOISE: the key, halvings, then the members' numbers. ATOL: the
+# absolute tolerance of each component, if states have their own. Then for
 # each parameter its address and how far its members are apart; of lanes with loops, those of all own parameters together
 SLOTS = (
     "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
     "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
     "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES",
-    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "NOISE", "PARAMS",
+    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "NOISE", "ATOL", "PARAMS",
 )  # fmt: skip
 
 
@@ -98,7 +99,8 @@ class KernelPlan:
 
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
     steps have a largest size. chooses: the first step follows from the state; else it is one number of the call. declared: linear
-    invariants that the System declares. noise: where there is some, the method is a Scheme.
+    invariants that the System declares. noise: where there is some, the method is a Scheme. by_state: each
+    state has its own absolute tolerance.
     """
 
     name: str
@@ -114,6 +116,7 @@ class KernelPlan:
     chooses: bool = True
     declared: tuple[LinearInvariant, ...] = ()
     noise: LaneNoise | None = None
+    by_state: bool = False
 
     @property
     def dense(self) -> bool:
@@ -206,6 +209,7 @@ class Rows:
         self.slopes = self.take(len(plan.linear.constants) if plan.stiff else 0)  # f and these follow each other
         self.p = self.take(plan.formulas.count)
         self.sums = self.take(len(plan.invariants))
+        self.atol = self.take(n if plan.by_state else 0)
         (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
         self.powers, self.saved = list[range](), range(0)
@@ -270,8 +274,8 @@ def reader_of(plan: KernelPlan, events: bool) -> Reader:
     """The text of a step for a plan. events: whether its stages serve a search."""
     if plan.stiff:  # states are saved, and events found, after the step
         switches = Switches(adaptive=not plan.fixed, chooses=plan.chooses, together=True)
-        return implicit_reader(plan.method, plan.formulas.states, switches, loops=plan.loops)
-    how = {"adaptive": not plan.fixed, "chooses": plan.chooses, "noisy": plan.noise is not None}
+        return implicit_reader(plan.method, plan.formulas.states, switches, loops=plan.loops, by_state=plan.by_state)
+    how = {"adaptive": not plan.fixed, "chooses": plan.chooses, "noisy": plan.noise is not None, "by_state": plan.by_state}
     return explicit_reader(plan.method, saves=plan.saves, together=True, events=events, **how)
 
 
@@ -281,6 +285,7 @@ def loop_arguments(plan: KernelPlan, rows: "Rows") -> tuple[Any, ...]:
     there: dict[Row, int] = {"y": rows.y.start, "f": rows.f.start, "J": rows.slopes.start}
     there.update(numbers)
     there |= {("k", s): stage[0] for s, stage in enumerate(rows.stages)}
+    there.update({"atol": rows.atol.start} if plan.by_state else {})
     arguments = ["rtol", "atol", "most", *([] if plan.parts else ["t0", "t1"])]
     head = [f"n = {texts.pop('n')}"]
     place = Place(there, rows.plain, texts, len(plan.linear.constants))

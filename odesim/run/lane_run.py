@@ -25,7 +25,7 @@ from odesim.run.lane_plan import KernelPlan, Rows
 from odesim.run.lanes import LaneEngine, kernel_name, lane_plan, no_strict
 from odesim.stepper.codes import STATUSES, UNDONE, Code, Standing, Status
 from odesim.stepper.laws import LawWatch, Worst
-from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid, usable
+from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.targets.compiled import CompiledRHS
@@ -80,7 +80,7 @@ class LaneRun:
         progress: Progress | None = None,
         **options: Any,
     ) -> None:
-        self.options = asked = check_options(RunOptions(**options))
+        self.options = check_options(RunOptions(**options))
         begun = time.perf_counter()
         self.problem, self.method = problem, ROSENBROCK[name]
         self.save = save_grid(problem, save)
@@ -95,7 +95,6 @@ class LaneRun:
         self._engine = LaneEngine(request, numbers, plan, problem.began[None])
         self._engine.prepare()
         self._rows, self._progress, self._seconds = Rows(plan), progress, 0.0
-        self._tolerances = usable(asked.rtol, asked.atol, request.dtype)
         self._leave()
         self._compile_seconds = time.perf_counter() - begun
 
@@ -130,7 +129,7 @@ class LaneRun:
         """The Standing of the run."""
         steps, rejected = (int(self._number(row)) for row in (self._rows.steps, self._rows.rejected))
         saved = int(np.searchsorted(self.save, self.t, side="right"))
-        return Standing(steps, rejected, saved, self._number(self._rows.h), *self._tolerances)
+        return Standing(steps, rejected, saved, self._number(self._rows.h))
 
     def _saved(self) -> Array:
         """(T + 1, n): the states at the saved times that were reached."""

@@ -5,6 +5,7 @@ There is no pivoting: the order is that of the structure. The digits that this c
 residual is not small is rejected; with a shorter step the matrix is nearer to 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from odesim.ir.elimination import WORST, SparseSystem
@@ -85,13 +86,13 @@ def factor(linear: SparseSystem, g: str) -> Factors:
     return found
 
 
-def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str) -> list[str]:
+def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str, atol: Callable[[int], str]) -> list[str]:
     """Lines that make `good` false where x does not solve the system with b to WORST of the size of its terms, row by row.
 
-    States count from atol up: numbers near 1e-308 have few digits (odesim.ir.linear_systems.refined).
+    State d counts from atol(d) up: numbers near 1e-308 have few digits (odesim.ir.linear_systems.refined).
     """
     size = {name: f"{v}_size" for name, v in x.items()}
-    lines = [f"{size[name]} = abs({v})" + (" + atol" if name[0] == "y" else "") for name, v in x.items()]
+    lines = [f"{size[name]} = abs({v})" + (f" + {atol(int(name[1:]))}" if name[0] == "y" else "") for name, v in x.items()]
     for name, row in linear.rows.items():
         terms = {read: e for read, e in row.items() if read in x}
         moved = " + ".join(str(product(e, x[read])) for read, e in terms.items())

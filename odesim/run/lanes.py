@@ -1,6 +1,7 @@
 """The engine that integrates members in lanes: its memory, blocks of members for threads, the search for events, and results."""
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -156,7 +157,7 @@ class LaneEngine:
             "SAVE": kept[1],
             "STOP": stop,
         }
-        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected}
+        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected, "ATOL": tolerances(request)}
         if self.plan.watch is not None:
             kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
             arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
@@ -246,11 +247,18 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
 def reals(request: EnsembleRequest) -> list[float]:
     """The numbers of a call: the span, the tolerances; the longest step and the first one, or a fixed step, the last, and how many."""
     options = request.options
-    always = [request.t0, request.t1, *usable(options.rtol, options.atol, request.dtype)]
+    rtol, atol = usable(options, request.layout, request.dtype)
+    # of states with tolerances of their own NaN is read by nothing, and would be seen
+    always = [request.t0, request.t1, rtol, math.nan if options.by_state else atol]
     if options.step is None:
         return [*always, longest_step(options.max_step), opening_step(options.first_step, options.max_step)]
     total, rest = fixed_steps(request.t0, request.t1, options.step)
     return [*always, options.step, rest, float(total)]
+
+
+def tolerances(request: EnsembleRequest) -> Array:
+    """The absolute tolerance of each component (n,), or that of all (1,)."""
+    return np.array(usable(request.options, request.layout, request.dtype)[1], ndmin=1)
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
@@ -305,6 +313,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         request.options.max_step is not None,
         request.options.first_step is not None,
         request.options.halvings > 0,
+        request.options.by_state,
         *(np.asarray(v).tobytes() for v in whole.values()),
     )
 
@@ -329,7 +338,7 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     width = 1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
-    plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses)
+    plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
     if plan.stiff:

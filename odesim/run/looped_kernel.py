@@ -50,17 +50,20 @@ first_save_lane(S, at, l, i, out, save, saves, {given})
 
 
 @lru_cache(maxsize=32)
-def looped(method: str, saves: bool, strict: bool, chooses: bool) -> Looped:
-    """The printed step of a method. chooses: the first step follows from the state; else it is one number of the call."""
-    reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False, chooses=chooses)
+def looped(method: str, saves: bool, strict: bool, chooses: bool, by_state: bool) -> Looped:
+    """The printed step of a method. chooses: the first step follows from the state; else it is one number of the call.
+
+    by_state: each state has its own absolute tolerance.
+    """
+    reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False, chooses=chooses, by_state=by_state)
     reader.known |= look_numbers(METHODS[method], "float64")
     return Looped(reader, LANES, CAPACITY, ARGUMENTS, HEAD, strict)
 
 
 @lru_cache(maxsize=32)
-def kernel_text(method: str, saves: bool, strict: bool, chooses: bool) -> str:
+def kernel_text(method: str, saves: bool, strict: bool, chooses: bool, by_state: bool) -> str:
     """The text of the module, one for all systems: `run(table)` integrates members FIRST to END - 1 of a chunk."""
-    step, w = looped(method, saves, strict, chooses), LANES
+    step, w = looped(method, saves, strict, chooses, by_state), LANES
     given = ", ".join(ARGUMENTS)
     number = {key: step.places[row] * w for key, row in NUMBERS.items() if row in step.places}
 
@@ -72,6 +75,7 @@ def kernel_text(method: str, saves: bool, strict: bool, chooses: bool) -> str:
 
     fill = [each(state("y"), f"y0[i * at[{AT['Y0_STEP']}] + d]"), f"source, gap = doubles(at[{AT['PARAMS']}]), at[{AT['PARAMS'] + 1}]"]
     fill += [each(state(row, "(n + d) * W"), "source[i * gap + d]", "gap") for row in step.read_by_right()]
+    fill += [each(state("atol"), f"doubles(at[{AT['ATOL']}])[d]")] if by_state else []
     words: dict[str, Any] = {**AT, **WORDS, **number, "W": w, "members": 8 * step.count * w, "places": 8 * (step.count + 1) * w}
     words |= dict.fromkeys(lone_words(RUN), "pass")
     words |= {"fill": "\n".join(fill), "a_member": "min(tile + l, end - 1)", "the_next": "following", "counted": "ended, due"}
@@ -97,7 +101,9 @@ def kernel_text(method: str, saves: bool, strict: bool, chooses: bool) -> str:
         words["saving"] = SAVING.format(W=w, given=given, accept=step.at("accept"), next=step.at("due"), new=step.at("new"))
         words["first_save"] = FIRST_SAVE.format(given=given)
     y, f = (step.places[row] * w for row in ("y", ("k", 0)))
-    judged = fit(JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", y, f, f"n * {w}", w)))
+    judged = fit(
+        JUDGED, lines="\n".join(judged_lines(step.at("t"), "t0", y, f, f"n * {w}", w, step.places["atol"] * w if by_state else None))
+    )
     body = "\n\n\n".join([RIGHT.format(**AT), *step.functions(), judged, fit(RUN, **words)])
     return module_text(f"{w} lanes with loops of {method}{', strict' if strict else ''}", body, strict)
 

@@ -16,7 +16,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.lane_plan import AT, SLOTS
-from odesim.run.lanes import put_statuses, reals, starts
+from odesim.run.lanes import put_statuses, reals, starts, tolerances
 from odesim.run.looped_kernel import LANES as WIDTH
 from odesim.run.looped_kernel import MOST_ROWS, kernel_text, looped
 from odesim.stepper.methods import METHODS
@@ -88,9 +88,10 @@ class LoopLaneEngine:
         return chunk
 
 
-def printed_for(request: EnsembleRequest) -> tuple[str, bool, bool, bool]:
-    """What the text of a kernel depends on: the method, whether members are saved, strict, whether first steps are chosen."""
-    return request.options.method, request.saves, request.strict, request.options.first_step is None
+def printed_for(request: EnsembleRequest) -> tuple[str, bool, bool, bool, bool]:
+    """What the text of a kernel depends on: the method, whether members are saved, strict, first steps are chosen, tolerances by state."""
+    options = request.options
+    return options.method, request.saves, request.strict, options.first_step is None, options.by_state
 
 
 class Call:
@@ -105,7 +106,7 @@ class Call:
         arrays = {
             "REALS": np.array(reals(request)), "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes,
             "STEPS": chunk.steps, "REJECTED": chunk.rejected, "T_END": chunk.t_end, "STOP": stop, "LAST": np.empty((count, self.n)),
-            "NOTHING": np.zeros(max(METHODS[request.options.method].stages, 2), np.int64),
+            "ATOL": tolerances(request), "NOTHING": np.zeros(max(METHODS[request.options.method].stages, 2), np.int64),
         }  # fmt: skip
         self.arrays = arrays
         for slot, array in arrays.items():

@@ -47,7 +47,7 @@ def options_of_noise(system: System, options: RunOptions) -> RunOptions:
         raise SolveError(f"{name} has noise, which {method} does not take: its methods are {', '.join(fitting)}, or auto")
     if method not in fitting:
         raise SolveError(f"{method} is not for {kind} noise as that of {name}; {', '.join(fitting)} are")
-    events = guarded_system(system).events
+    events = guarded_system(system, RunOptions()).events
     wrong = {
         "needs a fixed step: give step": options.step is None,
         f"is computed by numba, not by {options.backend}": options.backend != RunOptions.backend,

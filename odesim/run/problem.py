@@ -14,7 +14,7 @@ from odesim.base.backends import RUN, STIFF
 from odesim.base.device import check_fits
 from odesim.base.errors import SolveError
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.options import RunOptions
+from odesim.base.options import REST, RunOptions
 from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from odesim.targets.cuda_system import CudaRHS
 from collections.abc import Iterable
 
-from odesim.stepper.memory import slack_of
 from odesim.stepper.problem import EventSpec, Guarded
 from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
 
@@ -162,7 +161,7 @@ def cuda_rhs(compiled: CompiledRHS) -> "CudaRHS":
     from odesim.stepper.device import driver_text
     from odesim.targets.cuda_system import CudaRHS
 
-    return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text()))
+    return _CUDA(IdentityKey(compiled), lambda: CudaRHS(compiled, driver_text))
 
 
 def _as_dtype(params: Mapping[str, Any], dtype: str) -> dict[str, Any]:
@@ -231,9 +230,10 @@ def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: 
 _GUARDED: Memo[System] = Memo()
 
 
-def guarded_system(system: System) -> System:
+def guarded_system(system: System, options: RunOptions) -> System:
     """The System with a guard for each state whose symbol assumes a set, made once a process."""
-    return _GUARDED(IdentityKey(system), lambda: add_guards(system))
+    own = tuple(sorted(options.atol)) if isinstance(options.atol, Mapping) else ()
+    return _GUARDED((IdentityKey(system), own), lambda: add_guards(system, own))
 
 
 def guard_names(system: System) -> frozenset[str]:
@@ -241,11 +241,17 @@ def guard_names(system: System) -> frozenset[str]:
     return frozenset(e.name for e in system.events if isinstance(e, Guard))
 
 
-def with_slack(system: System, numbers: Numbers, rtol: float, atol: float, dtype: str) -> Numbers:
-    """Numbers for a System that may have guards: a state within the absolute tolerance of its set counts as inside."""
+def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers:
+    """Numbers for a System that may have guards: a state within its absolute tolerance of its set counts as inside."""
     if not any(isinstance(e, Guard) for e in system.events):
         return numbers
-    return replace(numbers, params={**numbers.params, SLACK: slack_of(rtol, atol, dtype)})
+    given = options.atol if isinstance(options.atol, Mapping) else {REST: options.atol}
+    atol: dict[str, Any] = {REST: RunOptions.atol, **given}
+    least = max(1e-300, float(np.finfo(options.dtype).tiny))
+    slack = {SLACK: max(atol[REST], least)}
+    for name in (name for name in atol if f"{SLACK}_{name}" in (p.name for p in system.params)):
+        slack[f"{SLACK}_{name}"] = np.broadcast_to(np.maximum(atol[name], least), numbers.initial[name].shape).copy()
+    return replace(numbers, params={**numbers.params, **slack})
 
 
 def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:

@@ -20,7 +20,7 @@ from odesim.inputs.bind import Numbers
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, SLOTS, KernelPlan
-from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts
+from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts, tolerances
 from odesim.run.thread_text import THREADS, thread_source
 from odesim.targets.nvrtc import compile_cubin, options_for
 
@@ -153,6 +153,7 @@ class Launch:
             "REJECTED": cp.zeros(count, np.int64),
             "SAVE": cp.asarray(request.times),
             "REALS": cp.asarray(np.array(reals(request))),
+            "ATOL": cp.asarray(tolerances(request)),
             "FACTS": cp.asarray(np.ascontiguousarray(np.array(watch.facts, np.int64).T) if watch is not None else np.zeros(1, np.int64)),
             "FOUND_T": cp.full(events, np.nan),
             "FOUND_I": cp.full(events, -1, np.int64),

@@ -66,17 +66,15 @@ WORDS = {code.name: int(code) for code in Code}
 
 @dataclass
 class Standing:
-    """The progress of a run: steps taken and rejected, saved times reached, the next step size, tolerances.
+    """The progress of a run: steps taken and rejected, saved times reached, the next step size.
 
-    h: the size of the next adaptive step, 0 before the first one. rtol, atol: the tolerances that errors are held against.
+    h: the size of the next adaptive step, 0 before the first one.
     """
 
     steps: int = 0
     rejected: int = 0
     saved: int = 0
     h: float = 0.0
-    rtol: float = 0.0
-    atol: float = 0.0
 
     @property
     def tried(self) -> int:

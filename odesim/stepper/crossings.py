@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odesim.runtime.memory import call, doubles, floats, ints
-from odesim.stepper.operations import fill, helper, weigh_inside
+from odesim.stepper.operations import entry, fill, helper, weigh_inside
 from odesim.stepper.search import passed
 
 DIGIT = 10.0  # times atol: a smaller state is not known to a digit
@@ -86,11 +86,8 @@ def keep_samples(at: Any) -> None:
 
 
 @helper
-def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tuple[float, float]:
-    """Appends the zeros in (t, new] to ZEROS. Returns the time and the theta of the first terminal one, or new and -1.
-
-    atol: of states that errors are held against; 0 where there are no errors, in a run of fixed steps.
-    """
+def find_events(at: Any, t: float, used: float, new: float) -> tuple[float, float]:
+    """Appends the zeros in (t, new] to ZEROS. Returns the time and the theta of the first terminal one, or new and -1."""
     counts, every, none = ints(at[COUNTS]), np.int64(-1), np.int64(0)
     if at[LAST] == 0:  # nothing happens within an update of a map
         facts, zeros = ints(at[FACTS]), doubles(at[ZEROS])
@@ -99,21 +96,22 @@ def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tupl
     call(at[SEARCH], (at[SEARCHED], none, counts[FOUND], every, t, used, new))
     answer = doubles(at[ANSWER])
     count = int(answer[0])
-    if count > counts[FOUND] and atol > 0.0:
-        mark_small(at, t, new, count, atol)
+    if count > counts[FOUND] and at[ATOLS] > 0:
+        mark_small(at, t, new, count)
     counts[FOUND] = count
     return answer[1], answer[2]
 
 
 @helper
-def without_small(at: Any, t: float, state: int, atol: float) -> bool:
+def without_small(at: Any, t: float, state: int) -> bool:
     """Sets the sample of the probe to the event functions at t and a state in which components not known to a digit are 0.
 
     These are below ten times atol before and after the step. Returns whether there are any.
     """
-    least, small, scratch = DIGIT * atol, False, at[X]
+    small, scratch, single = False, at[X], at[WIDTH] == 4
     for i in range(at[N]):
-        if at[WIDTH] == 4:
+        least = DIGIT * entry(at[ATOL], i if at[ATOLS] > 1 else np.int64(0), single)
+        if single:
             both = max(abs(floats(at[Y])[i]), abs(floats(at[Z])[i]))
             floats(scratch)[i] = np.float32(0.0) if both <= least else floats(state)[i]
         else:
@@ -126,11 +124,11 @@ def without_small(at: Any, t: float, state: int, atol: float) -> bool:
 
 
 @helper
-def mark_small(at: Any, t: float, new: float, count: int, atol: float) -> None:
+def mark_small(at: Any, t: float, new: float, count: int) -> None:
     """Adds 1/2 to the number of each zero of this step whose function has another sign at an end without such components."""
     counts, zeros, none = ints(at[COUNTS]), doubles(at[ZEROS]), np.int64(0)
     for k in range(2):
-        if not without_small(at, t if k == 0 else new, at[Y] if k == 0 else at[Z], atol):
+        if not without_small(at, t if k == 0 else new, at[Y] if k == 0 else at[Z]):
             return
         for j in range(counts[FOUND], count):
             i = int(zeros[2 * j + 1])

@@ -25,7 +25,7 @@ BLOCKS_EACH = 2  # that a multiprocessor holds at once: all of a launch must run
 
 
 FIND_EVENTS = """
-def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tuple[float, float]:
+def find_events(at: Any, t: float, used: float, new: float) -> tuple[float, float]:
     facts, zeros, counts, none, every = ints(at[FACTS]), doubles(at[ZEROS]), ints(at[COUNTS]), np.int64(0), np.int64(-1)
     if at[LAST] == 0:
         count, end, place = passed(sample, at, none, facts, at[SIZE], new, zeros, counts[FOUND], at[ROOM])
@@ -39,9 +39,12 @@ def find_events(at: Any, t: float, used: float, new: float, atol: float) -> tupl
 
 
 @cache
-def driver_text() -> Driver:
-    """The driver's functions as they are printed, and those it calls: read and not imported, since numba would compile them."""
-    functions, driver = dict[str, ast.FunctionDef](), explicit_driver()
+def driver_text(by_state: bool) -> Driver:
+    """The driver's functions as they are printed, and those it calls: read and not imported, since numba would compile them.
+
+    by_state: each state has its own absolute tolerance.
+    """
+    functions, driver = dict[str, ast.FunctionDef](), explicit_driver(by_state)
     known: dict[str, Any] = {**places(RUN), **places(COUNTS), **vars(control), "math": math, "np": np, "inf": math.inf, "nan": math.nan}
     for text in (*map(source_of, SHARED), FIND_EVENTS, driver.text, driver.terms):
         for node in parse(text).body:
@@ -58,13 +61,13 @@ class DeviceRun:
 
     def __init__(self, state: RunState) -> None:
         cp, rhs = cupy_here(), state.problem.rhs
-        self.state, self.kernel = state, rhs.kernel  # type: ignore[attr-defined]
+        self.state, self.kernel = state, rhs.kernel(state.options.by_state)  # type: ignore[attr-defined]
         n, dtype, m = rhs.layout.size, rhs.dtype, state.method
         copied = {
             "COUNTS": state.counts.view(np.int64), "NUMBERS": state.numbers, "STOP": state.stopping, "TIMES": state.save,
             "A": m.A, "C": m.c, "E": m.E, "P": m.P,
             "ORDER": np.arange(m.stages), "COEF": np.zeros(m.stages),
-            "FACTS": search_facts(state.problem),
+            "FACTS": search_facts(state.problem), "ATOL": state.atol,
         }  # fmt: skip
         shapes = {
             "WORK": ((3, n), dtype), "K": ((m.stages, n), dtype), "SUMS": (32 + (n + 1023) // 1024, "float64"),

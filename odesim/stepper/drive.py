@@ -69,8 +69,10 @@ class ExplicitRun:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         rhs = problem.rhs
         self.on_device, self._compile_seconds = hasattr(rhs, "kernel"), 0.0
-        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind)
+        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind, checked.by_state)
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
+        if self.on_device:
+            rhs.kernel(checked.by_state)  # type: ignore[attr-defined]
         begun = time.perf_counter()
         self.state = self._new_state(problem, method, save_grid(problem, save), checked, functions)
         if self.on_device:
@@ -178,11 +180,11 @@ def normals_key() -> str:
     return hashlib.sha256("".join(source_of(f"odesim.runtime.{name}") for name in NORMALS).encode()).hexdigest()[:8]
 
 
-def driver_text(kind: str = "explicit") -> str:
-    """The text of the driver, and of all that it calls."""
+def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
+    """The text of the driver, and of all that it calls. by_state: each state has its own absolute tolerance."""
     from odesim.targets.cache import sources_text
 
-    kinds: dict[str, tuple[list[str], Callable[[], Driver], list[Any]]] = {
+    kinds: dict[str, tuple[list[str], Callable[[bool], Driver], list[Any]]] = {
         "explicit": ([], explicit_driver, []),
         "implicit": (["odesim.stepper.linear_steps"], implicit_driver, []),
         "noisy": (["odesim.stepper.noise_draw"], noisy_driver, [NOISE]),
@@ -190,11 +192,11 @@ def driver_text(kind: str = "explicit") -> str:
     module, driver, tables = kinds[kind]
     sources = sources_text((*SOURCES, *module), RULES, "@helper")
     normals = [f"from odesim.runtime.normals import normals_of_path  # {normals_key()}"] if kind == "noisy" else []
-    return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver().text])
+    return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver(by_state).text])
 
 
 @cache
-def driver(kind: str) -> tuple[dict[str, int], float]:
+def driver(kind: str, by_state: bool) -> tuple[dict[str, int], float]:
     """{name: address}: the compiled loop of explicit, implicit or noisy steps and what runs ask of it, and the seconds to get them."""
     begun = time.perf_counter()
     from odesim.targets.native import load_native
@@ -203,7 +205,7 @@ def driver(kind: str) -> tuple[dict[str, int], float]:
     # can be imported, where rules of step control are not compiled
     names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
     lines = [OPTIONS, *(f'{name} = njit("{SIGNATURES[name]}", **options)({name})' for name in names)]
-    return load_native("\n\n".join([driver_text(kind), *lines, ""]), kind, names), time.perf_counter() - begun
+    return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names), time.perf_counter() - begun
 
 
 @cache

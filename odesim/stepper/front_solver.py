@@ -199,14 +199,14 @@ def substitute(at: Any) -> None:
 def fits(at: Any, b: int, g: float) -> bool:
     """Whether X solves the system with this right side. Each row is held against its own terms: their sizes may be anything."""
     x, sizes, values, rest = doubles(at[X]), doubles(at[SIZES]), doubles(at[VALUES]), doubles(at[SIZES] + 8 * at[UNKNOWNS])
-    rows, columns, least = ints(at[ROW]), ints(at[COLUMN]), doubles(at[REALS])[2]
+    rows, columns, least = ints(at[ROW]), ints(at[COLUMN]), doubles(at[REALS] + 16)
     for i in range(at[UNKNOWNS]):
         rest[i] = doubles(b)[i] / g if i < at[STATES] else 0.0
         sizes[i] = abs(rest[i])
     for e in range(at[ENTRIES]):
         i, j = rows[e], columns[e]
         rest[i] -= values[e] * x[j]
-        sizes[i] += abs(values[e]) * (abs(x[j]) + least)
+        sizes[i] += abs(values[e]) * (abs(x[j]) + least[j])
     good = True
     for i in range(at[UNKNOWNS]):
         good = good and abs(rest[i]) <= LARGEST_ERROR * sizes[i]

@@ -19,11 +19,6 @@ EVENT_ROOM = 64
 LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
 
 
-def slack_of(rtol: float, atol: float, dtype: str) -> float:
-    """The distance outside its assumed set at which a state still counts as inside."""
-    return max(usable(rtol, atol, dtype)[1], float(np.finfo(dtype).tiny))
-
-
 class RunState:
     """The state of a run; `address` is that of its table, the driver's only argument.
 
@@ -37,7 +32,7 @@ class RunState:
 
     def __init__(self, problem: Problem, method: Any, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        self._places = self.driver().places
+        self._places = self.driver(options.by_state).places
         # one value more than the interpolant has powers; a map has no times between two updates
         self.pieces = max(4, method.P.shape[1]) if method.last else 1
         n, dtype = problem.rhs.layout.size, np.dtype(self.dtype or problem.rhs.dtype)
@@ -135,7 +130,7 @@ class RunState:
     def standing(self) -> Standing:
         """The Standing of the run."""
         steps, rejected, saved = (int(self[name]) for name in ("steps", "rejected", "saved"))
-        return Standing(steps, rejected, saved, self["h"], self["rtol"], self["atol"])
+        return Standing(steps, rejected, saved, self["h"])
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
@@ -218,7 +213,11 @@ class RunState:
     def _fill_switches(self) -> None:
         """The tolerances, and the switches of the text, which stay as they are."""
         options, problem = self.options, self.problem
-        self["rtol"], self["atol"] = usable(options.rtol, options.atol, problem.rhs.dtype)
+        self["rtol"], atol = usable(options, problem.rhs.layout, problem.rhs.dtype)
+        if not options.by_state:
+            self["atol"] = atol
+        self.atol = np.array(atol, self.work.dtype, ndmin=1)
+        self.at["ATOL"], self.at["ATOLS"] = self.atol.ctypes.data, len(self.atol) if options.step is None else 0
         self["longest"], self["h0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
         self["ADAPTIVE"], self["CHOOSES"] = options.step is None, options.first_step is None
         self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0

@@ -22,9 +22,9 @@ IN_PLACE = ("drift", "restore")
 
 
 @cache
-def implicit_driver() -> Driver:
-    """The driver of one system by a Rosenbrock method."""
-    return _Printer("implicit", {"IMPLICIT": True, "NOISY": False, "LOOPS": False, "CHECKED": CHECKED}, METHOD, TABLES).driver()
+def implicit_driver(by_state: bool) -> Driver:
+    """The driver of one system by a Rosenbrock method. by_state: each state has its own absolute tolerance."""
+    return _Printer("implicit", {"IMPLICIT": True, "NOISY": False, "LOOPS": False, "CHECKED": CHECKED}, METHOD, TABLES, by_state).driver()
 
 
 class _Entries(Scalars):

@@ -146,15 +146,15 @@ class Driver:
 
 
 @cache
-def explicit_driver() -> Driver:
-    """The driver of one system by an explicit method."""
-    return Printer("explicit", EXPLICIT, METHOD, TABLES).driver()
+def explicit_driver(by_state: bool) -> Driver:
+    """The driver of one system by an explicit method. by_state: each state has its own absolute tolerance."""
+    return Printer("explicit", EXPLICIT, METHOD, TABLES, by_state).driver()
 
 
 @cache
-def noisy_driver() -> Driver:
+def noisy_driver(by_state: bool) -> Driver:
     """The driver of one system by a scheme for noise."""
-    return Printer("explicit", {**EXPLICIT, "NOISY": True}, METHOD, TABLES).driver()
+    return Printer("explicit", {**EXPLICIT, "NOISY": True}, METHOD, TABLES, by_state).driver()
 
 
 class Scalars(ast.NodeTransformer):
@@ -192,10 +192,10 @@ class Printer:
     rows: ClassVar[tuple[str, ...]] = ("y", "z", "x")
     tables_of_stages: ClassVar[dict[str, str]] = {"C": "times_of_stages"}
 
-    def __init__(self, kind: str, known: Known, method: tuple[str, ...], tables: dict[str, tuple[str, str]]) -> None:
+    def __init__(self, kind: str, known: Known, method: tuple[str, ...], tables: dict[str, tuple[str, str]], by_state: bool) -> None:
         self.numbers = numbers_of_control()
         self.method, self.tables = method, tables
-        self.reader = Reader(step_text(kind), {"TOGETHER": False, **known, **self.numbers})
+        self.reader = Reader(step_text(kind, by_state), {"TOGETHER": False, **known, **self.numbers})
         self.forms: set[str] = set()
 
     def driver(self) -> Driver:
@@ -213,6 +213,7 @@ class Printer:
         changing = (*COUNTED, *(x for x in inherited if x not in self.reader.logical))
         numbers = (*constant, *changing)
         load = [f"{x} = numbers[{i}]{' != 0.0' if x in TRUTHS else ''}" for i, x in enumerate(numbers)]
+        load += ["atol = at[ATOL]"] if "atol" in text.rows else []
         load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
         tables = [f"{name} = doubles(at[{slot}])" for slot, name in self.tables_of_stages.items()]
@@ -245,12 +246,13 @@ class Printer:
         return TERM.format(form=form, entries=", ".join(f"{x}: float" for x in (e, *rows, *scalars)), value=unparsed(value))
 
     def _parts_of(self, form: str) -> tuple[ast.expr, str, list[str], list[str]]:
-        """Of a named sum: what is added, the name of the combination in it, those of rows, and those of numbers."""
+        """Of a named sum: what is added, the name of the combination in it, those of rows, its arguments first, and those of numbers."""
         function = self.reader.text.functions[form]
         result, (e, *rows) = function.body[-1], [a.arg for a in function.args.args]
         assert isinstance(result, ast.Return) and isinstance(result.value, ast.Call)
         value = result.value.args[0]
-        return value, e, rows, sorted(str(x) for x in names_in(value) - {e, *rows})
+        names = sorted(str(x) for x in names_in(value) - {e, *rows})
+        return value, e, [*rows, *(x for x in names if x in self.reader.text.rows)], [x for x in names if x not in self.reader.text.rows]
 
     # -- statements
 
@@ -264,7 +266,9 @@ class Printer:
             case Sum():
                 lines, base, count = self._combination(s.arguments[0])
                 self.forms.add(s.form)
-                arguments = ["at", base, count, *map(_value, s.arguments[1:]), *self._parts_of(s.form)[3]]
+                _, _, rows, scalars = self._parts_of(s.form)
+                given = [_value(a) for a in s.arguments[1:]]
+                arguments = ["at", base, count, *given, *rows[len(given) :], *scalars]
                 return [*lines, f"{s.name} = {s.form}({', '.join(arguments)})"]
             case Right():
                 return self._right(s, s.keep or "none")

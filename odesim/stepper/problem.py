@@ -1,16 +1,16 @@
 """The inputs and results of integrators: numbers and addresses only."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError, apart, counted
-from odesim.base.options import RunOptions
+from odesim.base.options import REST, RunOptions
 from odesim.ir.fronts import Entries
 from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
@@ -339,8 +339,10 @@ def check_options(options: RunOptions) -> RunOptions:
         raise SolveError(f"the step must be a finite number above 0, not {step}")
     if not (np.isfinite(rtol) and rtol > 0):
         raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
-    if not (np.isfinite(atol) and atol >= 0):
-        raise SolveError(f"atol must be a finite number, 0 or above, not {atol}")
+    for name, value in atol.items() if isinstance(atol, Mapping) else (("", atol),):
+        bad = np.ravel(value)[~(np.isfinite(value) & (np.asarray(value) >= 0)).ravel()]
+        if bad.size:
+            raise SolveError(f"atol{name and f' of {name}'} must be a finite number, 0 or above, not {bad[0]}")
     if max_steps < 1:
         raise SolveError(f"max_steps must be at least 1, not {max_steps}")
     return options
@@ -360,9 +362,20 @@ def save_grid(problem: Problem, save: Array | None) -> Array:
 _MOST = 2**62
 
 
-def usable(rtol: float, atol: float, dtype: str) -> tuple[float, float]:
-    """The tolerances used for error norms: not below rounding, and positive where a component stays 0."""
-    return max(rtol, 4 * float(np.finfo(dtype).eps)), max(atol, 1e-300)
+def usable(options: RunOptions, layout: Layout, dtype: str) -> tuple[float, Any]:
+    """The tolerances used for error norms: not below rounding, and positive where a component stays 0. atol: a number, or by state (n,)."""
+    rtol, atol = max(options.rtol, least_rtol(dtype)), options.atol
+    if not isinstance(atol, Mapping):
+        return rtol, max(atol, 1e-300)
+    rest = atol.get(REST, RunOptions.atol)
+    each = layout.join({name: atol.get(name, rest) for name in layout.names}, dtype).astype(np.float64)
+    # a number of the dtype: rows hold it so, and lanes as float64
+    return rtol, np.maximum(each, max(1e-300, float(np.finfo(dtype).tiny)))
+
+
+def least_rtol(dtype: str) -> float:
+    """The relative tolerance below which rounding hides the error of a step."""
+    return 4 * float(np.finfo(dtype).eps)
 
 
 def opening_step(first: float | None, most: float | None) -> float:

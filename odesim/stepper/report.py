@@ -12,7 +12,7 @@ from odesim.stepper.control import runs_away
 from odesim.stepper.laws import Worst, with_broken
 from odesim.stepper.methods import MAP
 from odesim.stepper.occurrences import Events
-from odesim.stepper.problem import BoundSystem, Problem, Raw
+from odesim.stepper.problem import Problem, Raw, usable
 from odesim.stepper.tableau import Method
 
 
@@ -54,7 +54,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this Code (RUNNING: interrupted)."""
     problem, standing = state.problem, state.standing
     status = Status[Code(code).name] if code > 0 else Status.INTERRUPTED
-    if status is Status.STEP_TOO_SMALL and blows_up(problem.rhs, problem.t0, state.t, state.y, standing.rtol, standing.atol):
+    if status is Status.STEP_TOO_SMALL and blows_up(problem, state.options, state.t, state.y):
         status = Status.BLOW_UP
     saved = standing.saved
     times, rows = state.save, state.out
@@ -203,18 +203,19 @@ def component(problem: Problem, i: int) -> str:
     return f"{layout.names[which]}{f'[{index}]' if index else ''}"
 
 
-def blows_up(rhs: BoundSystem, t0: float, t: float, y: Array, rtol: float, atol: float) -> bool:
-    """Whether a run from t0 that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
+def blows_up(problem: Problem, options: RunOptions, t: float, y: Array) -> bool:
+    """Whether a run that stands at y (n,), where its step has fallen to its smallest value, is about to reach infinity.
 
     The component that moves most in units of its tolerance must grow. The time |y/f| in which it would double must be no more than 1e5
     smallest steps, 2.2e-10 of the time passed. At a pole y = (t* - t)^-p that time is (t* - t)/p, at a logarithm (t* - t) log(1/(t* - t)).
     The step stops some 1 to 100 times below t* - t. Where only the derivative grows beyond bounds, y = y* - (t* - t)^q, the time is
     (t* - t)^(1-q) y*: for a square root 1e7 smallest steps.
     """
-    slope = np.empty_like(y)
+    rhs, slope = problem.rhs, np.empty_like(y)
+    rtol, atol = usable(options, rhs.layout, rhs.dtype)
     with np.errstate(all="ignore"):
         rhs(t, y, slope)
         value, f = y.astype(np.float64), slope.astype(np.float64)
         weighed = np.abs(f) / (atol + rtol * np.abs(value))
         i = int(np.argmax(np.where(np.isnan(weighed), -1.0, weighed)))
-    return runs_away(float(value[i]), float(f[i]), max(abs(t), t - t0))
+    return runs_away(float(value[i]), float(f[i]), max(abs(t), t - problem.t0))

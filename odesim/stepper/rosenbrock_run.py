@@ -98,7 +98,7 @@ class RosenbrockRun(ExplicitRun):
         compiled = problem.slopes()
         if compiled is None:
             derivatives.prepare()
-        arguments = len(problem.y0), derivatives, state["atol"]
+        arguments = len(problem.y0), derivatives, np.broadcast_to(state.atol, len(problem.y0))
         self.systems = ArraySystems(*arguments) if compiled is None else FrontSystems(*arguments, compiled)
         state.attach(self.systems, derivatives, functions)
         return state

@@ -173,10 +173,12 @@ def copied(node: Any) -> Any:
 class Text:
     """A parsed step. rows: {name: "state", "stage", "param" or "jacobian"}; common: numbers of all members; other names are one a member.
 
-    does: names of functions that become Do. logical: numbers that are truths although no comparison says so.
+    does: names of functions that become Do. logical: numbers that are truths although no comparison says so. by_state: the absolute
+    tolerance is a row of the state and no number.
     """
 
     source: str
+    by_state: bool = False
 
     @cached_property
     def _body(self) -> list[ast.stmt]:
@@ -195,11 +197,11 @@ class Text:
 
     @cached_property
     def rows(self) -> dict[str, str]:
-        return dict(self._constant("ROWS"))
+        return {**self._constant("ROWS"), **({"atol": "state"} if self.by_state else {})}
 
     @cached_property
     def common(self) -> tuple[str, ...]:
-        return tuple(self._constant("COMMON"))
+        return tuple(x for x in self._constant("COMMON") if x not in self.rows)
 
     @cached_property
     def does(self) -> frozenset[str]:
@@ -500,11 +502,11 @@ def written(statements: Iterable[Statement]) -> set[Row]:
     return out
 
 
-def step_text(kind: str) -> Text:
-    """The text of a step, "explicit" or "implicit", with what every step has."""
+def step_text(kind: str, by_state: bool = False) -> Text:
+    """The text of a step, "explicit" or "implicit", with what every step has. by_state: each state has its own absolute tolerance."""
     from odesim.targets.cache import source_of
 
-    return Text(source_of(f"odesim.stepper.{kind}") + source_of("odesim.stepper.step"))
+    return Text(source_of(f"odesim.stepper.{kind}") + source_of("odesim.stepper.step"), by_state)
 
 
 def explicit_reader(
@@ -517,6 +519,7 @@ def explicit_reader(
     laws: bool = False,
     chooses: bool = True,
     noisy: bool = False,
+    by_state: bool = False,
 ) -> Reader:
     """The text of an explicit step for a method, with its tables known and its loops over stages unrolled."""
     m, inner = method, method.last + 1
@@ -526,7 +529,7 @@ def explicit_reader(
         "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
         "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses, **EXPLICIT, "NOISY": noisy,
     }  # fmt: skip
-    return Reader(step_text("explicit"), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
+    return Reader(step_text("explicit", by_state), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
 
 
 @dataclass(frozen=True)
@@ -546,7 +549,7 @@ class Switches:
         return {name.upper(): value for name, value in vars(self).items()}
 
 
-def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, loops: bool = False) -> Reader:
+def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, loops: bool = False, by_state: bool = False) -> Reader:
     """The text of a Rosenbrock step of n components, with the tables of the method known and its loop over stages unrolled.
 
     n None: it stays a name. loops: the order of sums is that of lanes with loops.
@@ -559,7 +562,7 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
         **({} if n is None else {"PART": 1 / max(n, 1)}),
         "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "NOISY": False, "LOOPS": loops,
     }  # fmt: skip
-    return Reader(step_text("implicit"), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
+    return Reader(step_text("implicit", by_state), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 
 
 def numbers_of_control() -> dict[str, float]:

@@ -8,9 +8,9 @@ step in `past`, and `inside`, a state within the step.
 
 statements.py parses them, and no one calls them. A name is a row of memory (ROWS), a number common to all members (COMMON), a constant
 (capitals: known when the text is read, or a number in a table), or else one number a member. An expression with a row in it is meant for
-each component; `sum_of` adds over them in the one order of all targets. `k[s] = right(t, y, z)` leaves the state at which it evaluates in
-z. What is *not* said is the target's: how many members run side by side, whether components are written out, whether a row is memory or
-a register, whether `take` selects, branches or swaps addresses.
+each component, `atol` too where states have their own; `sum_of` adds over them in the one order of all targets. `k[s] = right(t, y, z)`
+leaves the state at which it evaluates in z. What is *not* said is the target's: how many members run side by side, whether components are
+written out, whether a row is memory or a register, whether `take` selects, branches or swaps addresses.
 
 Constants that switch. ADAPTIVE: else steps are fixed, which is another control and not another step. CHOOSES: the first step follows from
 the state and its derivatives; else it is h0. IMPLICIT: stages solve linear systems. SAVES, EVENTS, LAWS: whether there are any. TOGETHER:
@@ -72,7 +72,7 @@ def judge():
 def search():  # of one member that accepts; a terminal event ends the step at `end`, in the part `place` of it
     if EVENTS:
         sample_events(t, used, new)
-        end, place = find_events(t, used, new, atol if ADAPTIVE else 0.0)
+        end, place = find_events(t, used, new)
         keep_samples()
         stopped = place >= 0.0
 

@@ -50,14 +50,14 @@ class ArraySystems:
     """Linear systems (1 - g J) x = b as C functions that Python answers, by LAPACK and the structure of J.
 
     A Jacobian in the driver's memory is a number, that of its Linearization. After an exception every further answer is that there is
-    none; check() raises it. least: the size from which components count.
+    none; check() raises it. least (n,): the size from which components count.
     """
 
     size = 1
     uses_blas = True
     answers: ClassVar[tuple[str, ...]] = ("LINEAR", "ALONG", "ELIMINATE", "DRIFT", "SOLVE")
 
-    def __init__(self, n: int, derivatives: Derivatives, least: float) -> None:
+    def __init__(self, n: int, derivatives: Derivatives, least: Array) -> None:
         self.n, self.derivatives, self.least = n, derivatives, least
         self._points: dict[int, Linearization] = {}
         self._solver: Solver | None = None
@@ -122,7 +122,7 @@ class FrontSystems(ArraySystems):
 
     answers: ClassVar = ("ELIMINATE", "SOLVE")
 
-    def __init__(self, n: int, derivatives: Derivatives, least: float, compiled: CompiledSlopes) -> None:
+    def __init__(self, n: int, derivatives: Derivatives, least: Array, compiled: CompiledSlopes) -> None:
         super().__init__(n, derivatives, least)
         entries = self.entries = compiled.entries
         self.size, self.by_python, fronts = entries.count + 2 + n, 0, entries.fronts
@@ -132,7 +132,8 @@ class FrontSystems(ArraySystems):
             "X": unknowns, "SIZES": 2 * unknowns, "LOCAL": most, "PIVOTS": len(fronts.rows),
         }  # fmt: skip
         self._arrays = {name: np.empty(size) for name, size in sizes.items()}
-        self._arrays |= {"WHOLE": np.array([0, 0, 0, 0, ord("N"), 0]), "REALS": np.array([-1.0, 1.0, least]), **entries.layout}
+        reals = [-1.0, 1.0, *least, *np.full(entries.unknowns - n, np.min(least, initial=1.0))]
+        self._arrays |= {"WHOLE": np.array([0, 0, 0, 0, ord("N"), 0]), "REALS": np.array(reals), **entries.layout}
         numbers = {name: a.ctypes.data for name, a in self._arrays.items()}
         numbers["LEFT"] += 8 * count
         numbers |= {"STATES": n, "UNKNOWNS": unknowns, "COUNT": entries.count, "FRONTS": count, "ENTRIES": sizes["VALUES"]}

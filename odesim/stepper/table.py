@@ -56,6 +56,8 @@ RUN = columns(
     "LAWS_AT LAW_TABLE LAW_SIZE LAW_SENSE LAW_NOW LAW_BEST LAW_WORST LAW_TIME "
     # numbers; the addresses of the state, the new one and scratch; STOP (1,): set from outside to make the driver return
     "N WIDTH LAST ALL DEGREE SAVED_TIMES Y Z X STOP "
+    # absolute tolerances in the type of states, ATOLS of them: one for all, one a component, or 0 where steps are fixed
+    "ATOL ATOLS "
     # of an implicit run, whose rows are float64 and whose TABLE is this table: functions of the system and of its laws, and their tables;
     # whether its numbers are float32 (SINGLE), a state and two derivatives of that type, RAW (3, n), and the weight and row of one stage
     "IMPLICIT SYSTEM_STAGE SYSTEM_COMBINE SYSTEM_EVENTS SYSTEM_TABLE SYSTEM_LAWS SYSTEM_LAW_TABLE SINGLE RAW ONE ZERO "
@@ -93,6 +95,6 @@ FRONTAL = columns(
     # fronts, as odesim.ir.fronts has them: the first entry, row and factor of each; pivots
     "FIRST_ENTRY FIRST_ROW ROWS WIDTHS PARENTS PLACES FIRST_FACTOR PIVOTS "
     # memory: entries, factors, a front, what is left of fronts, unknowns, these twice, those of a front; numbers for BLAS; -1, 1, and
-    # the size from which components count
+    # the size from which each unknown counts
     "VALUES FACTORS FRONT LEFT X SIZES LOCAL WHOLE REALS"
 )

@@ -81,6 +81,12 @@ def seeds(value: Any) -> bool:
     return fits(value, [int]) and len(set(value)) == len(value) > 0
 
 
+def rows(value: Any) -> bool:
+    """Whether value is a number, or a nested list of numbers."""
+    return fits(value, (float, [rows]))
+
+
+TOLERANCE = (float, {str: rows})  # of all states, or by state
 DTYPE = ("float64", "float32")
 DIGEST = {"shape": [int]}
 OCCURRENCE = {"t": float, "index": (None, [int])}
@@ -99,7 +105,7 @@ ATTEMPT = {
     "method": str,
     "auto": (None, str),
     "rtol": float,
-    "atol": float,
+    "atol": TOLERANCE,
     "max_steps": positive,
     "step": (None, float),
 }
@@ -110,7 +116,7 @@ OPTIONS: dict[str, Any] = {
     "span": of_length(float, 2),
     "step": (None, float),
     "rtol": float,
-    "atol": float,
+    "atol": TOLERANCE,
     "max_steps": positive,
     "seed": int,
     "dtype": DTYPE,

@@ -4,7 +4,7 @@ The integrator is the driver that odesim.stepper.one_system prints: its function
 order to the team. So a GPU takes the steps that a CPU takes, and finds the same events.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -194,24 +194,32 @@ def _team_function(
 
 @dataclass(frozen=True)
 class CudaRHS:
-    """The right-hand side of a System for GPUs, compiled once for all sizes. kernels: {number of a device: kernel}."""
+    """The right-hand side of a System for GPUs, compiled once for all sizes.
+
+    driver: the text of the integrator, whether states have absolute tolerances of their own or not. kernels: {(number of a device,
+    whether they have): kernel}.
+    """
 
     compiled: CompiledRHS
-    driver: Driver
-    kernels: dict[int, Any] = field(default_factory=dict, compare=False)
+    driver: Callable[[bool], Driver]
+    kernels: dict[tuple[int, bool], Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def text(self) -> ModuleText:
-        c = self.compiled
-        return wide_text(c.system, c.program, c.events_program, c.laws_program, self.driver, dtype=c.dtype, strict=c.strict)
+        """The text where one tolerance is that of all states; the others have the same table of addresses."""
+        return self.text_of(False)
 
-    @property
-    def kernel(self) -> Any:
+    def text_of(self, by_state: bool) -> ModuleText:
+        c = self.compiled
+        return wide_text(c.system, c.program, c.events_program, c.laws_program, self.driver(by_state), dtype=c.dtype, strict=c.strict)
+
+    def kernel(self, by_state: bool) -> Any:
         """`integrate` on the current device. Raises CodegenError without a GPU."""
-        device, c = current_device(), self.compiled
+        device, c = (current_device(), by_state), self.compiled
         if device not in self.kernels:
+            text = self.text_of(True) if by_state else self.text
             code = compile_cubin(
-                self.text.source, f"{c.system.name.replace('.', '_')}_wide", options_for(architecture(device), c.strict)
+                text.source, f"{c.system.name.replace('.', '_')}_wide", options_for(architecture(device[0]), c.strict)
             ).code
             self.kernels[device] = load_module(code).get_function("integrate")
         return self.kernels[device]
@@ -250,17 +258,11 @@ class BoundCuda:
     def n_events(self) -> int:
         return self.right.compiled.n_events(self.sizes)
 
-    @property
-    def kernel(self) -> Any:
-        """The compiled kernel."""
-        return self.right.kernel
+    def kernel(self, by_state: bool) -> Any:
+        """The compiled kernel. by_state: each state has its own absolute tolerance."""
+        return self.right.kernel(by_state)
 
-    @property
-    def stage(self) -> int:
-        """There is no such function on the host; asking for it compiles the kernel."""
-        return 0 if self.kernel is None else 1
-
-    combine = stage
+    stage = combine = 1  # there are no such functions on the host
 
     @property
     def events(self) -> int:

@@ -1,6 +1,6 @@
 """Events of a run: those at which it stops, guards of what states assume, and which functions of events are polynomials."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
@@ -25,7 +25,10 @@ from odesim.transforms.sensitivity import fresh_indices, shape_of, used_names
 # Guards: a state x > 0 leaves its set where x <= -SLACK and x' < 0. A solution crosses the boundary of a set only where its derivative
 # points outwards (Nagumo 1942). So a small error of a step or an interpolant, as in a decay x' = -x long after its start, ends no run.
 SLACK = "assumed_slack"
-"""Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run."""
+"""Name of the parameter for how far outside its set a state still counts as inside: the absolute tolerance of a run.
+
+A state with a tolerance of its own has its own parameter, `assumed_slack_NAME`, of the shape of the state.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,28 +44,35 @@ class Guard(Event):
     words: str = ""
 
 
-def add_guards(system: System) -> System:
-    """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set."""
+def add_guards(system: System, own: Collection[str] = ()) -> System:
+    """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set.
+
+    own: the states with an absolute tolerance of their own.
+    """
     sets = {name: interval for name, interval in assumed_intervals(system).items() if interval is not None}
     if not sets:
         return system
-    if SLACK in all_names(system):
-        raise SpecError(f"{system.name}: {SLACK!r} is needed where states assume a set; call it something else, such as {SLACK}_1")
-    slack = Symbol(SLACK, real=True)
+    params = {"": Param(Symbol(SLACK, real=True), 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")}
+    for name in sorted(sets.keys() & own):
+        symbol = IndexedBase(f"{SLACK}_{name}", shape=system.shapes[name]) if system.shapes[name] else Symbol(f"{SLACK}_{name}", real=True)
+        params[name] = replace(params[""], symbol=symbol)
+    if taken := {p.name for p in params.values()} & all_names(system):
+        word = min(taken)
+        raise SpecError(f"{system.name}: {word!r} is needed where states assume a set; call it something else, such as {word}_1")
     guards = []
     for key in system.equations:
         name = base_name(key)
         if name in sets:
             sign = 1 if sets[name].start == 0 else -1
             axes = [(i, system.axes[i]) for i in key_indices(key)]
-            out = -sign * key - slack
+            slack = params.get(name, params[""]).symbol
+            out = -sign * key - (slack[key_indices(key)] if system.shapes[name] and name in params else slack)
             if not system.discrete:
                 out = sp.Min(out, -sign * system.equations[key], evaluate=False)
             words = set_text(sets[name])
             expr = -(over(MaxOver, out, *axes) if axes else out)
             guards.append(Guard(f"{name} leaves {words}", expr, -1, True, state=name, sign=sign, words=words))
-    param = Param(slack, 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")
-    return replace(system, events=(*system.events, *guards), params=(*system.params, param))
+    return replace(system, events=(*system.events, *guards), params=(*system.params, *params.values()))
 
 
 JUMPING = (sp.floor, sp.sign, sp.Heaviside)

@@ -66,7 +66,7 @@ def test_an_option_is_on_the_command_line_and_in_files():
     for command in (integrate_command, ensemble_command):
         taken = {p.name: p for p in command.params}
         for name in NAMES:
-            assert f"--{name.replace('_', '-')}" in taken[name].opts and taken[name].default is None
+            assert f"--{name.replace('_', '-')}" in taken[name].opts and (taken[name].default is None or OPTIONS[name].many)
             assert getattr(taken[name], "help", "")
 
 

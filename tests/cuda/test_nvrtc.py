@@ -82,7 +82,7 @@ def alone() -> Driver:
     """A kernel without the integrator: the right-hand side, events and laws, and the team that computes them."""
     steps = parse("def run(at):\n    return 0\n").body[0]
     assert isinstance(steps, ast.FunctionDef)
-    whole = driver_text()
+    whole = driver_text(False)
     terms = {name: f for name, f in whole.scope.functions.items() if name.endswith("_of") or name in ("square", "larger")}
     return Driver(ModuleScope({"run": steps, **terms}, {}, "solve_"), whole.places, whole.sums)
 
@@ -91,7 +91,7 @@ def check_wide(system: System, dtype: str, strict: bool, arch: str, driver: Driv
     """The compiler takes the text, and two blocks of it have room on a multiprocessor. driver: default the whole integrator."""
     made = CompiledRHS(system, "cuda", dtype, strict)
     text = wide_text(
-        system, made.program, made.events_program, made.laws_program, driver or driver_text(), dtype=dtype, strict=strict
+        system, made.program, made.events_program, made.laws_program, driver or driver_text(False), dtype=dtype, strict=strict
     ).source
     cubin = compile_cubin(text, "wide", options_for(arch, strict=strict))
     assert cubin.code.startswith(b"\x7fELF")

@@ -97,6 +97,13 @@ def test_threads_end_at_events(method: str, step: float | None, cuda: Shim) -> N
     same(a, b)
 
 
+@pytest.mark.parametrize("method", ["tsit5", pytest.param("rodas5p", marks=pytest.mark.slow)])
+def test_threads_have_tolerances_by_state(method: str, cuda: Shim) -> None:
+    """Numba's bits, with an array of tolerances."""
+    cuda()
+    same(*both("joma.nonlinear", **JOMA, method=method, save=5, atol={"v": [1e-4, 1e-12]}))
+
+
 @pytest.mark.slow  # the text that searches is that of test_threads_end_at_events, and takes as long to compile
 @pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
 def test_threads_find_dips(method: str, cuda: Shim) -> None:

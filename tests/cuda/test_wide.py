@@ -66,6 +66,16 @@ def test_wide_sets_states_at_events(cuda: Shim) -> None:
         odesim.ensemble(BALLS, params={"c": [0.7, 0.8]}, backend="cuda")
 
 
+@pytest.mark.parametrize("dtype", slow_but(["float64", "float32"], ["float64"]))
+def test_wide_has_tolerances_by_state(dtype: str, cuda: Shim) -> None:
+    """A tolerance that is an array has numba's bits, and another number of steps than one number."""
+    cuda()
+    options: dict[str, Any] = {"method": "tsit5", "strict": True, "save": 5, "dtype": dtype, "atol": {"v": [1e-3, 1e-5, 1e-7]}}
+    a, b = (odesim.integrate("joma.nonlinear", sizes={"M": 3}, backend=backend, **options) for backend in ("numba", "cuda"))
+    same(a, b)
+    assert a.stats["steps"] != odesim.integrate("joma.nonlinear", sizes={"M": 3}, **{**options, "atol": 1e-3}).stats["steps"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [name for name in FLOWS if name != "induction.full"][::3])  # that one takes g++ a minute
 def test_wide_rounds_as_numba(model: str, cuda: Shim) -> None:

@@ -26,7 +26,7 @@ def solved(linear: SparseSystem, known: dict[str, float], g: float, b: Any) -> t
     names = {f"y{k}": f"b{k}" for k in range(len(b))}
     lines, x = found.solve(dict(names), "x")
     env = {**known, "g": g, "atol": 1e-9, **{f"b{k}": g * v for k, v in enumerate(b)}}
-    everything = [*printed(found.code), *lines, "good = True", *residual(linear, "g", names, x, "good")]
+    everything = [*printed(found.code), *lines, "good = True", *residual(linear, "g", names, x, "good", lambda d: "atol")]
     with np.errstate(all="ignore"):
         exec("\n".join(everything), {"abs": abs}, env := {k: np.float64(v) for k, v in env.items()})
     return np.array([env[x[f"y{k}"]] for k in range(len(b))]), bool(env["good"])

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, Layout
+from odesim.base.options import RunOptions
 from odesim.stepper import control
 from odesim.stepper import powers as arithmetic
 from odesim.stepper.problem import fixed_steps, usable
@@ -93,7 +94,7 @@ class Interpreted:
 
     def __init__(
         self, method: Any, right: Callable[[float, Array], Array], y0: Array, span: tuple[float, float], save: Array,
-        *, rtol: float = 1e-6, atol: float = 1e-9, step: float | None = None, first_step: float | None = None, most: int = 10**6,
+        *, rtol: float = 1e-6, atol: Any = 1e-9, step: float | None = None, first_step: float | None = None, most: int = 10**6,
         rules: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.reader = self.read(method, Switches(step is None, first_step is None, saves=True), len(y0))
@@ -101,10 +102,12 @@ class Interpreted:
         self.codes: dict[int, tuple[ast.expr, Any]] = {}
         t0, t1 = map(np.float64, span)
         (total, rest) = fixed_steps(t0, t1, step) if step else (0, 0.0)
-        numbers = dict(zip(("rtol", "atol"), usable(rtol, atol, "float64"), strict=True))
+        numbers = dict(
+            zip(("rtol", "atol"), usable(RunOptions(rtol=rtol, atol=atol), Layout(("y",), ((len(y0),),)), "float64"), strict=True)
+        )
         numbers |= {"t0": t0, "t1": t1, "longest": math.inf, "h0": first_step or 0.0, "most": most}
         numbers |= {"fixed": step or 0.0, "rest": rest, "total": total}
-        self.names: dict[str, Any] = {name: np.float64(x) for name, x in numbers.items()}
+        self.names: dict[str, Any] = {name: np.asarray(x, float)[()] for name, x in numbers.items()}
         self.names |= {"k": [np.zeros_like(y0) for _ in range(method.stages)], "y": y0.copy(), "z": y0.copy(), "x": y0.copy(), "p": None}
         self.names |= {"n": len(y0), "h": 0.0, "inf": np.inf, "nan": np.nan, "sqrt": np.sqrt, "abs": abs, "square": lambda x: x * x}
         self.names |= {"larger": np.maximum, "grid": lambda q: save[int(q)] if q < len(save) else np.inf}
