@@ -10,7 +10,7 @@ for readers and type checkers; tests/base/test_run_options.py holds them against
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
 
@@ -181,7 +181,7 @@ class RunOptions:
 
     def attributes(self) -> dict[str, Any]:
         """{option: value} as plain data, to store; options_of reads it."""
-        return {**asdict(self), "stop_at": list(self.stop_at)}
+        return {**vars(self), "stop_at": list(self.stop_at)}
 
     def numbers(self) -> dict[str, Any]:
         """The options as plain data, with 0 and 1 for False and True, for file formats that have no truth values."""

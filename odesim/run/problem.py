@@ -228,6 +228,7 @@ def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: 
 
 
 _GUARDED: Memo[System] = Memo()
+_SPECS: Memo[tuple[EventSpec, ...]] = Memo()  # whether an event is affine takes sympy a tenth of a short run
 
 
 def guarded_system(system: System, options: RunOptions) -> System:
@@ -255,7 +256,12 @@ def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers
 
 
 def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
-    """The EventSpecs of the System's events, whose shapes are these."""
-    guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
-    facts = zip(system.events, shapes, guards, strict=True)
-    return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)
+    """The EventSpecs of the System's events, whose shapes are these, made once a process."""
+    sizes = tuple(shapes)
+
+    def make() -> tuple[EventSpec, ...]:
+        guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
+        facts = zip(system.events, sizes, guards, strict=True)
+        return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)
+
+    return _SPECS((IdentityKey(system), sizes), make)

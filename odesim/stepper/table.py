@@ -5,6 +5,7 @@ arrays, and whole numbers that do not change. In Python it is an array with thes
 places of the columns as constants, `at[N]`.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ def columns(names: str, **parts: tuple[int, ...]) -> np.dtype:
     return np.dtype([*((name, np.int64) for name in names.split()), *((name, np.int64, shape) for name, shape in parts.items())])
 
 
+@cache
 def places(table: np.dtype) -> dict[str, int]:
     """{column: the place of its first number}."""
     assert table.fields is not None
