@@ -15,7 +15,7 @@ import click
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import CodegenError, ParamError, StoreError, counted, no_such
 from odesim.base.options import __version__, version_of
-from odesim.cli.options import CLUSTER, Figure, OneOf
+from odesim.cli.options import CLUSTER, OneOf
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import bytes_text, echo, table, wrap_paragraph
 
@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
+def complete_figure(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of figures, for the shell."""
+    from odesim.plot.figures import list_figures
+
+    return [name for name in (ALL, *list_figures()) if name.startswith(incomplete)]
+
+
 @click.command("figure", short_help="Make a paper's figure and check its numbers.")
-@click.argument("name", metavar="[NAME|all]", required=False, type=Figure())
+@click.argument("name", metavar="[NAME|all]", required=False, shell_complete=complete_figure)
 @click.option("--fast", is_flag=True, help="Compute fewer points; the features are the same.")
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="Folder for the files; default: the current one."

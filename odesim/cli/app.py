@@ -4,13 +4,12 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from odesim.base.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning
+from odesim.base.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning, nearest
 from odesim.cli.outcome import exit_code, open_streams, release, say
 
 # command -> module that has it as `<command>_command`, in the order of the help page
@@ -56,9 +55,7 @@ class CommandGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(name, COMMANDS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"no command {name!r}; choose from {', '.join(COMMANDS)}{hint}", ctx)
+            raise click.UsageError(f"no command {name!r}; choose from {', '.join(COMMANDS)}{nearest(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]

@@ -116,17 +116,6 @@ class ModelKind(click.ParamType):
         return names or [CompletionItem(incomplete, type="file")]
 
 
-class Figure(ModelKind):
-    """A figure's name; the shell completes it."""
-
-    name = "figure"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from odesim.plot.figures import list_figures
-
-        return [CompletionItem(name) for name in ["all", *list_figures()] if name.startswith(incomplete)]
-
-
 Complete = Callable[[click.Context, click.Parameter, str], list[Any]]
 Described = Iterator[tuple[str, str]]
 Names = Callable[[click.Context], Described]

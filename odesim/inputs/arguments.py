@@ -133,12 +133,6 @@ LATER = ("save", "recipe")
 """Arguments that are checked where they are read too, and have a sentence of their own there."""
 
 
-def _check_of(annotation: str) -> Callable[[str, Any], Any] | None:
-    """The check of a type; of Mapping and Callable whatever they are of."""
-    plain = annotation.removesuffix(" | None")
-    return CHECKS.get(plain) or CHECKS.get(plain.partition("[")[0])
-
-
 def _error_class(name: str) -> type[OdesimError]:
     return SolveError if name in ("method", "step", "rtol", "atol", "max_steps", "max_step", "first_step", "clock") else ParamError
 
@@ -149,12 +143,12 @@ def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Re
     The function raises an OdesimError for an argument of a wrong type. Its module needs `from __future__ import annotations`, which keeps
     types as they are written.
     """
-    parameters = inspect.signature(call).parameters
-    checks = {
-        name: (check, p.default is None)
-        for name, p in parameters.items()
-        if p.kind is p.KEYWORD_ONLY and name not in LATER and (check := _check_of(p.annotation))
-    }
+    checks = {}
+    for name, p in inspect.signature(call).parameters.items():
+        if p.kind is p.KEYWORD_ONLY and name not in LATER:
+            plain = p.annotation.removesuffix(" | None")
+            if check := CHECKS.get(plain) or CHECKS.get(plain.partition("[")[0]):  # of Mapping and Callable whatever they are of
+                checks[name] = check, p.default is None
 
     @wraps(call)
     def with_checks(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import sys
 import tempfile
 import warnings
@@ -77,18 +76,11 @@ def is_path(ref: str) -> bool:
     return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
 
 
-def _shipped_names(folder: tuple[str, ...] | None = None, prefix: str = "") -> list[str]:
-    """Dotted names of the shipped models: all files but claims and helpers (_x)."""
-    if folder is None:
-        folder = tuple(importlib.import_module(GROUP).__path__)
-    names: list[str] = []
-    for info in pkgutil.iter_modules(list(folder)):
-        if info.ispkg:
-            inner = tuple(os.path.join(path, info.name) for path in folder)
-            names += _shipped_names(inner, f"{prefix}{info.name}.")
-        elif prefix and info.name != "claims" and not info.name.startswith("_"):
-            names.append(prefix + info.name)
-    return names
+def _shipped_names() -> list[str]:
+    """Dotted names of the shipped models: all files of families but claims and helpers (_x)."""
+    folders = map(Path, importlib.import_module(GROUP).__path__)
+    files = [path.relative_to(folder).with_suffix("") for folder in folders for path in folder.rglob("[!_]*.py")]
+    return [".".join(file.parts) for file in files if len(file.parts) > 1 and file.name != "claims"]
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -100,7 +100,8 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
     for number, item in enumerate(value):
         with error_part(field, number):
             if not isinstance(item, kind):
-                raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {name}: write {name}({_arguments(kind)})")
+                arguments = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
+                raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {name}: write {name}({arguments})")
             _check_name(s, name, item.name)  # type: ignore[attr-defined]
     object.__setattr__(s, field, tuple(value))
 
@@ -113,10 +114,6 @@ def _check_name(s: "Definition", what: str, name: Any) -> None:
         raise SpecError(
             f"{s.name}: the name of {_with_article(what)} has 1 to {LONGEST} characters that can be printed, not {value_text(name)}"
         )
-
-
-def _arguments(kind: type) -> str:
-    return ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
 
 
 def _with_article(name: str) -> str:
