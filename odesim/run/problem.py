@@ -12,7 +12,7 @@ from sympy import Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.backends import RUN, STIFF
 from odesim.base.device import check_fits
-from odesim.base.errors import SolveError
+from odesim.base.errors import CodegenError, SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import REST, RunOptions
 from odesim.ensembles.costs import make_costs
@@ -80,8 +80,12 @@ def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> 
     chain = compiled.linear.bind(numbers.sizes, numbers.params, layout).eliminated
     if chain is None:
         return None
-    slopes, *time = (values.bind(numbers.sizes, numbers.params, layout) for values in compiled.slopes)
-    return CompiledSlopes(chain.entries, slopes, time[0] if time else None)
+    bound = {values.stem: values.bind(numbers.sizes, numbers.params, layout) for values in compiled.slopes}
+    try:
+        _ = [values.compiled.text for values in bound.values()]
+    except CodegenError:  # a derivative that numpy alone computes
+        return None
+    return CompiledSlopes(chain.entries, bound.get("slopes"), bound.get("time_slopes"))
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:

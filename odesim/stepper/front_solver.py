@@ -216,7 +216,8 @@ def fits(at: Any, b: int, g: float) -> bool:
 def linear(address: int, t: float, y: int, J: int) -> None:
     """The numbers of the Jacobian and df/dt at a point."""
     at = ints(address)
-    call(at[SLOPES], (at[SLOPES_TABLE], t, y, J))
+    if at[SLOPES] != 0:
+        call(at[SLOPES], (at[SLOPES_TABLE], t, y, J))
     doubles(J)[at[COUNT]] = 1.0
     if at[TIME] != 0:
         call(at[TIME], (at[TIME_TABLE], t, y, J + 8 * (at[COUNT] + 2)))

@@ -228,10 +228,10 @@ class Switches(Protocol):
 
 @dataclass(frozen=True)
 class CompiledSlopes:
-    """The Jacobian as compiled code: the places of its entries, functions of their numbers and of df/dt, None where there is none."""
+    """The Jacobian as compiled code: the places of its entries, functions of their numbers and of df/dt, None where these are 0."""
 
     entries: Entries
-    slopes: BoundValues
+    slopes: BoundValues | None
     time: BoundValues | None
 
 

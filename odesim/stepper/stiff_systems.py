@@ -137,7 +137,9 @@ class FrontSystems(ArraySystems):
         numbers = {name: a.ctypes.data for name, a in self._arrays.items()}
         numbers["LEFT"] += 8 * count
         numbers |= {"STATES": n, "UNKNOWNS": unknowns, "COUNT": entries.count, "FRONTS": count, "ENTRIES": sizes["VALUES"]}
-        numbers |= {"TANGENTS": len(entries.tangent), "SLOPES": compiled.slopes.events, "SLOPES_TABLE": compiled.slopes.table}
+        numbers["TANGENTS"] = len(entries.tangent)
+        if compiled.slopes is not None:
+            numbers |= {"SLOPES": compiled.slopes.events, "SLOPES_TABLE": compiled.slopes.table}
         if compiled.time is not None:
             numbers |= {"TIME": compiled.time.events, "TIME_TABLE": compiled.time.table}
         self.uses_blas = most > BLAS_FRONT

@@ -247,7 +247,7 @@ class CompiledRHS:
         return tuple(
             CompiledValues(self.system, "float64", self.strict, stem, lambda program=program: program)  # type: ignore[misc]
             for stem, program in programs.items()
-            if program is not None
+            if program is not None and program.outputs
         )
 
     @property
