@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from types import CodeType
 from typing import Any, TypeVar
 
 from odesim.base.memo import ForkLock
@@ -14,6 +15,15 @@ def parse(text: str, mode: str = "exec") -> Any:
     """The tree of text, as ast.parse gives it. Raises SyntaxError."""
     with _LOCK:
         return ast.parse(text, mode=mode)
+
+
+def names_in(text: str) -> set[str]:
+    """The names that the text of a module reads, in its functions too. Raises SyntaxError."""
+    return _names_of(compile(text, "text", "exec"))
+
+
+def _names_of(code: CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
 Public = TypeVar("Public")

@@ -4,35 +4,18 @@ weights(h, theta) and blend(y, c, k, c, k, ...) are functions of the kernel, whi
 single run, operation by operation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.ir.invariants import exact_sums, parameter_values, weight_operand
-from odesim.run.lane_plan import KernelPlan, Rows, at
+from odesim.run.lane_plan import KernelPlan, Rows, at, reader_of
 from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
-from odesim.stepper.lanes import Kinds, function, margin
-from odesim.stepper.rosenbrock_methods import Rosenbrock
-from odesim.stepper.template import Where, fit, put_state
-
-
-def weight_text(coefficients: Iterable[float]) -> str:
-    """b(theta) as an expression with the operations of `weight`."""
-    text = "0.0"
-    for x in reversed(list(coefficients)):
-        text = f"(({text} + {float(x)!r}) * theta)"
-    return text
-
-
-def bent_weight_text(method: Rosenbrock, j: int) -> str:
-    """The weight of stage j of a Rosenbrock method as an expression in theta and rest = 1 - theta: operations of Rosenbrock.dense."""
-    bent = "0.0"
-    for x in reversed(method.H[:, j].tolist()):
-        bent = f"({bent} * theta + {x!r})"
-    return f"theta * ({float(method.weights[j])!r} + rest * {bent})"
+from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function, margin
+from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While, horner, unparsed
 
 
 def used_stages(plan: KernelPlan) -> list[int]:
@@ -50,7 +33,7 @@ def interpolant_texts(plan: KernelPlan) -> list[str]:
     if not plan.dense or (plan.watch is None and (plan.by_powers or plan.stiff)):
         return []
     used = used_stages(plan)
-    lines = [f"c{j} = {length(plan)}{weight_text(plan.method.P[j])}" for j in used]
+    lines = [f"c{j} = {length(plan)}({unparsed(weight)})" for j, weight in horner(plan.method.P.tolist(), "theta")]
     lines.append(f"return ({', '.join(f'c{j}' for j in used)},)")
     weights = ["@inlined", "def weights(h, theta):", *(f"    {line}" for line in lines)]
     total = Kinds(plan.formulas.dtype).combined("y", [(f"c{j}", f"k{j}") for j in used])
@@ -83,14 +66,6 @@ def blend_lines(plan: KernelPlan, wanted: Iterable[int]) -> list[str]:
     return [f"z{d} = blend(y{d}, {', '.join(f'c{j}, k{j}_{d}' for j in used)})" for d in wanted]
 
 
-def bent_lines(plan: KernelPlan, rows: Rows) -> list[str]:
-    """Lines that set z<d>, all states at theta of the last step of a Rosenbrock method, in the form of Rosenbrock.dense."""
-    m: Rosenbrock = plan.method
-    lines = ["rest = 1.0 - theta", *(f"c{j} = {bent_weight_text(m, j)}" for j in range(m.stages))]
-    stages = [[f"c{j} * {at(rows.stages[j][d], plan.width)}" for j in range(m.stages)] for d in rows.old]
-    return lines + [f"z{d} = {' + '.join([at(row, plan.width), *stages[d]])}" for d, row in rows.old.items()]
-
-
 def powers_text(plan: KernelPlan, rows: Rows) -> str:
     """powers(S): the polynomial in theta that the interpolant is, in all lanes, for all times that a step passes."""
     w, lines = plan.width, [f"h = {at(rows.step, plan.width)}"]
@@ -101,7 +76,7 @@ def powers_text(plan: KernelPlan, rows: Rows) -> str:
     return "\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
 
 
-def horner(coefficients: Sequence[str]) -> str:
+def polynomial(coefficients: Sequence[str]) -> str:
     """The expression c0 + theta (c1 + theta (c2 + ...)) of a state in these powers."""
     text = coefficients[-1]
     for c in reversed(coefficients[:-1]):
@@ -142,80 +117,64 @@ def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own
     return np.stack(np.broadcast_arrays(*columns), axis=1) if columns else np.empty((1, 0))
 
 
-SAVING = """
-while due > 0:
-    interpolate(S)
-    due = 0
-    for l in range({W}):
-        if {member} >= 0 and S[{next} + l] <= S[{until} + l]:
-            i, q = {member}, {saved}
-            {put}
-            {saved} = q + 1
-            S[{next} + l] = save[q + 1] if q + 1 < saves else inf
-            due += 1 if S[{next} + l] <= S[{until} + l] else 0
-""".strip("\n")
+class Inside(Written):
+    """States inside the last step of a lane, as the text of the step has them for saved times: by stages, or by powers of theta."""
 
+    def __init__(self, plan: KernelPlan, rows: Rows) -> None:
+        reader, some = reader_of(plan, events=False), {"end": rows.until, "due": rows.due, "t": rows.before, "used": rows.step}
+        reader.known |= {"accept": True, "EVENTS": plan.watch is not None}
+        places: dict[Row, Sequence[int]] = {name: (row,) for name, row in {**some, "new": rows.done}.items()}
+        places["z"] = rows.y
+        if not plan.by_powers:
+            places["y"] = list(rows.old.values())
+            places |= {("k", j): list(stage.values()) for j, stage in enumerate(rows.stages)}
+        super().__init__(reader, plan.width, plan.formulas.states, places, {}, Kinds(plan.formulas.dtype))
+        self.plan, self.lane_rows = plan, rows
+        (self.loop,) = (s for s in reader.read("save") if isinstance(s, While))
 
-SAVING_BY_POWERS = """
-if due > 0:
-    powers(S)
-    for l in range({W}):
-        time, new, last = S[{next} + l], S[{done} + l], S[{until} + l]
-        if {member} >= 0 and time <= last:
-            i, q, t, inverse = {member}, {saved}, S[{before} + l], 1.0 / S[{step} + l]
-            {powers}
-            while time < new and time <= last:
-                theta = (time - t) * inverse
-                {values}
-                {put}
-                q += 1
-                time = save[q] if q < saves else inf
-            if time == new and time <= last:
-                {put_end}
-                q += 1
-                time = save[q] if q < saves else inf
-            {saved} = q
-            S[{next} + l] = time
-""".strip("\n")
+    def _do(self, s: Do, stores: Collection[Row]) -> list[str]:
+        return restore_lines(self.plan, self.lane_rows, "within")
 
+    def _statement(self, s: Statement, stores: Collection[Row]) -> list[str]:
+        if not isinstance(s, Out):
+            return super()._statement(s, stores)
+        parts = range(1 + len(self.lane_rows.powers))
+        inside = comb_in(s.value) is not None
+        states = [polynomial([f"c{p}_{d}" for p in parts]) if inside else self._value(s.value, d) for d in range(self.n)]
+        return [f"out[(i * saves + int({s.place})) * {self.n} + {d}] = {state}" for d, state in enumerate(states)]
 
-def saving_text(plan: KernelPlan, rows: Rows, where: Where) -> str:
-    """Lines that write the saved times within the last step."""
-    n, w = plan.formulas.states, plan.width
-    words: dict[str, Any] = {"member": where.member, "saved": where.saved}
-    words |= {name: getattr(rows, name) * w for name in ("until", "done", "before", "step")} | {"next": rows.next_save * w, "W": w}
-    if not plan.by_powers:
-        return fit(SAVING, put=put_state(where.out, rows.saved, w), **words)
-    parts = [list(rows.old.values()), *rows.powers]
-    names = [[f"c{p}_{d}" for p in range(len(parts))] for d in range(n)]
-    # through a line of memory: read from the lanes, these would become one gather each, at several times the cost
-    moved = [(rows.line * w + p * n + d, row, names[d][p]) for p, part in enumerate(parts) for d, row in enumerate(part)]
-    lines = [f"S[{place}] = S[{row * w} + l]" for place, row, _ in moved] + [f"{name} = S[{place}]" for place, _, name in moved]
-    return fit(
-        SAVING_BY_POWERS,
-        powers="\n".join(lines),
-        values="\n".join(f"v{d} = {horner(names[d])}" for d in range(n)),
-        put="\n".join(f"{where.out.format(d=d)} = v{d}" for d in range(n)),
-        put_end=put_state(where.out, rows.y, w),
-        **words,
-    )
+    def next_lines(self) -> list[str]:
+        """Lines that set the row `saved` to the state at the next saved time."""
+        theta, branch = self.loop.body[:2]
+        assert isinstance(branch, If)
+        *inside, out = branch.yes
+        assert isinstance(out, Out)
+        state = "within" if self.plan.stiff else SPARE
+        inside = inside or [Each(SPARE, out.value)]
+        ends = [
+            (at(saved, self.width), f"{state}{d}", at(z, self.width))
+            for d, (saved, z) in enumerate(zip(self.lane_rows.saved, self.lane_rows.y, strict=True))
+        ]
+        return [*self.lines([theta, *inside]), *(f"{row} = {x} if {unparsed(branch.test)} else {z}" for row, x, z in ends)]
+
+    def lane_lines(self) -> list[str]:
+        """Lines that write all saved times of lane l in the step, by powers of theta, and return how many are saved."""
+        rows, w = self.lane_rows, self.width
+        moved = [(p, d, row) for p, part in enumerate([list(rows.old.values()), *rows.powers]) for d, row in enumerate(part)]
+        # through a line of memory: read from the lanes, these would become one gather each, at several times the cost
+        places = [f"S[{rows.line * w + k}]" for k in range(len(moved))]
+        lines = [f"{place} = {at(row, w)}" for place, (_, _, row) in zip(places, moved, strict=True)]
+        lines += [f"c{p}_{d} = {place}" for place, (p, d, _) in zip(places, moved, strict=True)]
+        return [*lines, *self.lines([self.loop]), f"{at(rows.due, w)} = due", "return saved"]
 
 
 def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The text of interpolate(S), the state of all lanes at their next saved times by the interpolant of the last step; or powers(S)."""
+    """The text of interpolate(S), the state of all lanes at their next saved times; or of powers(S) and save_lane."""
     if not plan.saves:
         return []
     if plan.by_powers:
-        return [powers_text(plan, rows)]
-    w, states = plan.width, range(plan.formulas.states)
-    if plan.discrete:  # has no time between two updates
-        lines = [f"{at(row, w)} = {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)]
-        return [function("interpolate(S)", [f"for l in range({w}):", *margin(lines)])]
-    lines = [
-        f"h, new, time = {at(rows.step, w)}, {at(rows.done, w)}, {at(rows.next_save, w)}",
-        f"theta = (time - {at(rows.before, w)}) / h",
-        *(bent_lines(plan, rows) if plan.stiff else [*load_lines(plan, rows, states), *between_lines(plan, states)]),
-        *restore_lines(plan, rows, "z"),
-        *(f"{at(row, w)} = z{d} if time < new else {at(rows.y[d], w)}" for d, row in enumerate(rows.saved)),
-    ]
-    return [function("interpolate(S)", [f"for l in range({w}):", *margin(lines)])]
+        return [powers_text(plan, rows), function("save_lane(S, l, i, saved, out, save, saves)", Inside(plan, rows).lane_lines())]
+    # a Map has no time between two updates
+    kept = [f"{at(row, plan.width)} = {at(y, plan.width)}" for row, y in zip(rows.saved, rows.y, strict=True)]
+    lines = kept if plan.discrete else Inside(plan, rows).next_lines()
+    return [function("interpolate(S)", [f"for l in range({plan.width}):", *margin(lines)])]

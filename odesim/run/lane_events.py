@@ -11,68 +11,14 @@ zeros few Newton steps do not reach, are searched alone.
 """
 
 from odesim.run.lane_dense import between_lines, load_lines, restore_lines, touched
-from odesim.run.lane_plan import AT, KernelPlan, Rows, WatchedEvents, at, real
-from odesim.stepper.codes import WORDS
+from odesim.run.lane_feed import MANY
+from odesim.run.lane_plan import KernelPlan, Rows, WatchedEvents, at, real
 from odesim.stepper.search_sizes import MARKS, NEAR, SETTLED
-from odesim.stepper.template import fit
 
 STEPS = 3
 """Newton steps from the chord of a piece, which most often reach rounding."""
 CLEAR = 0.01
 """Of the sample before: so far from zero a fall at the end of a step goes on without another look."""
-MANY = 2.0
-"""The side of what is to be searched alone."""
-
-QUEUEING = """
-if hits > 0:
-    for l in range({W}):
-        if S[{marks} + l] != 0.0:
-            marks = int(S[{marks} + l])
-            for i in range({size}):
-                if (marks >> min(i, {MARKS})) & 1 != 0:
-                    push(S, l, i, waiting, float({member}))
-                    waiting += 1
-                    if waiting == {W}:
-                        flush(at, S, waiting, facts, zeros, kept, times, places_of, counts)
-                        waiting = 0
-""".strip("\n")
-
-LEAVING = "flush(at, S, waiting, facts, zeros, kept, times, places_of, counts)"
-
-FLUSH = """
-@kernel
-def push(S, l, i, q, member):
-    for k in range(-1, {pieces} + 1):
-        S[({queue} + 1 + k) * {W} + q] = sample(S, l, k, i)
-    S[{origin} + q], S[{length} + q], S[{arrival} + q] = S[{before} + l], S[{step} + l], S[{done} + l]
-    S[{owner} + q], S[{place} + q] = member, float(i)
-
-
-@kernel
-def flush(at, S, waiting, facts, zeros, kept, times, places_of, counts):
-    roots(S)
-    answer = doubles(at[{ANSWER}])
-    for q in range(waiting):
-        side, i, new, count = S[{side} + q], int(S[{place} + q]), S[{arrival} + q], 0
-        if side == {MANY}:
-            call(at[{SEARCH}], (at[{SEARCHED}], q, i, S[{origin} + q], S[{length} + q], new))
-            count = int(answer[0])
-        elif side != 0.0 and side * facts[i] >= 0.0:
-            zeros[0], zeros[1], count = S[{zero} + q], float(i), 1
-        keep(zeros, count, new, facts, {size}, int(S[{owner} + q]) * {names}, kept, times, places_of, counts)
-""".strip("\n")
-
-
-def queue_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """roots(S), push, queued and flush; nothing where components do not wait."""
-    if not plan.queued:
-        return []
-    watch, w = plan.watch, plan.width
-    assert watch is not None
-    names = ("before", "step", "done", "origin", "length", "arrival", "owner", "place", "side", "zero")
-    words = {name: getattr(rows, name) * w for name in names}
-    more = {"W": w, "queue": rows.queue.start, "pieces": watch.pieces, "size": watch.size, "names": watch.names}
-    return [roots_text(plan, rows), fit(FLUSH, **words, **more, **AT, MANY=MANY)]
 
 
 def roots_text(plan: KernelPlan, rows: Rows) -> str:
@@ -196,14 +142,6 @@ def watch_text(plan: KernelPlan, rows: Rows) -> str:
     return "\n".join([*head, *(f"        {line}" for line in lines), "    return hits"])
 
 
-def sample_text(plan: KernelPlan, rows: Rows) -> str:
-    """The text of sample(S, l, k, i): component i at the end of piece k of the last step of lane l."""
-    watch, w = plan.watch, plan.width
-    assert watch is not None
-    lines = ["@kernel", "def sample(S, l, k, i):", f"    return S[({rows.samples[0].start} + (k + 1) * {watch.size} + i) * {w} + l]"]
-    return "\n".join(lines)
-
-
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
     """The text of probe(S, l, theta, i), component i of the functions inside the last step of lane l.
 
@@ -246,15 +184,9 @@ def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     """The functions of a kernel with events."""
     if plan.watch is None:
         return []
-    watch = [CHOICES] if plan.joined else [CHOICES, watch_text(plan, rows)]
+    watch = [] if plan.joined else [watch_text(plan, rows)]
     probe = [] if plan.discrete or plan.queued else [probe_text(plan, rows)]
-    sample = [] if plan.probed else [sample_text(plan, rows)]
-    return [*watch, *sample, *probe, *settle_text(plan, rows), *queue_texts(plan, rows)]
-
-
-def counted(plan: KernelPlan) -> str:
-    """The results of a step: the numbers of lanes that have ended, are due to be saved and, if it samples events, need a search."""
-    return "ended, due, hits" if plan.joined else "ended, due"
+    return [*watch, *probe, *settle_text(plan, rows), *([roots_text(plan, rows)] if plan.queued else [])]
 
 
 def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -263,79 +195,3 @@ def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
         return []
     call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
     return [call, *(f"{at(row, plan.width)} = w{i}" for i, row in enumerate(rows.g))]
-
-
-# functions, for numba is lost among many branches
-CHOICES = """
-@inlined
-def lower(a, b):
-    return a if a < b else b
-
-
-@inlined
-def higher(a, b):
-    return a if a > b else b
-""".strip("\n")
-
-ARRAYS = """
-facts, zeros, kept = ints(at[{FACTS}]), {zeros}, at[{KEPT}]
-times, places_of, counts = doubles(at[{FOUND_T}]), ints(at[{FOUND_I}]), ints(at[{FOUND_N}])
-""".strip("\n")
-
-WATCHING = """
-if {hits} > 0:
-    for l in range({W}):
-        if S[{marks} + l] != 0.0 and {member} >= 0:
-            {scratch}
-            before, new = S[{before} + l], S[{done} + l]
-            {search}
-            {again}
-            {keeping}
-            {stopping}
-""".strip("\n")
-
-SEARCH = """
-call(at[{SEARCH}], (at[{SEARCHED}], l, 0, int(S[{marks} + l]), before, S[{step} + l], new))
-answer = doubles(at[{ANSWER}])
-found, last, theta = int(answer[0]), answer[1], answer[2]
-""".strip("\n")
-SEARCH_HERE = """
-found, last, theta = search(
-    sample, probe, {searched}, l, facts, {size}, {pieces}, before, S[{step} + l], new, zeros, 0, {room}, int(S[{marks} + l])
-)
-""".strip("\n")
-PASSED = "found, last, theta = passed(sample, {searched}, l, facts, {size}, new, zeros, 0, {room})"
-
-KEEPING = "keep(zeros, found, last, facts, {size}, {member} * {names}, kept, times, places_of, counts)"
-
-STOPPING = """
-if theta >= 0.0:
-    ended += 1 if S[{code} + l] == {RUNNING} else 0
-    S[{code} + l], S[{until} + l], S[{theta} + l] = {EVENT}.0, last, theta
-""".strip("\n")
-
-LANDING = """
-if code == {EVENT}:
-    if S[{until} + l] >= t1:
-        {finish}
-    settle(S, l)
-""".strip("\n")
-
-
-def watching_words(plan: KernelPlan, rows: Rows) -> dict[str, object]:
-    """The words of the templates above."""
-    w = plan.width
-    if plan.watch is None:
-        return {}
-    lanes = {n: getattr(rows, n) * w for n in ("marks", "before", "done", "step", "code", "until", "theta")}
-    watch = plan.watch
-    words = {
-        "W": w,
-        "MARKS": MARKS,
-        "hits": "hits" if plan.joined else "watch(S)",
-        "size": watch.size,
-        "pieces": watch.pieces,
-        "room": watch.room,
-        "names": watch.names,
-    }
-    return lanes | WORDS | words

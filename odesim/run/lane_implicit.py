@@ -239,7 +239,7 @@ class LoopedImplicit(Looped):
                 ]
             )
         counts = [f"ended += 0 if {self.at('code')} == {float(Code.RUNNING)} else 1"]
-        counts += [f"saving += 1 if {taken} and {at(rows.next_save, w)} <= {new} else 0"] if plan.saves else []
+        counts += [f"saving += 1 if {taken} and {at(rows.due, w)} <= {new} else 0"] if plan.saves else []
         return [*lines, *self._lines(self.phases["step"][accept:]), *self._over_lanes(counts)]
 
     def _lines_of(self, row: Row) -> range:

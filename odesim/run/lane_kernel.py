@@ -13,16 +13,16 @@ of 1.1).
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from odesim.base.backends import STIFF
+from odesim.base.parsing import names_in
 from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
-from odesim.run.lane_feed import judged_texts, run_text
+from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
 from odesim.run.lane_noise import NoisyLanes, keys_line
 from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
@@ -32,7 +32,6 @@ from odesim.stepper.lanes import Kinds, Written, function, margin
 from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import Do, Each, Let, Reader, Right, Row, Statement, name
 from odesim.stepper.tableau import Method, stable_up_to
-from odesim.stepper.template import fit
 from odesim.targets.cache import functions_of, source_of
 from odesim.targets.numba_module import key_for, own_imports
 
@@ -89,7 +88,7 @@ def step_lines(plan: KernelPlan, rows: Rows, reader: Reader) -> list[str]:
     if plan.saves or plan.watch is not None:
         lines += [f"{at(rows.before, w)}, {at(rows.step, w)} = before, used", f"{at(rows.done, w)} = new if accept else -inf"]
     if plan.saves:
-        lines.append(f"saving += 1 if accept and {at(rows.next_save, w)} <= new else 0")
+        lines.append(f"saving += 1 if accept and {at(rows.due, w)} <= new else 0")
     if plan.joined:
         lines += ["h, taken = used, accept", f"{at(rows.until, w)} = {at(rows.done, w)}"]
         lines += [f"n{d} = z{d}" for d in range(plan.formulas.states)]  # states inside the step are called z there
@@ -119,33 +118,6 @@ def over_lanes(width: int, lines: list[str]) -> list[str]:
     return [f"for l in range({width}):", *margin(lines)]
 
 
-UNSEEN = 64
-"""The most steps without a look."""
-
-# the last step may be shorter, and a member that ends at its start has none. A `return` from the loop instead costs 35 % (tsit5, Lorenz)
-FREE = """
-@kernel
-def free(S, t0, t1, fixed, total, most):
-    ahead = {unseen}.0
-    for l in range({W}):
-        if {code} != {idle}:
-            left = (total if total < most else most) - 1.0 - {steps} if {code} == {running} else 0.0
-            {to_save}
-            ahead = left if left < ahead else ahead
-    return int(ahead){even}
-""".strip("\n")
-TO_SAVE = """
-if {due} < inf:
-    k = float(int(({due} - {t}) / fixed))
-    k = k if moment({steps} + k, t0, t1, fixed, total) < {due} else k - 1.0
-    left = k if k < left else left
-""".strip("\n")
-
-
-# a pair of steps with noise begins after an even number of them; lanes of which some are odd take steps alone
-ALIGNED = "left = left if whole({steps}) & 1 == 0 else 0.0"
-
-
 def is_of_stages(s: Statement, last: int) -> bool:
     """Whether a statement of the text of a step is one of its stages, without what follows them."""
     match s:
@@ -157,7 +129,7 @@ def is_of_stages(s: Statement, last: int) -> bool:
 
 
 def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
-    """The functions free, the number of steps until one must be looked at, and march, which takes them; it returns 0 if all is finite."""
+    """The function march, which takes steps without a look at each; it returns 0 if all is finite."""
     if not plan.marches:
         return []
     w, last = plan.width, plan.method.last
@@ -195,19 +167,7 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
         *over_lanes(w, [f"{steps} += ahead", f"{at(rows.t, w)} = moment({steps}, t0, t1, fixed, total)"]),
         "return 0",
     ]
-    places = {
-        "code": at(rows.code, w),
-        "steps": steps,
-        "t": at(rows.t, w),
-        "W": w,
-        "running": float(Code.RUNNING),
-        "idle": float(Code.IDLE),
-        "unseen": UNSEEN,
-    }
-    even = " & -2" if plan.noise is not None and plan.noise.pairs else ""
-    to_save = fit(TO_SAVE, due=at(rows.next_save, w), **places) if plan.saves else "pass"
-    to_save += f"\n{ALIGNED.format(steps=steps)}" if even else ""
-    return [fit(FREE, to_save=to_save, even=even, **places), function("march(S, t0, t1, fixed, total, ahead)", lines)]
+    return [function("march(S, t0, t1, fixed, total, ahead)", lines)]
 
 
 ARITHMETIC = ("exp2", "log2", "power")
@@ -228,7 +188,7 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: KernelPlan) -> str:
     """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), run_text(plan, rows)])
+    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), *feed_texts(plan, rows)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
@@ -244,7 +204,6 @@ def step_loops(plan: KernelPlan, rows: Rows) -> list[str]:
         *interpolant_texts(plan),
         *save_texts(plan, rows),
         *event_texts(plan, rows),
-        *judged_texts(plan, rows),
         *look_texts(plan, rows),
     ]
 
@@ -289,10 +248,10 @@ def module_text(what: str, body: str, strict: bool) -> str:
 
 def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) -> str:
     """The imports that a body needs, with more lines of them, and its compile options."""
-    used = set(re.findall(r"\w+", body))
+    used = names_in(body)
     rules = {**functions_of(CONTROL), **functions_of(HELPERS)}
     inlined = [f"@{'exact' if word in EXACT else 'inlined'}\n{text}" for word, text in rules.items() if word in used]
-    used |= set(re.findall(r"\w+", "\n".join(inlined)))
+    used |= names_in("\n".join(inlined))
     math = [w for w in ("sqrt", "inf", "nan") if w in used]
     constants = [w for w in vars(control) if w.isupper() and w in used]
     runtime = [w for w in RUNTIME if w in used]

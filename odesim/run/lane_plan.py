@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
@@ -18,6 +20,7 @@ from odesim.stepper.lanes import Looped, Place
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
 from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, implicit_reader
+from odesim.stepper.table import columns, places
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run in
 # parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
@@ -25,18 +28,15 @@ from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, im
 # STATES: the components, CLOCK: the component that holds the time, or -1. NOISE: the key, halvings, then the members' numbers. ATOL: the
 # absolute tolerance of each component, if states have their own. Then for
 # each parameter its address and how far its members are apart; of lanes with loops, those of all own parameters together
-SLOTS = (
-    "STATE", "START", "Y0", "Y0_STEP", "SUMS", "SUMS_STEP", "OUT", "LAST", "STATUS", "T_END", "STEPS", "REJECTED", "SAVE",
-    "SAVES", "FIRST", "END", "MOST", "PILOT", "STOP", "REALS", "FACTS", "FOUND", "FOUND_T", "FOUND_I", "FOUND_N", "KEPT",
-    "SEARCH", "SEARCHED", "ANSWER", "SEEN", "ORDER", "COUNT", "PART_START", "PART_END", "PLACES",
-    "RIGHT", "TABLE", "NOTHING", "STATES", "CLOCK", "NOISE", "ATOL", "PARAMS",
-)  # fmt: skip
-
+LANES = columns(
+    "STATE START Y0 Y0_STEP SUMS SUMS_STEP OUT LAST STATUS T_END STEPS REJECTED SAVE SAVES FIRST END MOST PILOT STOP REALS FACTS FOUND "
+    "FOUND_T FOUND_I FOUND_N KEPT SEARCH SEARCHED ANSWER SEEN ORDER COUNT PART_START PART_END PLACES RIGHT TABLE NOTHING STATES CLOCK "
+    "NOISE ATOL PARAMS PARAMS_GAP"
+)
+AT = places(LANES)
+REALS = columns("T0 T1 RTOL ATOL LONGEST H0 FIXED REST TOTAL", np.float64)
 
 MOST_WRITTEN = 6  # states of a stiff step without loops
-
-
-AT = {name: k for k, name in enumerate(SLOTS)}
 
 
 Fact = tuple[int, int, int, int]
@@ -210,10 +210,10 @@ class Rows:
         self.p = self.take(plan.formulas.count)
         self.sums = self.take(len(plan.invariants))
         self.atol = self.take(n if plan.by_state else 0)
-        (self.t, self.h, self.error, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
+        (self.t, self.h, self.past, self.retry, self.steps, self.rejected, self.most, self.code) = self.take(8)
         self.old, self.stages = dict[int, int](), list[dict[int, int]]()
         self.powers, self.saved = list[range](), range(0)
-        self.next_save = self.before = self.step = self.done = self.until = -1
+        self.due = self.before = self.step = self.done = self.until = -1
         if plan.dense and not plan.sampled:
             some = plan.watch is not None and not (plan.saves or plan.loops or plan.watch.terminal)
             wanted = plan.watch.reads("y") if plan.watch is not None and some else range(n)
@@ -222,7 +222,7 @@ class Rows:
             self.before, self.step, self.done = self.take(3)
             self.until = self.done
         if plan.saves:
-            (self.next_save,) = self.take(1)
+            (self.due,) = self.take(1)
             self.saved = self.take(n)
             self.powers = [self.take(n) for _ in range(m.P.shape[1] if plan.by_powers else 0)]
             self.line = self.take(-(-n * (len(self.powers) + 1) // plan.width)).start
@@ -259,9 +259,9 @@ MOST_FACTORS = 300
 
 def lane_numbers(plan: KernelPlan, rows: "Rows") -> tuple[dict[str, int], dict[str, str]]:
     """{number of the text of a step: its row}, and {number: text} of those that are no rows."""
-    numbers = {"t": rows.t, "h": rows.h, "past": rows.error, "retry": rows.retry, "steps": rows.steps, "rejected": rows.rejected}
+    numbers = {"t": rows.t, "h": rows.h, "past": rows.past, "retry": rows.retry, "steps": rows.steps, "rejected": rows.rejected}
     numbers["code"] = rows.code
-    numbers |= {"due": rows.next_save} if plan.saves else {}
+    numbers |= {"due": rows.due} if plan.saves else {}
     numbers |= {"most": rows.most} if plan.looks else {}
     numbers |= {"member": rows.member, "key0": rows.key0} if plan.noise is not None else {}
     numbers |= {"t0": rows.start, "t1": rows.end} if plan.parts else {}

@@ -21,7 +21,7 @@ from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
-from odesim.run.lane_plan import AT, SLOTS, KernelPlan, Rows, WatchedEvents, facts_of
+from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows, WatchedEvents, facts_of
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
@@ -144,8 +144,8 @@ class LaneEngine:
         chunk = into or request.allocate(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
         codes = np.zeros(count, np.int64)
-        kept = [states, request.times, np.array(reals(request)), stop]
-        table = np.zeros(len(SLOTS) + 2 * len(self.plan.formulas.values), np.int64)
+        kept = [states, request.times, reals(request), stop]
+        table = np.zeros(len(AT) + 2 * len(self.plan.formulas.values), np.int64)
         sums = start_sums(self.plan, states if self.origin is None else self.origin, self.numbers.params, params)
         arrays = {
             "Y0": states,
@@ -244,16 +244,17 @@ def put_statuses(chunk: Chunk, codes: Array) -> None:
     chunk.status[...] = stored(codes)
 
 
-def reals(request: EnsembleRequest) -> list[float]:
+def reals(request: EnsembleRequest) -> Array:
     """The numbers of a call: the span, the tolerances; the longest step and the first one, or a fixed step, the last, and how many."""
     options = request.options
     rtol, atol = usable(options, request.layout, request.dtype)
     # of states with tolerances of their own NaN is read by nothing, and would be seen
-    always = [request.t0, request.t1, rtol, math.nan if options.by_state else atol]
-    if options.step is None:
-        return [*always, longest_step(options.max_step), opening_step(options.first_step, options.max_step)]
-    total, rest = fixed_steps(request.t0, request.t1, options.step)
-    return [*always, options.step, rest, float(total)]
+    numbers = new_table(REALS, T0=request.t0, T1=request.t1, RTOL=rtol, ATOL=math.nan if options.by_state else atol)
+    numbers["LONGEST"], numbers["H0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
+    if options.step is not None:
+        numbers["FIXED"] = options.step
+        numbers["TOTAL"], numbers["REST"] = fixed_steps(request.t0, request.t1, options.step)
+    return numbers
 
 
 def tolerances(request: EnsembleRequest) -> Array:

@@ -15,7 +15,7 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.run.lane_plan import AT, SLOTS
+from odesim.run.lane_plan import AT
 from odesim.run.lanes import put_statuses, reals, starts, tolerances
 from odesim.run.looped_kernel import LANES as WIDTH
 from odesim.run.looped_kernel import MOST_ROWS, kernel_text, looped
@@ -102,9 +102,9 @@ class Call:
         request = engine.request
         self.n = request.layout.size
         self.step = looped(*printed_for(request))
-        self.table = table = np.zeros(len(SLOTS) + 2, np.int64)
+        self.table = table = np.zeros(len(AT), np.int64)
         arrays = {
-            "REALS": np.array(reals(request)), "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes,
+            "REALS": reals(request), "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes,
             "STEPS": chunk.steps, "REJECTED": chunk.rejected, "T_END": chunk.t_end, "STOP": stop, "LAST": np.empty((count, self.n)),
             "ATOL": tolerances(request), "NOTHING": np.zeros(max(METHODS[request.options.method].stages, 2), np.int64),
         }  # fmt: skip
@@ -122,7 +122,7 @@ class Call:
         clock = TIME in layout.names
         assert layout.size == (self.n + own.shape[1] + clock) * WIDTH, "states come first, then own parameters, then the time"
         self.own = own
-        self.table[AT["PARAMS"]], self.table[AT["PARAMS"] + 1] = own.ctypes.data, own.shape[1]
+        self.table[AT["PARAMS"]], self.table[AT["PARAMS_GAP"]] = own.ctypes.data, own.shape[1]
         self.table[AT["CLOCK"]] = self.n + own.shape[1] if clock else -1
 
     def block(self, ends: tuple[int, int]) -> None:

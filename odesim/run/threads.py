@@ -19,7 +19,7 @@ from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
-from odesim.run.lane_plan import AT, SLOTS, KernelPlan
+from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts, tolerances
 from odesim.run.thread_text import THREADS, thread_source
 from odesim.targets.nvrtc import compile_cubin, options_for
@@ -152,7 +152,7 @@ class Launch:
             "STEPS": cp.zeros(count, np.int64),
             "REJECTED": cp.zeros(count, np.int64),
             "SAVE": cp.asarray(request.times),
-            "REALS": cp.asarray(np.array(reals(request))),
+            "REALS": cp.asarray(reals(request).view(np.float64)),
             "ATOL": cp.asarray(tolerances(request)),
             "FACTS": cp.asarray(np.ascontiguousarray(np.array(watch.facts, np.int64).T) if watch is not None else np.zeros(1, np.int64)),
             "FOUND_T": cp.full(events, np.nan),
@@ -164,7 +164,7 @@ class Launch:
             self.arrays |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
         self.stop = pinned_flag()
         names = list(engine.plan.formulas.values)
-        table = np.zeros(len(SLOTS) + 2 * len(names), np.int64)
+        table = np.zeros(len(AT) + 2 * len(names), np.int64)
         for name, array in self.arrays.items():
             table[AT[name]] = array.data.ptr
         table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, outputs.max_events

@@ -61,7 +61,7 @@ class Status(StrEnum):
 STATUSES = tuple(sorted(Status, key=lambda status: status.code))
 """Each at its number in arrays and stores."""
 WORDS = {code.name: int(code) for code in Code}
-"""{name of a Code in the templates of generated text: its number}."""
+"""{name of a Code in generated text: its number}."""
 
 
 @dataclass

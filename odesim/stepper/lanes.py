@@ -204,10 +204,10 @@ class Looped:
         every = [s for phase in (*self.phases.values(), *self.single.values()) for s in flat(phase) if isinstance(s, Right)]
         return sorted({s.state.id if isinstance(s.state, ast.Name) else s.keep or SPARE for s in every})
 
-    def begun(self) -> list[str]:
-        """Lines that set the numbers of lane l that every member begins with, known without its state."""
+    def begun(self) -> list[tuple[int, str]]:
+        """(place in lane 0, text) of the numbers that every member begins with, known without its state."""
         lets = [s for s in self.phases["begin"] if isinstance(s, Let) and not self._exposed([s]) and len(s.names) == 1]
-        return [f"{self.at(s.names[0])} = {self._value(s.value)}" for s in lets if s.names[0] in self.places]
+        return [(self.places[s.names[0]] * self.width, self._value(s.value)) for s in lets if s.names[0] in self.places]
 
     def _exposed(self, statements: Iterable[Statement]) -> set[Row]:
         return exposed(statements) - self.common
@@ -396,7 +396,7 @@ class Looped:
             keeps = sorted(written(statements) & needed, key=str)
             lines = [*self._loads(self._exposed(statements)), *self._one(statements), *self._stores(keeps)]
             more = "" if phase == "look" else "out, save, saves, "
-            out.append(function(f"{phase}_lane(S, at, l, m, {more}{', '.join(self.arguments)})", [*self.head, *lines]))
+            out.append(function(f"{phase}_lane(S, l, m, {more}{', '.join(['at', *self.arguments])})", [*self.head, *lines]))
         return out
 
 
@@ -430,6 +430,10 @@ class Written:
             waiting -= now
         return out
 
+    def _inner(self, statements: Iterable[Statement], stores: Collection[Row]) -> list[str]:
+        """A block of a statement before which all that it reads was loaded: in a loop a number would be that of memory again."""
+        return margin(line for s in statements for line in self._statement(s, stores))
+
     def _loads(self, rows: Iterable[Row]) -> list[str]:
         out: list[str] = []
         for row in sorted(rows, key=str):
@@ -461,8 +465,8 @@ class Written:
         comb = comb_in(e)
         if comb is None:
             return []
-        factor = f"{self._value(comb.factor)} * " if comb.factor is not None else ""
-        return [f"c{j} = {factor}{self._value(w)}" for j, w in comb.terms]
+        products = [(j, w if comb.factor is None else ast.BinOp(comb.factor, ast.Mult(), w)) for j, w in comb.terms]
+        return [f"c{j} = {self._value(product)}" for j, product in products]
 
     def _statement(self, s: Statement, stores: Collection[Row]) -> list[str]:
         n = range(self.n)
@@ -484,10 +488,10 @@ class Written:
             case Do():
                 return self._do(s, stores)
             case If():
-                out = [f"if {self._value(s.test)}:", *margin(self.lines(s.yes, stores))]
-                return [*out, "else:", *margin(self.lines(s.no, stores))] if s.no else out
+                out = [f"if {self._value(s.test)}:", *self._inner(s.yes, stores)]
+                return [*out, "else:", *self._inner(s.no, stores)] if s.no else out
             case While():
-                return [f"while {self._value(s.test)}:", *margin(self.lines(s.body, stores))]
+                return [f"while {self._value(s.test)}:", *self._inner(s.body, stores)]
         raise TypeError(s)
 
     def _do(self, s: Do, stores: Collection[Row]) -> list[str]:

@@ -89,7 +89,7 @@ def save():  # of one member, after each accepted step
                 out(saved, inside(theta))
         else:
             out(saved, z)
-        saved = saved + 1.0
+        saved = saved + 1  # lanes have it as a whole number: 9 % of the time of 100 saved times
         due = grid(saved)
 
 

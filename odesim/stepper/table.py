@@ -13,14 +13,14 @@ import numpy as np
 from odesim.base.arrays import Array
 
 
-def columns(names: str, **parts: tuple[int, ...]) -> np.dtype:
-    """The type of a table with these columns, one number each; parts {name: shape}: columns that follow, of several numbers."""
-    return np.dtype([*((name, np.int64) for name in names.split()), *((name, np.int64, shape) for name, shape in parts.items())])
+def columns(names: str, kind: type = np.int64) -> np.dtype:
+    """The type of a table with these columns, of whole numbers or of float64."""
+    return np.dtype([(name, kind) for name in names.split()])
 
 
 @cache
 def places(table: np.dtype) -> dict[str, int]:
-    """{column: the place of its first number}."""
+    """{column: its place}."""
     assert table.fields is not None
     return {name: place[1] // 8 for name, place in table.fields.items()}
 

@@ -1,13 +1,13 @@
-"""The interpolant in the text of lanes: the operations that one run has."""
+"""The interpolant in texts of steps: the operations that one run has."""
 
 from typing import Any
 
 import pytest
 
-from odesim.run.lane_dense import bent_weight_text, weight_text
 from odesim.stepper.control import weight
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.statements import bent, horner, unparsed
 
 THETAS = (0.0, 0.1, 1 / 3, 0.8, 1.0)
 
@@ -15,9 +15,9 @@ THETAS = (0.0, 0.1, 1 / 3, 0.8, 1.0)
 @pytest.mark.parametrize("method", [*METHODS.values(), *ROSENBROCK.values()], ids=lambda m: m.name)
 def test_text_has_the_bits_of_the_function(method: Any) -> None:
     """What a stage counts for by its powers of theta."""
-    for row in method.P.tolist():
+    for j, text in horner(method.P.tolist(), "theta"):
         for theta in THETAS:
-            assert repr(eval(weight_text(row), {"theta": theta})) == repr(weight(row, len(row), theta))
+            assert repr(eval(unparsed(text), {"theta": theta})) == repr(weight(method.P[j].tolist(), method.P.shape[1], theta))
 
 
 @pytest.mark.parametrize("method", ROSENBROCK.values(), ids=lambda m: m.name)
@@ -25,5 +25,5 @@ def test_text_has_the_bits_of_dense(method: Any) -> None:
     """The form in which a stiff run saves its states; by powers it is the same to the rounding of coefficients of up to about 100."""
     for theta in THETAS:
         for j, wanted in enumerate(method.dense(theta).tolist()):
-            assert eval(bent_weight_text(method, j), {"theta": theta, "rest": 1.0 - theta}) == wanted
+            assert eval(unparsed(bent(method, "theta")[j][1]), {"theta": theta}) == wanted
             assert weight(method.P[j].tolist(), method.P.shape[1], theta) == pytest.approx(wanted, abs=1e-13)
