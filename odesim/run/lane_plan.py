@@ -5,7 +5,7 @@ printer loads and stores.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -272,11 +272,11 @@ def lane_numbers(plan: KernelPlan, rows: "Rows") -> tuple[dict[str, int], dict[s
 
 def reader_of(plan: KernelPlan, events: bool) -> Reader:
     """The text of a step for a plan. events: whether its stages serve a search."""
+    switches = Switches(adaptive=not plan.fixed, chooses=plan.chooses, together=True)
     if plan.stiff:  # states are saved, and events found, after the step
-        switches = Switches(adaptive=not plan.fixed, chooses=plan.chooses, together=True)
         return implicit_reader(plan.method, plan.formulas.states, switches, loops=plan.loops, by_state=plan.by_state)
-    how = {"adaptive": not plan.fixed, "chooses": plan.chooses, "noisy": plan.noise is not None, "by_state": plan.by_state}
-    return explicit_reader(plan.method, saves=plan.saves, together=True, events=events, **how)
+    switches = replace(switches, saves=plan.saves, events=events, noisy=plan.noise is not None)
+    return explicit_reader(plan.method, switches, by_state=plan.by_state)
 
 
 def loop_arguments(plan: KernelPlan, rows: "Rows") -> tuple[Any, ...]:

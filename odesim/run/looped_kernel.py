@@ -7,7 +7,7 @@ from odesim.run.lane_kernel import look_numbers, module_text
 from odesim.run.lane_plan import AT
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
-from odesim.stepper.statements import explicit_reader
+from odesim.stepper.statements import Switches, explicit_reader
 
 LANES = 16
 """Members side by side: two vectors of 64 bytes hide each other's latency, and the loops of a right-hand side are longer."""
@@ -31,7 +31,7 @@ def looped(method: str, saves: bool, strict: bool, chooses: bool, by_state: bool
 
     by_state: each state has its own absolute tolerance.
     """
-    reader = explicit_reader(METHODS[method], adaptive=True, saves=saves, together=False, chooses=chooses, by_state=by_state)
+    reader = explicit_reader(METHODS[method], Switches(saves=saves, chooses=chooses), by_state=by_state)
     reader.known |= look_numbers(METHODS[method], "float64")
     return Looped(reader, LANES, CAPACITY, ARGUMENTS, HEAD, strict)
 

@@ -509,29 +509,6 @@ def step_text(kind: str, by_state: bool = False) -> Text:
     return Text(source_of(f"odesim.stepper.{kind}") + source_of("odesim.stepper.step"), by_state)
 
 
-def explicit_reader(
-    method: Method,
-    *,
-    adaptive: bool,
-    saves: bool,
-    together: bool,
-    events: bool = False,
-    laws: bool = False,
-    chooses: bool = True,
-    noisy: bool = False,
-    by_state: bool = False,
-) -> Reader:
-    """The text of an explicit step for a method, with its tables known and its loops over stages unrolled."""
-    m, inner = method, method.last + 1
-    known = {
-        "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
-        "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
-        "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, "ADAPTIVE": adaptive, "SAVES": saves, "EVENTS": events,
-        "LAWS": laws, "TOGETHER": together, "CHOOSES": chooses, **EXPLICIT, "NOISY": noisy,
-    }  # fmt: skip
-    return Reader(step_text("explicit", by_state), {**known, **numbers_of_control()}, lambda theta: horner(m.P.tolist(), theta))
-
-
 @dataclass(frozen=True)
 class Switches:
     """What a step is printed for: the constants of step.py that switch."""
@@ -542,11 +519,26 @@ class Switches:
     events: bool = False
     laws: bool = False
     together: bool = False
+    noisy: bool = False
 
     @property
     def known(self) -> dict[str, bool]:
         """Each by its name in the text."""
         return {name.upper(): value for name, value in vars(self).items()}
+
+
+def explicit_reader(method: Method, switches: Switches, *, by_state: bool = False) -> Reader:
+    """The text of an explicit step for a method, with its tables known and its loops over stages unrolled.
+
+    by_state: each state has its own absolute tolerance.
+    """
+    m, inner = method, method.last + 1
+    known = {
+        "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
+        "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
+        "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, **EXPLICIT, **switches.known, **numbers_of_control(),
+    }  # fmt: skip
+    return Reader(step_text("explicit", by_state), known, lambda theta: horner(m.P.tolist(), theta))
 
 
 def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, loops: bool = False, by_state: bool = False) -> Reader:
@@ -560,7 +552,7 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
         "CHECKED": CHECKED, "CHECK": m.dense(CHECKED).tolist(), "CHECK_SLOPE": (m.gamma * m.dense_slope(CHECKED)).tolist(),
         "START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": control.LEAST_OLD ** (-1 / p),
         **({} if n is None else {"PART": 1 / max(n, 1)}),
-        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "NOISY": False, "LOOPS": loops,
+        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "LOOPS": loops,
     }  # fmt: skip
     return Reader(step_text("implicit", by_state), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 

@@ -167,6 +167,20 @@ def test_grid_with_paths_at_each_point() -> None:
     assert data.o.values[:3].std() == 0.0 and len(np.unique(data.o.values[3:])) == 3
 
 
+def test_reduce() -> None:
+    """Statistics without a member are those of the members, and their bits do not depend on threads."""
+    more: dict[str, Any] = {"members": 9000, "step": 0.02, "save": 5, "strict": True, "seed": 6}
+    every, names = odesim.ensemble(OU, **more).o.values, ("mean", "var", "quantiles")
+    one, two = (odesim.ensemble(OU, reduce=names, threads=threads, **more) for threads in (1, 2))
+    assert one.identical(two) and one.o_count.values.tolist() == [9000] * 5
+    np.testing.assert_allclose(one.o_mean, every.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(one.o_var, every.var(axis=0, ddof=1), rtol=1e-11, atol=1e-13)
+    quantiles = np.quantile(every[:, 1:], one["quantile"].values, axis=0)
+    np.testing.assert_allclose(one.o_quantiles.values[:, 1:], quantiles, rtol=1 / 64, atol=1e-3)
+    with pytest.raises(OdesimError, match="run an ensemble for each point"):
+        odesim.ensemble(OU, reduce="mean", grid={"b": [0.0, 1.0]}, step=0.1)
+
+
 def test_not_finite() -> None:
     """A path that leaves all numbers ends with its status, at the step that failed, alone and in lanes alike."""
     more: dict[str, Any] = {"step": 0.1, "seed": 1, "strict": True, "method": "em", "initial": {"c": 30.0}, "save": 5}

@@ -17,6 +17,7 @@ from odesim.stepper.statements import (
     Right,
     Stages,
     Sum,
+    Switches,
     Take,
     Text,
     explicit_reader,
@@ -111,7 +112,7 @@ def test_the_text_is_not_run():
     for file in ("step", "explicit", "implicit"):
         source = (Path(odesim.__file__).parent / "stepper" / f"{file}.py").read_text()
         assert not [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    reader = explicit_reader(METHODS["tsit5"], adaptive=True, saves=True, together=False, events=True, laws=True)
+    reader = explicit_reader(METHODS["tsit5"], Switches(saves=True, events=True, laws=True))
     for name, function in step_text("explicit").functions.items():
         assert isinstance(function.body[-1], ast.Return) or reader.read(name)
 

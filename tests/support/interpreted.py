@@ -115,7 +115,7 @@ class Interpreted:
 
     def read(self, method: Method, switches: Switches, n: int) -> Reader:
         """The text for a method."""
-        return explicit_reader(method, adaptive=switches.adaptive, saves=True, together=False, chooses=switches.chooses)
+        return explicit_reader(method, switches)
 
     def run(self) -> "Interpreted":
         read = self.reader.read
