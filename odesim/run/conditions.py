@@ -88,15 +88,13 @@ class Conditions:
             every += [x for at in part.times or () for x in at.expressions]
         return names & frozenset[str]().union(*(names_read(e) for e in every))
 
-    def stops(self, own: Mapping[str, Array], count: int) -> list[Array]:
-        """For each member the increasing times inside the span at which its run stops. Raises SolveError if there are too many."""
-        return [self._increasing(*every) for every in self._every(own, count)]
+    def stops(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, float]]:
+        """For each member the increasing times inside the span at which its run stops, and the first known time after its end.
 
-    def stops_and_next(self) -> tuple[Array, float]:
-        """The stops of a single run, and the first known time after its end; inf without one within NEXT of the span."""
-        ((every, near),) = self._every({}, 1)
-        after = every[every > self.t1 + near]
-        return self._increasing(every, near), float(after.min()) if len(after) else np.inf
+        That is inf without one within NEXT of the span. Raises SolveError if there are too many.
+        """
+        rows = self._every(own, count)
+        return [(self._increasing(every, near), float(np.min(every[every > self.t1 + near], initial=np.inf))) for every, near in rows]
 
     def _every(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, Array]]:
         """For each member all times within the span and some beyond, and how near to each another one is the same."""
@@ -166,26 +164,31 @@ def settled(s: Switch, g: Array) -> Array:
         return np.floor(np.nan_to_num(g, nan=FREE)) if s.kind == "level" else np.nan_to_num(np.sign(g), nan=AS_WRITTEN)
 
 
-def part_obstacle(request: EnsembleRequest) -> str:
-    """Why lanes cannot integrate a request that runs in parts, so that members run one by one; empty if they can."""
-    if not request.switches:
-        return ""
-    if request.held is not None and request.held.watched:
-        events = [w.event for w in request.held.watched]
+def part_obstacle(request: EnsembleRequest, *, rounds: bool = False) -> str:
+    """Why lanes cannot integrate a request that runs in parts, so that members run one by one; empty if they can.
+
+    rounds: whether members may stop at events and go on.
+    """
+    held = request.held
+    if not request.switches or held is None:
+        return "a fixed step in parts" if request.switches and request.options.step is not None else ""
+    if held.watched and not (rounds and not request.system.discrete):
+        events = [w.event for w in held.watched]
         at_start = "events at the start" if any(e.at_start for e in events) else "events on time alone"
         return "events that set states" if any(e.resets for e in events) else at_start
-    if request.held is not None and request.held.on_states:
+    if held.on_states:
         return "conditions on states that jump"
     if request.options.step is not None:
         return "a fixed step in parts between times where conditions change"
-    return "sensitivities with jumps" if request.system.sensitivities and request.held and request.held.switches else ""
+    return "sensitivities with jumps" if request.system.sensitivities and held.switches else ""
 
 
 @dataclass(frozen=True)
 class Parts:
     """The parts of count members: part k of member i goes from edges[first[i] + k] to the next edge, and there are counts[i] of them.
 
-    modes: {parameter of a condition: (count, size)}, of the parts that are at hand. own: what is a member's own.
+    Part counts[i] goes from the end of the span to the first known time after it, beyond[i]. modes: {parameter of a condition:
+    (count, size)}, of the parts that are at hand. own: what is a member's own.
     """
 
     conditions: Conditions
@@ -193,17 +196,24 @@ class Parts:
     edges: Array
     first: Array
     counts: Array
+    beyond: Array
     modes: dict[str, Array]
 
-    def begin(self, members: Array, part: int) -> tuple[Array, Array]:
-        """(start, end) of this part of members (k,), with their conditions held for it."""
+    def begin(self, members: Array, part: int | Array) -> tuple[Array, Array]:
+        """(start, end) of this part, or these (k,), of members (k,), with their conditions held for it."""
         at = self.first[members] + part
-        start, end = self.edges[at], self.edges[at + 1]
         if self.modes:
             mine = {name: values[members] for name, values in self.own.items()}
-            for name, rows in self.conditions.between(0.5 * start + 0.5 * end, mine).items():
+            for name, rows in self.conditions.between(self.middle(members, part), mine).items():
                 self.modes[name][members] = rows.reshape(len(members), -1)
-        return start, end
+        return self.edges[at], self.edges[at + 1]
+
+    def middle(self, members: Array, part: int | Array) -> Array:
+        """The middle of this part of members (k,), or the last one's where there are fewer."""
+        last = self.counts[members]
+        at = self.first[members] + np.minimum(part, last)
+        end = np.where(part >= last, self.beyond[members], self.edges[np.minimum(at + 1, len(self.edges) - 1)])
+        return np.asarray(0.5 * self.edges[at] + 0.5 * end)
 
 
 class Turns:
@@ -232,15 +242,19 @@ class Turns:
 def parts_of(request: EnsembleRequest, numbers: Numbers, params: Mapping[str, Array], count: int) -> Parts:
     """The Parts of members with these parameters. Raises SolveError if there are too many."""
     assert request.held is not None
-    span = request.t0, request.t1
-    conditions = Conditions(request.held, dict(numbers.sizes), numbers.params, *span, request.options.stop_at)
-    read = conditions.reads(frozenset(params))
-    own = {name: params[name] for name in read}
+    conditions = Conditions(request.held, dict(numbers.sizes), numbers.params, request.t0, request.t1, request.options.stop_at)
+    return make_parts(conditions, {name: params[name] for name in conditions.reads(frozenset(params))}, count)
+
+
+def make_parts(conditions: Conditions, own: Mapping[str, Array], count: int) -> Parts:
+    """The Parts of members with their own parameters that the conditions read. Raises SolveError if there are too many."""
+    t0, t1 = conditions.t0, conditions.t1
     stops = conditions.stops(own, count if own else 1)
-    rows = [np.concatenate([[request.t0], inside, [request.t1]]) for inside in stops]
+    rows = [np.concatenate([[t0], inside, [t1]]) for inside, _ in stops]
+    beyond = np.array([min(t1 + (t1 - t0) * NEXT, following) for _, following in stops])
     lengths = np.array([len(row) for row in rows])
     first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     if not own:
-        first, lengths = np.zeros(count, np.int64), np.full(count, lengths[0])
+        first, lengths, beyond = np.zeros(count, np.int64), np.full(count, lengths[0]), np.full(count, beyond[0])
     modes = {s.name: np.zeros((count, int(np.prod(conditions.shape(s))))) for s in conditions.on_time}
-    return Parts(conditions, own, np.concatenate(rows), first, lengths - 1, modes)
+    return Parts(conditions, own, np.concatenate(rows), first, lengths - 1, beyond, modes)

@@ -398,6 +398,20 @@ def run(table):  # members FIRST to END - 1, started in tiles of W, then lanes r
             show()
 
 
+@nb.njit("void(int64)", **options)
+def slopes(table):  # the derivatives of members at the starts of their parts, which the rules of events read
+    at = ints(table)
+    S, out, reals, order, end = doubles(at.STATE), doubles(at.OUT), doubles(at.REALS), ints(at.ORDER), at.END
+    t0, t1, rtol, atol = reals.T0, reals.T1, reals.RTOL, reals.ATOL
+    for tile in range(0, end, W):
+        for l in range(W):
+            fill(at, S, order[min(tile + l, end - 1)], l)
+        begin(S, *GIVEN)
+        for l in range(min(W, end - tile)):
+            for d in each(N):
+                out[(tile + l) * N + d] = S[row.f + d * W + l]
+
+
 def step_all():
     if JOINED:
         ended, due, hits = step(S, *STEPPED)

@@ -6,7 +6,7 @@ end a segment exactly. The change of a condition on states is searched as an eve
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -97,7 +97,7 @@ class Segments:
     def _advance(self) -> tuple[Status, str]:
         k, resets = 0, self.problem.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
-        acted = resets.begin(self.t, self.y, self.ends[0]) if resets is not None and not why else None
+        acted = resets.begin(self.t, self.y) if resets is not None and not why else None
         if acted is not None and (ended_here := self._after(acted, set(), self.last, True)):
             return ended_here
         while not why:
@@ -114,7 +114,7 @@ class Segments:
             recorded = self._recorded(raw)
             roots = resets.collect(self.t, self.y, recorded, part) if resets is not None else None
             if self.t >= self.problem.t1:
-                return self._reset(roots, recorded, raw, part >= 0, self.problem.t1) or (Status.OK, "")
+                return self._reset(roots, recorded, raw, part >= 0) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -131,7 +131,7 @@ class Segments:
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
             if resets is None or crossed or part >= 0:
                 self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
-            if not why and (ended_here := self._reset(roots, recorded, raw, part >= 0, self.ends[k])):
+            if not why and (ended_here := self._reset(roots, recorded, raw, part >= 0)):
                 return ended_here
         return Status.SLIDING, why
 
@@ -141,7 +141,7 @@ class Segments:
         facts = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own_events])]
         return {(e, i) for e, shape, events in facts for i in components_since(events, shape, recent)}
 
-    def _reset(self, roots: Sequence[Which] | None, recorded: set[Which], raw: Raw, known: bool, end: float) -> tuple[Status, str] | None:
+    def _reset(self, roots: Array | None, recorded: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
         """Sets the states that events at the end of a segment set; how the run ends, if it does.
 
         recorded: those that the segment has. known: whether the time was known beforehand.
@@ -149,7 +149,7 @@ class Segments:
         self.reset = None
         if self.problem.resets is None or roots is None:
             return None
-        return self._after(self.problem.resets.act(roots, self.t, self.y, end), recorded, raw, known)
+        return self._after(self.problem.resets.act(roots, self.t, self.y), recorded, raw, known)
 
     def _after(self, acted: Acted, recorded: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
         """Goes on from what events have set; how the run ends, if it does."""
@@ -271,14 +271,14 @@ class Segments:
         return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
 
 
-def length_of(short: tuple[float, int], t: float, t0: float) -> float:
+def length_of(short: tuple[float, int], t: Any, t0: float) -> Any:
     """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t."""
-    return short[0] * (t - t0) + short[1] * math.ulp(t)
+    return short[0] * (t - t0) + short[1] * np.spacing(np.abs(t))
 
 
-def together(t: float, t0: float, dtype: str) -> float:
-    """How far from t another event is at one time with it, where states have this precision."""
-    return max(length_of(TOGETHER, t, t0), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
+def together(t: Any, t0: float, dtype: str) -> Any:
+    """How far from t another event is at one time with it, where states have this precision; of times (k,), for each."""
+    return np.maximum(length_of(TOGETHER, t, t0), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:

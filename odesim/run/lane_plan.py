@@ -112,6 +112,7 @@ class KernelPlan:
     watch: WatchedEvents | None = None
     fixed: bool = False
     parts: bool = False
+    rounds: bool = False
     limited: bool = False
     chooses: bool = True
     declared: tuple[LinearInvariant, ...] = ()
@@ -149,6 +150,11 @@ class KernelPlan:
     def probed(self) -> bool:
         """Whether a search may ask for the events inside a step, which is then the function `probe` of the kernel."""
         return self.called == "search_step"
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions of the kernel that are called by address."""
+        return ["run", *(["probe"] if self.probed else []), *(["slopes"] if self.rounds else [])]
 
     @property
     def discrete(self) -> bool:
@@ -251,6 +257,12 @@ class Rows:
     def take(self, count: int) -> range:
         first, self.count = self.count, self.count + count
         return range(first, self.count)
+
+
+@lru_cache(maxsize=64)
+def rows_of(plan: KernelPlan) -> Rows:
+    """The rows of a plan, made once a process: a call of lanes asks for them several times."""
+    return Rows(plan)
 
 
 MOST_FACTORS = 300

@@ -21,7 +21,8 @@ from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
-from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows, WatchedEvents, facts_of
+from odesim.run.lane_plan import AT, REALS, KernelPlan, WatchedEvents, facts_of, rows_of
+from odesim.run.rounds import LaneFlow, Rounds
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.methods import MAP, METHODS
@@ -44,7 +45,7 @@ class LaneSearch:
 
     def __init__(self, plan: KernelPlan, memory: Array, facts: int, probe: int) -> None:
         """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
-        watch, rows, w = plan.watch, Rows(plan), plan.width
+        watch, rows, w = plan.watch, rows_of(plan), plan.width
         room = watch.room if watch is not None else 0
         self._found, self._answer = np.empty(memory_size(room, watch.size, watch.pieces) if watch is not None else 0), np.empty(ANSWERS)
         self.slots = {"FOUND": self._found.ctypes.data}
@@ -75,8 +76,8 @@ _PLANS: Memo[KernelPlan | str] = Memo()
 
 @lru_cache(maxsize=64)
 def compiled_kernel(plan: KernelPlan) -> dict[str, int]:
-    """The addresses of a kernel's function `run`, and of `probe` where it has that; made once a process."""
-    return load_native(kernel_text(plan), _stem(plan), ["run", "probe"] if plan.probed else ["run"])
+    """The addresses of a kernel's functions; made once a process."""
+    return load_native(kernel_text(plan), _stem(plan), plan.functions)
 
 
 @lru_cache(maxsize=64)
@@ -105,10 +106,9 @@ class LaneEngine:
     lanes: Array | None = None
     seen: int = 0
 
-    @property
-    def _run(self) -> Callable[[int], None]:
-        found: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(compiled_kernel(self.plan)["run"])
-        return found
+    def _call(self, name: str, table: Array) -> None:
+        """Calls a function of the kernel."""
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(compiled_kernel(self.plan)[name])(table.ctypes.data)
 
     def prepare(self) -> None:
         """Compiles the kernel and the search for zeros, or loads them from the cache."""
@@ -118,7 +118,7 @@ class LaneEngine:
 
     def memory(self) -> Array:
         """The working memory of the lanes of one block: the rows of odesim.run.lane_plan, members and places."""
-        made = aligned_empty(max((Rows(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
+        made = aligned_empty(max((rows_of(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
         made[:] = 0.0
         return made
 
@@ -138,8 +138,9 @@ class LaneEngine:
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
         parts = parts_of(request, self.numbers, params, count) if self.plan.parts else None
+        flow = LaneFlow(request, parts, params, count) if parts is not None and self.plan.rounds else None
         if parts is not None:
-            params = {**params, **parts.modes}
+            params = {**params, **parts.modes, **(flow.sides if flow is not None else {})}
             states = np.array(np.broadcast_to(states, (count, n)), order="C")
         chunk = into or request.allocate(count)
         last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
@@ -180,6 +181,8 @@ class LaneEngine:
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
         size = count if pool is None else block_size(count, pool._max_workers)
+        if flow is not None and pool is not None:  # a round of few members takes as long as one of many
+            size = max(LEAST, -(-count // pool._max_workers))
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         one: Callable[..., None] = partial(self._block, table)
@@ -188,6 +191,9 @@ class LaneEngine:
             for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
                 table[AT[name]] = array.ctypes.data
             one = partial(self._turns, table, turns, states, last, stop)
+            if flow is not None:
+                flow.slopes_into = partial(self._slopes, table, np.empty_like(states), np.empty(count))
+                one = partial(Rounds(self.plan, request, flow, turns, arrays, chunk, self._march).run, table)
         for _ in run(lambda block: one(*block), blocks):
             pass
         put_statuses(chunk, codes)
@@ -200,26 +206,40 @@ class LaneEngine:
         members, k = np.arange(first, end), 0
         while len(members):
             turns.begin(members, k)
-            own = table.copy()
-            own[AT["ORDER"]] = members.ctypes.data
-            self._block(own, 0, len(members))
+            self._march(table, members)
             k += 1
             members = turns.left(members, k)
             states[members] = last[members]
             if stop[0]:
                 return
 
+    def _march(self, table: Array, members: Array) -> None:
+        """Integrates these members, each over its part."""
+        own = table.copy()
+        own[AT["ORDER"]] = members.ctypes.data
+        self._block(own, 0, len(members))
+
+    def _slopes(self, table: Array, states: Array, times: Array, members: Array, t: Array, y: Array, out: Array) -> None:
+        """Computes the derivatives out (k, n) of members (k,) at t (k,) and y (k, n). states (N, n), times (N,): room for these."""
+        own, memory, members = table.copy(), self.memory(), np.ascontiguousarray(members)
+        states[members], times[members] = y, t
+        given = {"STATE": memory, "ORDER": members, "Y0": states, "PART_START": times, "OUT": out}
+        for name, array in given.items():
+            own[AT[name]] = array.ctypes.data
+        own[AT["END"]] = len(members)
+        self._call("slopes", own)
+
     def _block(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         memory = self.memory() if self.lanes is None else self.lanes
-        start = np.empty((end - first, len(start_rows(Rows(self.plan)))))
+        start = np.empty((end - first, len(start_rows(rows_of(self.plan)))))
         own = table.copy()
         search = LaneSearch(self.plan, memory, int(table[AT["FACTS"]]), compiled_kernel(self.plan).get("probe", 0))
         for name, address in search.slots.items():
             own[AT[name]] = address
         own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
         own[AT["FIRST"]], own[AT["END"]] = first, end
-        self._run(own.ctypes.data)
+        self._call("run", own)
 
 
 def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
@@ -269,7 +289,7 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
 
 def lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
     """The engine, or None if lanes do not support the request."""
-    if part_obstacle(request):
+    if part_obstacle(request, rounds=True):
         return None
     plan = lane_plan(request, numbers, own)
     return LaneEngine(request, numbers, plan) if isinstance(plan, KernelPlan) else None
@@ -311,6 +331,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         request.options.step is not None,
         bool(request.outputs.events),
         request.switches,
+        stops_at_events(request),
         request.options.max_step is not None,
         request.options.first_step is not None,
         request.options.halvings > 0,
@@ -340,6 +361,7 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
     plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
+    plan = replace(plan, rounds=stops_at_events(request))
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
     if plan.stiff:
@@ -369,5 +391,10 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
         write_values(compiled.system, program, sizes, whole, compiled.dtype),
         facts,
         1 if method is MAP else max(4, method.P.shape[1] + (request.options.method in ROSENBROCK)),
-        bool(request.outputs.events),
+        bool(request.outputs.events) or stops_at_events(request),
     )
+
+
+def stops_at_events(request: EnsembleRequest) -> bool:
+    """Whether members stop at events and go on."""
+    return request.held is not None and bool(request.held.watched)

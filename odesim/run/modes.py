@@ -5,9 +5,8 @@ by rounding or because the boundary itself jumps with another condition. That or
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.schema import make_extent
-from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, settled
+from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, make_parts, settled
+from odesim.run.event_functions import Point
 from odesim.run.integrate import HELP, TOGETHER, length_of
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
@@ -53,9 +53,11 @@ class Switching:
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
         self.conditions, self.layout, self.dtype, held = conditions, layout, dtype, conditions.held
-        self.stops, self.next_time = conditions.stops_and_next()
+        self.parts, self.own = make_parts(conditions, {}, 1), dict[str, Array]()
+        self.stops, self._end = self.parts.edges[1:-1], conditions.t1
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}
+        self.sides = {name: self.modes[name].reshape(1, -1) for w in held.watched for name in w.parameters}
         self.events = len(held.system.events) - len(held.original.events)
         derivatives = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
         self.states = [name for name in layout.names if name not in derivatives]
@@ -70,7 +72,6 @@ class Switching:
         self._seen = {s.name: np.zeros(self.modes[s.name].size) for s in held.on_states}
         self._largest = {name: g.copy() for name, g in self._seen.items()}
         self._at_once_at: dict[tuple[str, int], float] = {}
-        self._shaken: tuple[tuple[float, float], Array, list[tuple[float, Array]]] = (np.nan, np.nan), np.empty(0), []
 
     def attach(self, right: Any) -> None:
         """Sets the right-hand side that reads the modes: right(t, y, out), and refresh(names) if it has a copy of them."""
@@ -83,7 +84,7 @@ class Switching:
         self.refresh()
 
     def begin(self, t: float, y: Array, end: float) -> tuple[Array, str]:
-        self._points = []
+        self._points, self._end = [], end
         self._at_once_at = {}
         for name, mode in self._at(end).items():
             self.modes[name][...] = mode
@@ -97,8 +98,16 @@ class Switching:
                 return y, why
         return y, ""
 
+    def begin_again(self, at: Point) -> tuple[Array, dict[int, str]]:
+        """Holds the conditions of the run, the one member, after an event: see odesim.run.event_functions.Flow."""
+        if not len(at):
+            return at.y, {}
+        before = at.y[0]
+        y, why = self.begin(float(at.t[0]), before, self._end)
+        return (at.y if y is before else y[None]), {0: why} if why else {}
+
     def cross(self, t: float, y: Array, crossed: Sequence[tuple[int, int]], end: float) -> tuple[Array, str]:
-        ahead = self._at(end)
+        ahead, self._end = self._at(end), end
         if not crossed and not self.pairs and not self.events:
             for name, mode in ahead.items():
                 self.modes[name][...] = mode
@@ -216,7 +225,7 @@ class Switching:
             if not (met or near.any()):
                 continue
             drift = self._drift(s, t, y)
-            noise = self.rounding(partial(self._smooth, s), t, y, g, SHAKEN * float(np.finfo(y.dtype).eps))
+            noise = self._rounding(s, t, y, g)
             noise += SHAKEN * np.spacing(abs(t)) * np.abs(drift)  # the state moves on with the time that is rounded
             for i in {*met, *np.flatnonzero(near & (np.abs(g) <= noise) & (drift * mode < 0)).tolist()}:
                 way = float(-mode[i] if s.kind == "sign" else met[i])
@@ -355,6 +364,10 @@ class Switching:
         self._right(t, np.ascontiguousarray(y), out)
         return out
 
+    def slopes(self, members: Array, t: Array, y: Array) -> Array:
+        """The derivatives of the run, the one member: see odesim.run.event_functions.Flow."""
+        return self.slope(float(t[0]), y[0])[None] if len(t) else y
+
     def rate(self, t: float, y: Array) -> dict[str, Array]:
         """The derivatives of all states, {name: shape}."""
         return self.layout.split(self.slope(t, y).astype(np.float64))
@@ -379,11 +392,9 @@ class Switching:
         rows: Array = slopes.reshape(count, *slopes.shape[len(s.extents) :])
         return rows[i]
 
-    def rounding(self, value: Callable[[float, Array], Array], t: float, y: Array, g: Array, part: float) -> Array:
-        """How far a rounding of the time and the states by this part of them may move a function that is g at (t, y)."""
-        if not (self._shaken[0] == (t, part) and self._shaken[1] is y):
-            self._shaken = (t, part), y, shaken(t, y, part)
-        off: Array = np.nan_to_num(sum(np.abs(value(*at) - g) for at in self._shaken[2]))
+    def _rounding(self, s: Switch, t: float, y: Array, g: Array) -> Array:
+        """How far a few roundings of the time and the states may move a switch's expression, which is g at (t, y)."""
+        off: Array = np.nan_to_num(sum(np.abs(self._smooth(s, *at) - g) for at in shaken(t, y, SHAKEN * float(np.finfo(y.dtype).eps))))
         return off
 
     def _smooth(self, s: Switch, t: float, y: Array) -> Array:

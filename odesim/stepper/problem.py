@@ -178,18 +178,18 @@ class Acted:
 class Resets(Protocol):
     """Events of a problem that set states, where a segment of a run ends."""
 
-    def begin(self, t: float, y: Array, end: float) -> Acted | None:
-        """Begins a run at (t, y), and applies the events that happen there; None where there are none. end: of the first segment."""
+    def begin(self, t: float, y: Array) -> Acted | None:
+        """Begins a run at (t, y), and applies the events that happen there; None where there are none."""
 
-    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Sequence[Which] | None:
-        """The events that happen at (t, y), in their order; None where no function is 0. Conditions are still held as before.
+    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Array | None:
+        """The events that happen at (t, y), as act() takes them; None where no function is 0. Conditions are still held as before.
 
         found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends
         there; -1 for none.
         """
 
-    def act(self, roots: Sequence[Which], t: float, y: Array, end: float) -> Acted:
-        """Applies the events that have been collected at (t, y), and those that they set off. end: of the next segment."""
+    def act(self, roots: Array, t: float, y: Array) -> Acted:
+        """Applies the events that have been collected at (t, y), and those that they set off."""
 
     def ends(self, which: Which) -> bool:
         """Whether an event ends the run."""

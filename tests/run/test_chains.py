@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import odesim
-from odesim.run.modes import Switching
+from odesim.run.event_functions import EventFunctions
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic import time as t
 from tests.support.exact_events import Affine, CloseError, Outcome, Rule, simulate
@@ -317,13 +317,13 @@ def test_close_times_at_rest(apart: float, at: float) -> None:
 def test_events_that_share_a_time_cost_no_more_than_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations of functions, rates and resets: four times as many events, at most five times as many."""
     counts: list[int] = []
-    value = Switching.value
+    values = EventFunctions.values
 
     def counted(*args: Any, **more: Any) -> Any:
         counts[-1] += 1
-        return value(*args, **more)
+        return values(*args, **more)
 
-    monkeypatch.setattr(Switching, "value", counted)
+    monkeypatch.setattr(EventFunctions, "values", counted)
     for count in (8, 32):
         counts.append(0)
         every = sp.symbols(f"y:{count}", real=True)

@@ -109,7 +109,7 @@ WIDE: list[Expr] = [
 def test_what_is_no_pulse_stops_no_run(rate: Expr) -> None:
     """Waves, what falls or rises once, and what is wide: their runs are as they were."""
     made = Conditions(held_of(forced(rate)), {}, {}, *SPAN)
-    assert not len(made.stops_and_next()[0])
+    assert not len(made.stops({}, 1)[0][0])
 
 
 def test_fixed_steps_are_kept() -> None:

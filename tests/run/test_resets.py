@@ -292,17 +292,6 @@ def test_runs_that_cannot_go_on() -> None:
     assert found.status == "left_domain" and "the event low sets p to -0.5, which leaves (0, inf)" in found.message
 
 
-def test_members_are_runs() -> None:
-    """Each member of an ensemble, which goes one by one, has the bits of a run; where bounces pile up, only that member ends."""
-    c = np.array([0.2, 0.7, 0.8])
-    found = odesim.ensemble(BALLS, params={"c": c}, save=5, threads=2)
-    assert [found.attrs["status_names"][s] for s in found.status.values] == ["sliding", "ok", "ok"]
-    for member in (1, 2):
-        run = odesim.integrate(BALLS, params={"c": c[member]}, save=5)
-        np.testing.assert_array_equal(found.x[member], run.y["x"])
-        np.testing.assert_array_equal(found.bounce_t[member], [e["t"] for e in run.events["bounce"]][:8])
-
-
 def test_float32() -> None:
     """In float32 each ball bounces as often as in float64, within the rounding of its times."""
     found = odesim.integrate(BALLS, params={"h": (1.0, 0.5)}, dtype="float32", backend="numpy", rtol=1e-5, atol=1e-6)

@@ -121,7 +121,7 @@ def same_as_runs(found: "xarray.Dataset", model: Any, count: int, params: Any = 
             word = re.sub(r"\W", "_", name)
             events: Any = one.events[name]
             assert int(found[f"{word}_count"][i]) == len(events)
-            np.testing.assert_array_equal(found[f"{word}_t"].values[i, : len(events)], events.t[:8])
+            np.testing.assert_array_equal(found[f"{word}_t"].values[i, : len(events)], events.t[: found.sizes["occurrence"]])
 
 
 def asked(model: Any, **options: Any) -> tuple[Any, DeviceEngine]:

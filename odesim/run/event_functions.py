@@ -1,0 +1,308 @@
+"""The functions and resets of events for arrays of members: their values, their rates, and the states that they set.
+
+A member stands at a time of its own. One run is an array of one member: numpy gives a row the same bits, however many rows there are.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from sympy import Expr, Indexed, Symbol
+
+from odesim.base.arrays import Array, Layout
+from odesim.base.errors import SolveError
+from odesim.ensembles.members import member_values
+from odesim.inputs.schema import Formula, make_extent
+from odesim.run.conditions import Conditions, Parts, formula
+from odesim.run.integrate import together
+from odesim.stepper.codes import Status
+from odesim.symbolic.indices import base_name, time
+from odesim.symbolic.layered import names_read
+from odesim.symbolic.parts import Event, key_indices
+from odesim.transforms.events import MOVED, SLACK, Guard, event_rate, free_of, jumps, reads_any, slope
+
+ROUNDED, ROUNDINGS = 1e-12, 64
+"""Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
+TIME = str(time)
+
+
+class Flow(Protocol):
+    """N members between their events.
+
+    own {name: (N, *shape)}: their own parameters. sides {name: (N, components)}: what is held of their events. states: without
+    sensitivities. pairs: {parameter: {state: its derivative}}. parts: of their spans.
+    """
+
+    conditions: Conditions
+    layout: Layout
+    dtype: str
+    states: list[str]
+    pairs: dict[str, dict[str, str]]
+    parts: Parts
+
+    @property
+    def own(self) -> Mapping[str, Array]: ...
+    @property
+    def sides(self) -> Mapping[str, Array]: ...
+
+    def slopes(self, members: Array, t: Array, y: Array) -> Array:
+        """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
+
+    def begin_again(self, at: "Point") -> tuple[Array, dict[int, str]]:
+        """Holds the conditions of members that an event has moved: the states (k, n), and {row: why no segment can begin there}."""
+
+    def refresh(self, names: list[str]) -> None:
+        """Brings new modes to the right-hand side."""
+
+
+class Point:
+    """Members (k,) of a flow at times t (k,) in states y (k, n)."""
+
+    def __init__(self, flow: Flow, members: Array, t: Array, y: Array, own: dict[str, Array] | None = None) -> None:
+        """own: the parameters of these members that were read before, {name: (k, *shape)}."""
+        self.flow, self.members, self.t, self.y = flow, members, t, y
+        self._own: dict[str, Array] = {} if own is None else own
+        self.functions: dict[int, tuple[Array, Array]] = {}
+        self._shaken: dict[float, list[Point]] = {}
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def of(self, rows: Array, y: Array | None = None) -> "Point":
+        """Some of the members, in these states (rows, n) if they are others."""
+        if len(rows) == len(self):
+            return self if y is None else Point(self.flow, self.members, self.t, y, self._own)
+        some = Point(self.flow, self.members[rows], self.t[rows], self.y[rows] if y is None else y)
+        if y is None:
+            some.functions = {e: (g[rows], off[rows]) for e, (g, off) in self.functions.items()}
+        return some
+
+    @cached_property
+    def slope(self) -> Array:
+        """The derivatives (k, n)."""
+        return self.flow.slopes(self.members, self.t, self.y)
+
+    @cached_property
+    def rates(self) -> dict[str, Array]:
+        """The derivatives of all states by name, {name: (k, *shape)}."""
+        return self.flow.layout.split(self.slope.astype(np.float64))
+
+    @cached_property
+    def _numbers(self) -> dict[str, Array]:
+        states = self.flow.layout.split(self.y.astype(np.float64))
+        return {**states, TIME: self.t}
+
+    def read(self, names: frozenset[str]) -> dict[str, Array]:
+        """Those of these names that are states, the time, or parameters that differ between members: {name: (k, *shape)}."""
+        own = {name: self._own_values(name) for name in names & self.flow.own.keys()}
+        return own | {name: self._numbers[name] for name in names & self._numbers.keys()}
+
+    def _own_values(self, name: str) -> Array:
+        if name not in self._own:
+            self._own[name] = self.flow.own[name][self.members]
+        return self._own[name]
+
+    def later(self, by: Array) -> "Point":
+        """The members a little later (k,), along a straight line."""
+        step = by.astype(self.y.dtype)[:, None] * self.slope
+        return Point(self.flow, self.members, self.t + by, self.y + step, self._own)
+
+    def shaken(self, part: float) -> list["Point"]:
+        """The members with other roundings of the time and the state, by this part of them, in two ways."""
+        if part not in self._shaken:
+            # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither
+            turns = 1.0 + 2.4 * np.arange(self.y.shape[1] + 1)
+            factors = [1 + part * turn(turns) for turn in (np.cos, np.sin)]
+            moved = [(self.t * by[-1], (self.y * by[:-1]).astype(self.y.dtype, copy=False)) for by in factors]
+            self._shaken[part] = [Point(self.flow, self.members, *at, self._own) for at in moved]
+        return self._shaken[part]
+
+
+Slopes: TypeAlias = dict[str, Array]
+"""{parameter: derivatives (k, *its shape)} of the times of events."""
+
+
+class EventFunctions:
+    """The functions and resets of the events of a flow. watched: its events; shapes: of their components."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow, self._conditions = flow, flow.conditions
+        self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
+        self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
+        self._formulas: dict[Any, tuple[Formula, frozenset[str]]] = {}
+        for w in self.watched:
+            if flow.pairs and w.event.resets and jumps(w.event.expr) and reads_any(w.event.expr, (*self._system.states, *flow.pairs)):
+                raise SolveError(
+                    f"{self._system.name}: there are no sensitivities through the resets of event {w.event.name!r}, whose function "
+                    f"{w.event.expr} may jump: write one that passes 0 smoothly, such as sin(pi*t/T)"
+                )
+
+    def event(self, e: int) -> Event:
+        """The event with this number."""
+        return self.watched[e].event
+
+    def name(self, e: int, i: int) -> str:
+        """`bounce[2]`: the name of an event with the component."""
+        shape = self.shapes[e]
+        return self.event(e).name + (f"[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else "")
+
+    @cached_property
+    def rounded(self) -> float:
+        """The part of itself by which rounding may have moved a state."""
+        return max(ROUNDED, ROUNDINGS * float(np.finfo(self.flow.dtype).eps))
+
+    def moment(self, t: Array) -> Array:
+        """The length of a moment at t (k,), also at the start."""
+        c, dtype = self._conditions, self.flow.dtype  # in which the time is too, up to which a side is held
+        least = np.maximum(np.spacing(c.t1 - c.t0), np.spacing(np.abs(t.astype(dtype))))
+        return np.maximum(together(t, c.t0, dtype), least)
+
+    def value(self, e: int, at: Point) -> Array:
+        """The function of an event, (k, components)."""
+        w = self.watched[e]
+        return self.values(w.event.expr, w.axes, at).reshape(len(at), -1)
+
+    def function(self, e: int, at: Point) -> tuple[Array, Array]:
+        """The function of an event and how far rounding of the time and the state may move it, each (k, components)."""
+        if e not in at.functions:
+            g = self.value(e, at)
+            one, two = (np.abs(self.value(e, other) - g) for other in at.shaken(self.rounded))
+            at.functions[e] = g, numbers(one + two)
+        return at.functions[e]
+
+    def rate(self, e: int, at: Point) -> Array:
+        """d/dt of an event's function along the run, (k, components)."""
+        w, known = self.watched[e], self._conditions.expressions
+        if ("event", w.event.name) not in known:
+            known["event", w.event.name] = event_rate(self._system, w, {name: f"rate_{name}" for name in self.flow.states})
+        rates = {f"rate_{name}": at.rates[name] for name in self.flow.states}
+        return numbers(self.values(known["event", w.event.name], w.axes, at, **rates).reshape(len(at), -1))
+
+    def set_states(self, e: int, i: Array, at: Point, slopes: Slopes) -> tuple[Array, dict[int, tuple[Status, str]]]:
+        """The states (k, n) after the resets of components i (k,) of an event; {row: why a run cannot go on}, where states stay."""
+        w, after = self.watched[e], at.y.copy()
+        parts, taken = self.flow.layout.split(after), dict[str, list[Array]]()
+        obstacles: dict[int, tuple[Status, str]] = {}
+        for key, expr in w.event.resets.items():
+            name, free = base_name(key), free_of(key, w.indices, self._system.axes)
+            axes = {j: self._system.axes[j] for j in free}
+            place = self._place(key, free, e, i)
+            self._check_taken(taken.setdefault(name, []), place, parts[name].shape[1:], e, i, name)
+            new = self._component(self.values(expr, {**w.axes, **axes}, at), e, i)
+            parts[name][place] = new
+            obstacles = {**self._obstacles(e, i, key, new, at), **obstacles}
+            for p, moved in slopes.items():
+                along = self._slope((e, key, p), expr, p, moved=True)
+                there = self.values(along[0], {**w.axes, **axes, **along[1]}, at, **{MOVED: moved})
+                parts[self.flow.pairs[p][name]][place] = self._component(there, e, i)
+        for row in obstacles:
+            after[row] = at.y[row]
+        return after, obstacles
+
+    def _check_taken(self, taken: list[Array], place: tuple[Array, ...], shape: tuple[int, ...], e: int, i: Array, name: str) -> None:
+        """Raises SolveError where a reset sets an element that is already taken (k, elements)."""
+        taken.append(np.ravel_multi_index(place[1:], shape).reshape(len(i), -1) if shape else np.zeros((len(i), 1), np.int64))
+        if len(taken) > 1 or taken[0].shape[1] > 1:
+            twice = (np.diff(np.sort(np.concatenate(taken, axis=1), axis=1), axis=1) == 0).any(axis=1)
+            if twice.any():
+                which = self.name(e, int(i[np.argmax(twice)]))
+                raise SolveError(f"{self._system.name}: the event {which} sets an element of {name} twice")
+
+    def _obstacles(self, e: int, i: Array, key: Any, new: Array, at: Point) -> dict[int, tuple[Status, str]]:
+        """{row: why a run cannot go on with these new values of a state}."""
+        guard = next((w.event for w in self.watched if isinstance(w.event, Guard) and w.event.state == base_name(key)), None)
+        lost = ~np.isfinite(new)
+        out = guard.sign * new < -self._conditions.shared.get(SLACK, 0.0) if guard else np.zeros_like(lost)
+        obstacles: dict[int, tuple[Status, str]] = {}
+        for row in np.flatnonzero((lost | out).reshape(len(new), -1).any(axis=1)).tolist():
+            bad, where = lost[row] if lost[row].any() else out[row], f"at t = {at.t[row]:.9g}"
+            what = f"the event {self.name(e, int(i[row]))} sets {key} to {float(np.extract(bad, new[row])[0]):.6g}"
+            if lost[row].any():
+                obstacles[row] = Status.NON_FINITE, f"{what} {where}; change its reset, or end the span before it"
+            else:
+                words = guard.words if guard else ""
+                obstacles[row] = Status.LEFT_DOMAIN, f"{what}, which leaves {words} that its symbol assumes, {where}"
+        return obstacles
+
+    def _place(self, key: Any, free: tuple[Symbol, ...], e: int, i: Array) -> tuple[Array, ...]:
+        """The places in a state's array (k, *shape) that a reset sets: arrays (k, *free indices), the first of which is the row."""
+        c, lead = self._conditions, (len(i),) + (1,) * len(free)
+        at: dict[Any, Any] = {}
+        if self.watched[e].indices:
+            numbers = np.unravel_index(i, self.shapes[e])
+            at = {index: n.reshape(lead) for index, n in zip(self.watched[e].indices, numbers, strict=True)}
+        counts = [make_extent(self._system.axes[j]).value(c.sizes) for j in free]
+        at |= dict(zip(free, (n[None] for n in np.ix_(*map(np.arange, counts))) if counts else (), strict=True))
+
+        def number(index: Any) -> Any:
+            if isinstance(index, Indexed):
+                return np.asarray(c.shared[base_name(index)])[tuple(map(number, index.indices))]
+            return at[index] if index in at else int(index)
+
+        return tuple(np.broadcast_arrays(np.arange(len(i)).reshape(lead), *(number(j) for j in key_indices(key))))
+
+    def _component(self, every: Array, e: int, i: Array) -> Array:
+        """The values of one component (k,) of an event for each member, of values for all of them."""
+        rank = len(self.shapes[e])
+        if not rank:
+            return every
+        rows: Array = every.reshape(len(i), -1, *every.shape[1 + rank :])
+        return rows[np.arange(len(i)), i]
+
+    def time_slopes(self, e: int, i: Array, at: Point) -> tuple[Slopes, Array]:
+        """Derivatives of the times of components i (k,) of an event, 0 at the start of a run; and which of them have none (k,)."""
+        w, slopes = self.watched[e], dict[str, Array]()
+        left, lost = at.t != self._conditions.t0, np.zeros(len(at), bool)
+        # a function that has come to 0 to stay, as Max(x, 0), has no slope there: that of a moment before counts
+        back = together(at.t, self._conditions.t0, self.flow.dtype)
+        for here in (at, at.later(-back)) if self.flow.pairs else ():
+            rate, moves = self._component(self.rate(e, here).reshape(len(at), *self.shapes[e]), e, i), np.zeros(len(at), bool)
+            for p in self.flow.pairs:
+                expr, along = self._slope((e, p), w.event.expr, p, moved=False)
+                by = -self._component(self.values(expr, {**w.axes, **along}, here), e, i)
+                rates = rate.reshape(len(at), *[1] * (by.ndim - 1))
+                slopes.setdefault(p, np.zeros_like(by))
+                np.divide(by, rates, out=slopes[p], where=(rates != 0) & left.reshape(rates.shape))
+                moves |= (by != 0).reshape(len(at), -1).any(axis=1)
+            lost |= left & (rate == 0) & moves
+            left = left & (rate == 0) & ~moves
+        return slopes, lost
+
+    def moved(self, at: Point, slopes: Slopes, sign: float) -> Array:
+        """The states with sensitivities along the moving times of events (sign 1), or back at fixed times (-1)."""
+        if not slopes:
+            return at.y
+        y = at.y.copy()
+        parts = self.flow.layout.split(y)
+        for p, moved in slopes.items():
+            for v, twin in self.flow.pairs[p].items():
+                rate, rank = at.rates[v], moved.ndim - 1
+                by = rate.reshape(*rate.shape, *[1] * rank) * moved.reshape(len(at), *[1] * (rate.ndim - 1), *moved.shape[1:])
+                parts[twin] += (sign * by).astype(y.dtype)
+        return y
+
+    def _slope(self, name: Any, expr: Any, p: str, *, moved: bool) -> tuple[Any, dict[Symbol, Any]]:
+        known = self._conditions.expressions
+        if ("reset", name) not in known:
+            known["reset", name] = slope(self._system, expr, p, moved=moved)
+        found: tuple[Any, dict[Symbol, Any]] = known["reset", name]
+        return found
+
+    def values(self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, **more: Array) -> Array:
+        """An expression for each member and all values of the indices of axes, (k, *extents)."""
+        key = expr, tuple(axes.items())
+        if key not in self._formulas:
+            self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr))
+        f, reads = self._formulas[key]
+        mine = at.read(reads)
+        if more:
+            mine |= {name: more[name] for name in reads & more.keys()}
+        sizes, shared = self._conditions.sizes, self._conditions.shared
+        every = member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
+        return every if len(every) == len(at) else np.broadcast_to(every, (len(at), *every.shape[1:]))
+
+
+def numbers(a: Array) -> Array:
+    """An array with 0 for nan, and large numbers for infinite ones."""
+    return a if np.isfinite(a).all() else np.nan_to_num(a)
