@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.errors import ParamError, StoreError, nearest, no_such
-from odesim.base.options import IN_FILES, OPTIONS, REST
+from odesim.base.options import IN_FILES, OPTIONS, REST, flat
 from odesim.cli.options import kind
 from odesim.inputs.grammar import device_sentence, show_text
 
@@ -65,6 +65,8 @@ def tolerances(texts: Iterable[tuple[str, str]], option: str = "--atol") -> Any:
     for name, value in pairs:
         if value.kind not in ("number", "list") or (name == REST and value.kind == "list"):
             raise ParamError(f"{option} takes A for all states, or STATE=A with a number or an array, not {show_text(value.text)}")
+        if any(x < 0 for x in flat(value.data)):
+            raise ParamError(f"{value.where}: must be at least 0, not {show_text(value.text)}")
     values = {name: value.data for name, value in once(option, pairs).items()}
     return values[REST] if values.keys() == {REST} else values
 
