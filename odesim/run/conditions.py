@@ -170,17 +170,17 @@ def part_obstacle(request: EnsembleRequest, *, rounds: bool = False) -> str:
     rounds: whether members may stop at events and go on.
     """
     held = request.held
-    if not request.switches or held is None:
-        return "a fixed step in parts" if request.switches and request.options.step is not None else ""
-    if held.watched and not (rounds and not request.system.discrete):
+    if not request.switches:
+        return ""
+    if held is not None and held.watched and not (rounds and not request.system.discrete):
         events = [w.event for w in held.watched]
         at_start = "events at the start" if any(e.at_start for e in events) else "events on time alone"
         return "events that set states" if any(e.resets for e in events) else at_start
-    if held.on_states:
+    if held is not None and held.on_states:
         return "conditions on states that jump"
     if request.options.step is not None:
         return "a fixed step in parts between times where conditions change"
-    return "sensitivities with jumps" if request.system.sensitivities and held.switches else ""
+    return "sensitivities with jumps" if request.system.sensitivities and held is not None and held.switches else ""
 
 
 @dataclass(frozen=True)
