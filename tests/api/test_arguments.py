@@ -15,7 +15,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 import odesim
-from odesim.base.errors import OdesimError, SpecError
+from odesim.base.errors import OdesimError, ParamError, SolveError, SpecError
 from odesim.symbolic import (
     ClosedForm,
     Constraint,
@@ -100,6 +100,14 @@ def keywords(call: Callable[..., Any], *left_out: str) -> list[str]:
 def test_integrate(name):
     run = {"backend": "numpy", **RUN}
     assert laid_out(lambda value: odesim.integrate(SYSTEM, **{**run, name: value})) == []
+
+
+@pytest.mark.parametrize(("name", "error"), [("method", SolveError), ("rtol", SolveError), ("sizes", ParamError), ("seed", ParamError)])
+def test_a_wrong_type_is_an_error_of_its_layer(name, error):
+    """How steps are taken is of the solver, all else of the numbers."""
+    with pytest.raises(OdesimError) as refused:
+        odesim.integrate(SYSTEM, **{**RUN, name: Odd()})
+    assert refused.type is error
 
 
 @pytest.mark.parametrize("name", keywords(odesim.ensemble, "out"))
