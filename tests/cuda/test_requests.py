@@ -56,7 +56,7 @@ ABSENT = {
     "one to store": (f"{ONE} --out i.zarr --plot i.png", CUPY),
     "one rescaled": (f"{ONE} --clock rescaled", CUPY),
     "one with derivatives": (f"{ONE} --strict --sensitivity mu --out i.zarr", CUPY),
-    "one stiff": (f"{ONE} --method rodas5p", "rodas5p is no method of the backend cuda for a run; it has tsit5"),
+    "one stiff": (f"{ONE} --method rodas5p", "rodas5p is no method of the backend cuda for a run; it has dop853"),
     "one without a dtype": (f"{ONE} --dtype float16", "no dtype 'float16'"),
     "gpu": (f"{ONE} --backend gpu", "no backend 'gpu' in a run; choose from cuda, numba, numpy"),
     "a training": (f"{TRAIN} --out t.zarr", CUPY),
