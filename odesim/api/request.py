@@ -213,7 +213,8 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     starts = {name: np.abs(numbers.initial[name]) for name in map(str, system.states) if name not in twins}
     layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
     atol = layout.split(np.broadcast_to(usable(options, layout, "float64")[1], layout.size))
-    units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
+    with np.errstate(over="ignore"):
+        units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
     if not any(0 < size < 1 for size in units.values()):
         return []
     compiled = compiled_parts(system, "numpy", "float64", False)[0]

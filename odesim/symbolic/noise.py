@@ -67,7 +67,7 @@ def noise_as_written(s: Definition, read: Any) -> dict[Any, dict[Any, Expr]]:
 
 def check_noise(s: Definition, scope: NameScope) -> None:
     """Raises SpecError unless the noise shakes states of s by channels that are no names of anything else."""
-    if s.calculus not in CALCULI:
+    if not isinstance(s.calculus, str) or s.calculus not in CALCULI:
         raise SpecError(f"{s.name}: calculus must be one of {', '.join(CALCULI)}, not {value_text(s.calculus)}")
     if s.noise and s.discrete:
         raise SpecError(f"{s.name}: noise is for differential equations, and this is a Map")
