@@ -120,7 +120,7 @@ def engine_key(engine: AnyEngine) -> str:
         return engine.key + seen
     if isinstance(engine, DeviceEngine):
         return module_name(source_of(engine.plan), f"{engine.plan.name.replace('.', '_')}_threads") + seen
-    return kernel_name(engine.plan) + seen
+    return kernel_name(engine.plan) + seen + resets_key(engine.request.system)  # what is set is in no kernel
 
 
 def auto_rule(request: EnsembleRequest) -> str:

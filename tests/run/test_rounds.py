@@ -14,7 +14,7 @@ from sympy import Abs, Max, cos, pi, sin
 
 import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
-from odesim.run.choose import make_engine
+from odesim.run.choose import engine_key, make_engine
 from odesim.run.lanes import LaneEngine
 from odesim.symbolic import Event, System
 from odesim.symbolic import time as t
@@ -222,3 +222,13 @@ def test_members_do_not_depend_on_others() -> None:
     for name in ("x", "v", "n", "status", "steps", "t_end", "hit_t", "loud_count", "x_end"):
         assert_array_equal(whole[name].values[::-7], some[name].values)
         assert_array_equal(whole[name].values, threads[name].values)
+
+
+def test_what_is_set_names_the_engine() -> None:
+    """Members whose events set other states are those of another engine, though the kernel is the same."""
+    keys = set()
+    for factor in (1, 2):
+        own = system({x: v, v: -1}, [Event("hit", x, -1, resets={v: -r * v / factor})], 1, {r: 0.9})
+        members, request = members_and_request(own, *ensemble_arguments(params={"r": [0.8, 0.9]}, method="tsit5"))
+        keys.add(engine_key(make_engine(request, members)))
+    assert len(keys) == 2
