@@ -100,7 +100,7 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
         every = [*axes, *below]
         space_ticks(every, time_axis)
         notes = [*notes_of(comparison, left_out), *dict.fromkeys(silent)]
-        return finish(every, labels, title_of(comparison), notes, handles, ax=ax, time_axis=time_axis)
+        return finish(every, labels, (title_of(comparison), notes, handles), ax=ax, time_axis=time_axis)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
         else:
             axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
         title = title_of(run, None if bands else row)
-        return finish(axes, labels, title, [*dict.fromkeys(notes), *hidden], ax=ax, time_axis=time_axis)
+        return finish(axes, labels, (title, [*dict.fromkeys(notes), *hidden], ()), ax=ax, time_axis=time_axis)
 
 
 def chosen_names(run: "xarray.Dataset", choice: Choice) -> list[str]:

@@ -150,7 +150,7 @@ def matrix_frames(film: Film) -> Frames:
     figure = new_figure((table.height if named else min(LEAST + PITCH * len(rows), ROUND)) + FOOT)
     axes = figure.add_subplot()
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    mesh, _ = draw_cells(axes, x, y, shown[0], symbol(film.name, film.dims), over=shown)
+    mesh, _ = draw_cells(axes, (x, y), shown[0], symbol(film.name, film.dims), over=shown)
     if named:
         label_places(axes, table)
     else:

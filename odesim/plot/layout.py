@@ -61,15 +61,13 @@ def cells_in_rows(n: int, columns: int = 2, above: int = 0) -> list[tuple[int, s
 def finish(
     axes: Sequence[Axes],
     labels: Sequence[EndLabels | None],
-    title: str,
-    notes: Sequence[str],
-    handles: Sequence[Artist] = (),
+    header: tuple[str, Sequence[str], Sequence[Artist]],
     *,
     ax: Axes | None = None,
     time_axis: TimeAxis | None = None,
     beside: Sequence[Axes] = (),
 ) -> Figure:
-    """The figure of these axes, with the time below, the head above, and its last layout.
+    """The figure of these axes, with the time below, the header (title, notes, legend) above, and its last layout.
 
     On the user's Axes `ax` only the time is named, and the labels are placed. time_axis: of all panels. beside: panels without labels of
     their own.
@@ -82,7 +80,7 @@ def finish(
             label.place()
         return figure
     lowest = label_time(axes, time_axis) if time_axis else []
-    add_header(figure, title, notes, handles)
+    add_header(figure, *header)
     figure.align_ylabels(axes)
     if time_axis:
         fit_time(figure, lowest, [*axes, *beside], time_axis)

@@ -142,27 +142,25 @@ def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
 
 def draw_cells(
     axes: Axes,
-    x: Array,
-    y: Array,
+    borders: tuple[Array, Array],
     shown: Any,
     label: str,
     over: Any = None,
     *,
-    log: bool = False,
+    log: bool | None = False,
     floor: float = 0.0,
-    root: bool = False,
 ) -> tuple[QuadMesh, tuple[str, ...]]:
-    """Draws masked values shown (m, n) as cells with borders x (n + 1,) and y (m + 1,), with a labelled colour bar above.
+    """Draws masked values shown (m, n) as cells with borders x (n + 1,), y (m + 1,), with a labelled colour bar above.
 
     Row 0 is on top.
     Values of both signs get diverging colours. over: masked values whose range the colours have, default those shown. log: logarithmic
-    colours, which begin at floor, cells below are grey; root: those of by_root. Returns the cells and notes on values that have no colour.
+    colours, which begin at floor, cells below are grey; None: those of by_root. Returns the cells and notes on values that have no colour.
     """
     values = (shown if over is None else over).compressed()
-    scale = color_scale(values, label, log, floor=floor)
-    scale = by_root(scale, values) if root else scale
+    scale = color_scale(values, label, bool(log), floor=floor)
+    scale = by_root(scale, values) if log is None else scale
     shown, colors = scale.shown(shown)
-    mesh = axes.pcolormesh(x, y, shown, **colors, rasterized=True)
+    mesh = axes.pcolormesh(*borders, shown, **colors, rasterized=True)
     axes.invert_yaxis()
     ticks: Any = None
     if scale.cmap == DIVERGING:
@@ -238,7 +236,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     axes.set_ylabel(symbol(quantity.dims[0]))
     edges = cell_edges(time_axis.x[columns], time_axis.log)
     label = symbol(quantity.name, most=WIDE)
-    return draw_cells(axes, edges, rows, shown.T, label, log=bool(log), floor=quantity.floor, root=log is None)[1]
+    return draw_cells(axes, (edges, rows), shown.T, label, log=log, floor=quantity.floor)[1]
 
 
 def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
@@ -249,7 +247,7 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     matrix = values[last].reshape(quantity.shape[0], -1)
     x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
     label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_text(time_axis.t[last])}"
-    _, notes = draw_cells(axes, x, y, matrix, label, log=log, floor=quantity.floor)
+    _, notes = draw_cells(axes, (x, y), matrix, label, log=log, floor=quantity.floor)
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
     axes.set_ylabel(symbol(quantity.dims[0]))
     for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):

@@ -83,7 +83,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
         notes = [*end, *dict.fromkeys(notes)]
-        return finish(axes, labels, literal(str(solution.model)), notes, handles, ax=ax, time_axis=time_axis, beside=beside)
+        return finish(axes, labels, (literal(str(solution.model)), notes, handles), ax=ax, time_axis=time_axis, beside=beside)
 
 
 def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:

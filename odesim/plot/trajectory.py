@@ -126,7 +126,7 @@ def figure_of_trajectory(
         constants = [f"{symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
         notes = [*notes_of(run, arrays, left_out), *[f"constant: {', '.join(constants)}"] * bool(still), *dict.fromkeys(hidden)]
         clock, handles = time_axis if shown and ax is not None else None, legend_of(run.sizes[SEED])
-        return finish(axes, ends, title_of(run), notes, handles, ax=ax, time_axis=clock, beside=below)
+        return finish(axes, ends, (title_of(run), notes, handles), ax=ax, time_axis=clock, beside=below)
 
 
 def without_single_axes(values: "xarray.DataArray") -> "xarray.DataArray":
@@ -215,7 +215,7 @@ def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
     part = " of ".join(map(str, (len(columns), table.values.shape[1])))
     label = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
-    draw_cells(axes, x, y, np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, log=log)
+    draw_cells(axes, (x, y), np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, log=log)
     label_places(axes, table)
 
 

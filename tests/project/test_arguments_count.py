@@ -7,12 +7,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2] / "odesim"
 MOST = 7
 PUBLIC = ("check_arguments", "click.command")  # decorators of what people call, whose arguments are what they can ask for
-KERNELS = ("helper", "exported")  # decorators of numeric kernels, which take numbers and addresses one by one
+KERNELS = ("helper", "exported", "kernel")  # decorators of numeric kernels, which take numbers and addresses one by one
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
     "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
+    "stepper/linear_steps.py combined": "a C function, whose arguments BoundSystem fixes",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
     "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
