@@ -152,7 +152,7 @@ class EventFunctions:
         """The part of itself by which rounding may have moved a state."""
         return max(ROUNDED, ROUNDINGS * float(np.finfo(self.flow.dtype).eps))
 
-    def moment(self, t: Array) -> Array:
+    def moment_at(self, t: Array) -> Array:
         """The length of a moment at t (k,), also at the start."""
         c, dtype = self._conditions, self.flow.dtype  # in which the time is too, up to which a side is held
         least = np.maximum(np.spacing(c.t1 - c.t0), np.spacing(np.abs(t.astype(dtype))))

@@ -126,7 +126,7 @@ class Resetting:
         found (k, columns): those that the segments found there. part (k,): the number of the part of the span, between its stops, that
         ends there; -1 for none.
         """
-        m, moment = at.members, self.functions.moment(at.t)[:, None]
+        m, moment = at.members, self.functions.moment_at(at.t)[:, None]
         roots, any_near = (found & self._stops) | self._timed(m, part), np.zeros(len(at), bool)
         late = at.later(moment[:, 0])
         self._late[0][m], self._late[1][m] = late.t, late.y
@@ -205,7 +205,7 @@ class Resetting:
     def _shortest(self, e: int, at: Point) -> Array:
         """The time after which an event may happen again (k, components): until then its function moves by no more than rounding."""
         m, columns = at.members, self._columns[e]
-        least = np.maximum(length_of(MOMENT, at.t, self._conditions.t0), FEW * self.functions.moment(at.t))[:, None]
+        least = np.maximum(length_of(MOMENT, at.t, self._conditions.t0), FEW * self.functions.moment_at(at.t))[:, None]
         rate = np.abs(self._rates[m, columns])
         moves = self._roundings(self.functions.function(e, at)[1])
         return np.maximum(least, np.divide(FEW * moves, rate, out=np.zeros_like(rate), where=rate != 0))
@@ -240,7 +240,7 @@ class Resetting:
 
         A small difference of large states, as x + y - 1 with x at 1e-6, passes 0 wherever a step looks before it has come out of that.
         """
-        moment, longest = self.functions.moment(at.t)[:, None], SLOW * (self._conditions.t1 - self._conditions.t0)
+        moment, longest = self.functions.moment_at(at.t)[:, None], SLOW * (self._conditions.t1 - self._conditions.t0)
         least = self._roundings(off)
         held = np.divide(least, np.abs(rate), out=np.zeros_like(off), where=rate != 0)
         held = np.clip(held, moment, np.maximum(moment, longest))
@@ -363,7 +363,7 @@ class Resetting:
         """
         m, sides = at.members, self.flow.sides
         self._since[m] = at.t
-        moment = self.functions.moment(at.t)[:, None]
+        moment = self.functions.moment_at(at.t)[:, None]
         for e in self._sided:
             w, columns = self._watched[e], self._columns[e]
             before = self._rates[m, columns]

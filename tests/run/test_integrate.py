@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from odesim.base.errors import SolveError
 from odesim.run.integrate import integrate_problem
-from odesim.stepper import drive as integrate
+from odesim.stepper import drive
 from odesim.stepper.codes import Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import EventSpec
@@ -90,8 +90,8 @@ def test_slices(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     p = problem(lambda t, y: (y[1], -y[0]), [0.0, 1.0], 10.0, events=lambda t, y: (y[0], y[1], t - 9.1), specs=specs)
     kw: dict[str, Any] = {"method": method, "save": np.linspace(0, 10, 30), "step": None if METHODS[method].adaptive else 0.05}
     whole = integrate_problem(p, **kw)
-    monkeypatch.setattr(integrate, "FIRST_SLICE", 1)
-    monkeypatch.setattr(integrate, "next_slice", lambda steps, seconds: steps % 3 + 1)
+    monkeypatch.setattr(drive.ExplicitRun, "first_slice", 1)
+    monkeypatch.setattr(drive, "next_slice", lambda steps, seconds: steps % 3 + 1)
     fractions: list[float] = []
     sliced = integrate_problem(p, **kw, progress=fractions.append)
     assert len(fractions) > 5 and fractions == sorted(fractions) and fractions[0] > 0 and fractions[-1] < 1
@@ -102,13 +102,13 @@ def test_slices(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_slices_adapt() -> None:
     """About 50 ms a slice, whatever a step costs."""
-    assert integrate.next_slice(64, 0.05) == 64
-    assert integrate.next_slice(64, 1e-9) == 16 * 64
-    assert integrate.next_slice(64, 100.0) == 16
-    assert integrate.next_slice(1, 100.0) == 1
+    assert drive.next_slice(64, 0.05) == 64
+    assert drive.next_slice(64, 1e-9) == 16 * 64
+    assert drive.next_slice(64, 100.0) == 16
+    assert drive.next_slice(1, 100.0) == 1
     steps = 1
     for _ in range(100):  # calls that take no time
-        steps = integrate.next_slice(steps, 0.0)
+        steps = drive.next_slice(steps, 0.0)
     assert steps < 2**62
 
 

@@ -4,10 +4,12 @@ import ast
 import inspect
 import itertools
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,6 +70,11 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "at_most": [(h, x) for h, x in itertools.product((0.01, 0.3, float("nan")), (float("inf"), 0.05))],
     "longest_step": [(0.3,), (1.01,)],
     "moment": [(k, 0.0, 1.0, 0.3, 4) for k in range(5)],
+    # two invariants, y0 + y1 = 1 and y1 - 2 y2 = value
+    "move_back": [
+        (np.array([2.0, 2.0, 1.0, 0.0, 1.0, 1.0, 1.0, 2.0, value, 1.0, 2.0, 1.0, -2.0]), np.array([0.3, 0.6, 0.1]))
+        for value in (0.5, 0.0, float("nan"))
+    ],
 }
 
 
@@ -79,7 +86,8 @@ def test_compiled_rules_decide_as_python_does(name: str) -> None:
     """
     compiled = numba.njit(error_model="numpy")(FUNCTIONS[name])
     for row in ROWS[name]:
-        assert repr(compiled(*row)) == repr(FUNCTIONS[name](*row))
+        arguments, others = deepcopy(row), deepcopy(row)  # move_back moves what it is given
+        assert repr((compiled(*arguments), arguments)) == repr((FUNCTIONS[name](*others), others))
 
 
 ERRORS = st.one_of(st.floats(1e-14, 1e6), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))

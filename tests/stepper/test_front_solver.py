@@ -66,7 +66,7 @@ class Solver:
         entries = Entries(n, n + self.extra, count, rows, columns, -np.ones(count), np.arange(count), tangent)
         self.call = _VALUES(lambda *a: ctypes.memmove(a[3], self.numbers.ctypes.data, 8 * count) and None)
         slopes: Any = Bound(ctypes.cast(self.call, ctypes.c_void_p).value or 0)
-        self.systems = FrontSystems(n, None, 1e-300, CompiledSlopes(entries, slopes, None))  # type: ignore[arg-type]
+        self.systems = FrontSystems(n, None, np.full(n, 1e-300), CompiledSlopes(entries, slopes, None))  # type: ignore[arg-type]
         self.J = np.zeros(self.systems.size)
         self("LINEAR", 0.0, self.J, self.J)
 
