@@ -381,7 +381,7 @@ class EnsembleRequest:
     @property
     def saves(self) -> bool:
         """Whether other times than t1 are saved."""
-        return len(self.times) != 1 or self.times[0] != self.t1
+        return len(self.times) != 1 or bool(self.times[0] != self.t1)
 
     def allocate(self, count: int, empty: Callable[[tuple[int, ...]], Array] = np.empty) -> Chunk:
         """A Chunk of `count` members that are not done, with y = empty(shape), uninitialised."""
