@@ -52,7 +52,7 @@ def test_a_logarithmic_bar_has_two_numbers_or_more(low: float, high: float) -> N
     """However short it is, and wherever it lies; no two of them touch."""
     with project_style():
         figure = new_figure(40.0)
-        draw_cells(figure.add_subplot(), np.arange(5.0), np.arange(2.0), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log=True)
+        draw_cells(figure.add_subplot(), (np.arange(5.0), np.arange(2.0)), np.ma.array(low * np.geomspace(1, high, 4)[None]), "x", log=True)
         figure.draw_without_rendering()
     bar = figure.axes[-1]
     labels = [label for label in bar.get_xticklabels() if label.get_text() and low <= label.get_position()[0] <= low * high * (1 + 1e-9)]
@@ -82,7 +82,7 @@ def test_a_bar_of_roots_has_four_numbers_apart(high: float) -> None:
     """0, a tenth, a half and a whole, which lie on the bar and do not touch."""
     with project_style():
         figure = new_figure(40.0)
-        draw_cells(figure.add_subplot(), np.arange(41.0), np.arange(2.0), np.ma.array(high * START[None]), "x", root=True)
+        draw_cells(figure.add_subplot(), (np.arange(41.0), np.arange(2.0)), np.ma.array(high * START[None]), "x", log=None)
         figure.draw_without_rendering()
     labels = [label for label in figure.axes[-1].get_xticklabels() if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
