@@ -57,4 +57,6 @@ def test_solution(shape: str, seed: int) -> None:
             continue
         x, want = J.solver(shift, LEAST)(b), solution(A, b)
         terms = np.abs(b) + np.abs(A) @ (np.abs(want) + LEAST)
-        assert np.all(np.abs(x - want) <= 1e-11 * np.abs(np.linalg.inv(A)) @ terms)
+        # sparse ones are not refined: elimination with pivots is exact for a matrix that differs by rounding of its norm, not of entries
+        normwise = 1e-14 * np.linalg.norm(A, np.inf) * np.abs(want).max() if shape == "sparse" else 0.0
+        assert np.all(np.abs(x - want) <= np.abs(np.linalg.inv(A)) @ (1e-11 * terms + normwise))

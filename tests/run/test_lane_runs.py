@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "float32": ("joma.nonlinear", {"dtype": "float32"}, "no strict mode for float32; tsit5"),
     "step": ("joma.nonlinear", {"step": 0.1}, "no strict mode for a fixed step; tsit5"),
-    "numpy": ("joma.nonlinear", {"backend": "numpy"}, "rodas5p has no strict mode on the backend numpy, where tsit5"),
+    "numpy": ("joma.nonlinear", {"backend": "numpy"}, "rodas5p has no strict mode on the backend numpy, where dop853, euler, rk4, tsit5"),
     "clock": ("joma.linear", {"sizes": {"M": 64}, "clock": "rescaled"}, "no strict mode for 65 states: at most 64; tsit5"),
 }
 
