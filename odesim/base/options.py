@@ -8,7 +8,6 @@ for readers and type checkers; tests/base/test_run_options.py holds them against
 """
 # ruff: noqa: RUF009, option() is dataclasses.field() with one more word
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -293,11 +292,18 @@ class Work:
 
 def largest_atol(atol: Any, state: str) -> float:
     """The largest absolute tolerance of a component of a state; with "", such as for an observable, of all states."""
-    atol = json.loads(atol) if isinstance(atol, str) else atol
+    atol = _table(atol)
     if not isinstance(atol, Mapping):
         return float(atol)
     every = {REST: RunOptions.atol, **atol}
     return max(float(x) for value in ([every.get(state, every[REST])] if state else every.values()) for x in flat(value))
+
+
+def _table(atol: Any) -> Any:
+    """Tolerances of a store, where those by state are text: netCDF has no dicts."""
+    import json  # not above: `import odesim` comes here, beside a file json.py of the current folder
+
+    return json.loads(atol) if isinstance(atol, str) else atol
 
 
 def flat(value: Any) -> list[Any]:
@@ -325,9 +331,9 @@ LATER = (
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:
     """The options in stored attributes. Raises KeyError where one is missing that every version stores."""
     values = {name: attributes[name] for name in NAMES if name in attributes or name not in LATER}
-    if isinstance(values["atol"], str):  # netCDF has no dicts
-        values["atol"] = json.loads(values["atol"])
-    return RunOptions(**{**values, "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])})
+    return RunOptions(
+        **{**values, "atol": _table(values["atol"]), "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])}
+    )
 
 
 def pick(table: type, arguments: Mapping[str, Any]) -> Any:
