@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from odesim.base.parsing import parse
-from odesim.stepper.statements import Text, _Fold, copied
+from odesim.stepper.statements import Fold, Text, copied
 
 
-class Frames(_Fold):
+class Frames(Fold):
     """The functions of a text with these constants known. A known text stands for an expression.
 
     rows: the values of row.NAME. tables {name of a table: {column: its place}}: `at.SAVE` is a number of one.

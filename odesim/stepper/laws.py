@@ -23,8 +23,8 @@ Worst = dict[str, tuple[float, float]]
 """{law: (worst violation, the time of it)}; NaN and its first time where a law was not a number."""
 
 
-class Values(Protocol):
-    """The laws' values as an address: events(i64 table, f64 t, i64 y, i64 g), as odesim.stepper.problem.BoundSystem has it."""
+class BoundValues(Protocol):
+    """n_events numbers of a state as an address: events(i64 table, f64 t, i64 y, i64 g), as odesim.stepper.problem.BoundSystem has it."""
 
     @property
     def events(self) -> int: ...
@@ -32,6 +32,11 @@ class Values(Protocol):
     def table(self) -> int: ...
     @property
     def n_events(self) -> int: ...
+
+
+class Values(BoundValues, Protocol):
+    """The values of laws."""
+
     def check(self) -> None:
         """Raises the exception of a callback."""
 

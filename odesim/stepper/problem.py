@@ -16,7 +16,7 @@ from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.stepper.codes import Status
 from odesim.stepper.control import longest_step
-from odesim.stepper.laws import Laws, Worst
+from odesim.stepper.laws import BoundValues, Laws, Worst
 from odesim.stepper.occurrences import Events
 from odesim.stepper.search_sizes import kinds
 
@@ -98,17 +98,6 @@ def search_facts(problem: "Problem") -> Array:
     events, counts = problem.events, [event.size for event in problem.events]
     facts = [[e.direction for e in events], kinds([e.terminal for e in events], [e.affine for e in events])]
     return np.repeat(np.array(facts, np.int64).reshape(2, len(events)), counts, axis=1)
-
-
-class BoundValues(Protocol):
-    """events(i64 table, f64 t, i64 y, i64 g) writes n_events values; y and g are float64."""
-
-    @property
-    def events(self) -> int: ...
-    @property
-    def table(self) -> int: ...
-    @property
-    def n_events(self) -> int: ...
 
 
 class Derivatives(Protocol):

@@ -222,7 +222,7 @@ class _Put(ast.NodeTransformer):
         return copied(self.arguments.get(node.id, node))
 
 
-class _Fold(ast.NodeTransformer):
+class Fold(ast.NodeTransformer):
     """Puts constants and named expressions in place, and recognises combinations of stages."""
 
     def __init__(self, text: Text, known: dict[str, Any], weights: Callable[[str], list[tuple[int, ast.expr]]] | None) -> None:
@@ -320,7 +320,7 @@ class Reader:
     def __init__(self, text: Text, known: Known, weights: Callable[[str], list[tuple[int, ast.expr]]] | None = None) -> None:
         self.text, self.known = text, dict(known)
         self.logical = set(text.logical)
-        self._fold, self._sums = _Fold(text, self.known, weights), 0
+        self._fold, self._sums = Fold(text, self.known, weights), 0
 
     def read(self, *phases: str) -> list[Statement]:
         """The statements of these functions of the text, one after another."""
