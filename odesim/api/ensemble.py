@@ -113,7 +113,8 @@ def ensemble(
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
     reduce: of "mean", "var", "quantiles": statistics over all members at the saved times, NAME_mean, NAME_var (time, ...) and
-    NAME_quantiles (quantile, time, ...), and NAME_count, how many members have a number there; no member is kept.
+    NAME_quantiles (quantile, time, ...), and NAME_count, how many members have a number there; no member is kept. Quantiles are off
+    by at most 1/64 of their value.
 
     steps, halvings, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
     blow_up_error (member,).
