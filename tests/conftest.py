@@ -1,8 +1,10 @@
 """What holds for all tests: those that need a GPU are skipped where there is none, and Ctrl-C is what it is in a terminal."""
 
+import faulthandler
 import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +24,7 @@ def pytest_configure() -> None:
     """A job in the background begins with SIGINT ignored: a test that raises it would wait for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    TERMINAL.append(os.dup(2))  # while tests run, another file is in its place
     gc.disable()  # collecting the tests makes a million objects that stay
 
 
@@ -37,6 +40,21 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves of each law a cover of its cases, and gives the others the marker slow."""
     mark_slow(items)
+
+
+STUCK = 1200
+"""Seconds after which a test is stuck, on however busy a machine: the dearest takes some 30 where nothing else runs."""
+TERMINAL: list[int] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A test that waits for ever says where each thread is and ends its process, which pytest reports with the name of the test."""
+    faulthandler.dump_traceback_later(STUCK, exit=True, file=TERMINAL[0])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
