@@ -43,7 +43,7 @@ Between its long steps dop853 is off by up to 3000 tolerances (joma.nonlinear at
 """
 STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
-LEAST = 20
+LEAST = 5
 """Steps that the stiff method must be able to take in a trial."""
 SHARE = 1.0
 """The most that a trial may cost, in units of the cost of the explicit run so far."""
@@ -54,10 +54,13 @@ NEARLY = 4
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
 
 
-def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", **options: Any) -> Raw:
+def integrate_auto(
+    problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", until: float | None = None, **options: Any
+) -> Raw:
     """Integrates a problem by the cheapest method; Raw.auto says why.
 
-    strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose.
+    strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose. until: the
+    end of the run that this problem is the first part of.
     options: step, rtol, atol, max_steps, progress, as of odesim.run.integrate.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
@@ -68,7 +71,7 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
         raw = run.raw()
         why = "a fixed step was asked for" if step is not None else f"{sentence(raw)} on the device, where stiff methods do not run"
         return replace(raw, auto=f"{method.name}: {why}")
-    rival = Rival(problem, method, save, strict, options)
+    rival = Rival(problem, method, save, strict, problem.t1 if until is None else until, options)
     most = PILOT
     while not run.advance(most):
         won = rival.challenge(run)
@@ -101,8 +104,10 @@ def sentence(raw: Raw) -> str:
 class Rival:
     """A stiff run that competes with an explicit one. why: in words, how it compares."""
 
-    def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, options: dict[str, Any]) -> None:
-        self.problem, self.method, self.save, self.strict, self.options = problem, method, save, strict, options
+    def __init__(
+        self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]
+    ) -> None:
+        self.problem, self.method, self.save, self.strict, self.until, self.options = problem, method, save, strict, until, options
         self.why, self._out = "", ""
         self._run: Any = None
         self._lost = False
@@ -111,7 +116,7 @@ class Rival:
 
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's complete run, if it is preferable to continuing the explicit run."""
-        left = (self.problem.t1 - run.t) / run.step if run.step > 0 else np.inf
+        left = self._rest(run)
         allowed = self.options.get("max_steps", 1_000_000)
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
         if left < SHORT * run.tried or self._lost or not (hopeless or self._repays(left)) or not held(self.problem, run):
@@ -129,17 +134,18 @@ class Rival:
                 raise
             self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
             return None
-        if budget < LEAST and not hopeless:
+        rival = self._run
+        if (budget < LEAST or (rival.goes_on and budget <= rival.tried)) and not hopeless:
             return None
-        ended = self._run.advance(allowed if hopeless else budget)
-        if not ended and self._run.t <= run.t:
-            its = f"{STIFF} came to t = {self._run.t:.4g} in {counted(budget, 'step')}"
-            cost = f"cost what the first {run.tried} did, up to" if self._run.goes_on else f"may cost more than the first {run.tried}, to"
-            self.why = f"; stability limits them, but {its}, which {cost} t = {run.t:.4g}"
-            return None
+        ended = rival.advance(allowed if hopeless else budget)
+        while not ended and (hopeless or self._is_ahead(run)):
+            ended = rival.advance(2 * rival.tried if rival.goes_on else math.inf)
         if not ended:
-            self._run.advance()
-        raw: Raw = self._run.raw()
+            its = f"{STIFF} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
+            cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
+            self.why = f"; stability limits them, but {its}, which {cost}, to t = {run.t:.4g}"
+            return None
+        raw: Raw = rival.raw()
         if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
             self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
@@ -147,6 +153,18 @@ class Rival:
         calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
         return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
+
+    def _rest(self, run: Any) -> float:
+        """The number of steps that a run needs for the rest, if it goes on as it went last."""
+        return float((self.until - run.t) / run.step if run.step > 0 else np.inf)
+
+    def _is_ahead(self, run: ExplicitRun) -> bool:
+        """Whether this run, at the same cost so far, will be done with less than the explicit one."""
+        costs, rival = self.problem.costs, self._run
+        assert costs is not None
+        if not rival.goes_on:
+            return bool(rival.t > run.t)
+        return self._rest(rival) * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
 
     def _repays(self, left: float) -> bool:
         """Whether so many explicit steps cost more than the Jacobian does, or there is none: this is cheaper to see than stability."""

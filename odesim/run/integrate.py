@@ -42,7 +42,7 @@ def integrate_switched(problem: Problem, *, method: str, save: Array | None, **o
     if method != "auto":
         return Segments(problem, grid, method, options).advance()
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
-    run = Segments(problem, grid, "auto", {**options, "explicit": explicit})
+    run = Segments(problem, grid, "auto", {**options, "explicit": explicit, "until": problem.t1})
     raw = run.advance()
     if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
         return replace(Segments(problem, grid, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
@@ -120,7 +120,7 @@ class Segments:
                 if k > 0 or len(self.rows) > 1:
                     return Status.INTERRUPTED, ""  # done again by that method
                 self.method = raw.method
-                self.options.pop("explicit")
+                del self.options["explicit"], self.options["until"]
             k += self.t >= self.ends[k]
             if self._tried() >= self.most:
                 what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
@@ -256,7 +256,7 @@ class Segments:
         if name not in METHODS or hasattr(part.rhs, "kernel"):
             return None
         if self._run is None:
-            settings = {key: value for key, value in options.items() if key not in ("explicit", "strict")}
+            settings = {key: value for key, value in options.items() if key not in ("explicit", "until", "strict")}
             self._run = ExplicitRun(part, METHODS[name], save, **settings)
         else:
             self._run.anew(part, save, options["max_steps"], options["progress"])
