@@ -107,9 +107,7 @@ def sentence(raw: Raw) -> str:
 class Rival:
     """A stiff run that competes with an explicit one. why: in words, how it compares."""
 
-    def __init__(
-        self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> None:
         self.problem, self.method, self.save, self.strict, self.until, self.options = problem, method, save, strict, until, options
         self.why, self._out = "", ""
         self._run: Any = None
