@@ -11,6 +11,7 @@ import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.particles._crowd_claims import CROWDS, tokens
 from odesim.models.particles._limit_claims import LIMITS
+from odesim.models.particles._noise_claims import NOISY
 from odesim.models.particles._other_claims import OTHERS
 from odesim.models.particles._step_claims import STEPS
 from odesim.symbolic import Source
@@ -211,6 +212,7 @@ CLAIMS = (
     ),
     *CROWDS,
     *LIMITS,
+    *NOISY,
     *OTHERS,
     *STEPS,
 )

@@ -138,7 +138,8 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
     yield from titled("equations", map(wrap_formula, described["equations"]))
     yield from titled("beyond the ends", (f"{i}: {kind}" for i, kind in described["boundary"].items()))
-    yield from titled("noise", [", ".join(described["noise"].values())] if described["noise"] else [])
+    noise = described["noise"]
+    yield from titled("noise", [f"{noise['calculus']}, {noise['kind']}"] if noise else [])
     yield from titled("where", map(wrap_formula, described["definitions"]))
     yield from titled("program", map(wrap_formula, described.get("derived", ())))
     yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
@@ -182,10 +183,12 @@ def parameter_table(parameters: list[dict[str, Any]]) -> str:
 
 
 def default_rows(described: dict[str, Any]) -> str:
-    """The default sizes and span of a run."""
+    """The default sizes, span and step of a run."""
     start, end = described["span"]
     sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
-    return table([*([("sizes", sizes)] if sizes else []), ("span", f"{number_text(start)} to {number_text(end)} {described['time']}")])
+    step, given = described["noise"].get("step"), [("sizes", sizes)] if sizes else []
+    steps = [("step", number_text(step))] if step else []
+    return table([*given, ("span", f"{number_text(start)} to {number_text(end)} {described['time']}"), *steps])
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:

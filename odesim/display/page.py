@@ -143,7 +143,8 @@ def defaults(system: Definition) -> str:
     """The default sizes and span, in words."""
     start, end = system.span
     sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
-    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip()])
+    steps = [f"steps of {system.step:g}"] if system.step else []
+    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip(), *steps])
 
 
 def formula_latex(formulas: Formulas, f: Formula) -> str:

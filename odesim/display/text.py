@@ -32,7 +32,7 @@ def describe(system: Definition) -> dict[str, Any]:
         ],
         "equations": equations_text(system).splitlines(),
         "boundary": {str(i): kind for i, kind in system.boundary.items()},
-        "noise": {"calculus": system.calculus, "kind": noise_kind(system)} if system.noise else {},
+        "noise": {"calculus": system.calculus, "kind": noise_kind(system), "step": system.step} if system.noise else {},
         "definitions": definitions_text(system).splitlines(),
         "parameters": [
             {

@@ -31,7 +31,10 @@ _SYSTEMS: Memo[System] = Memo()
 
 
 def options_of_noise(system: System, options: RunOptions) -> RunOptions:
-    """The options of a run, with the scheme that `auto` takes for the noise. Raises SolveError for what noise does not go with."""
+    """The options of a run, with the scheme that `auto` takes for the noise, and the step of the System where none is given.
+
+    Raises SolveError for what noise does not go with.
+    """
     method, name = options.method, system.name
     if not system.noise:
         if method in SCHEMES:
@@ -47,9 +50,9 @@ def options_of_noise(system: System, options: RunOptions) -> RunOptions:
         raise SolveError(f"{name} has noise, which {method} does not take: its methods are {', '.join(fitting)}, or auto")
     if method not in fitting:
         raise SolveError(f"{method} is not for {kind} noise as that of {name}; {', '.join(fitting)} are")
-    events = guarded_system(system, RunOptions()).events
+    events, step = guarded_system(system, RunOptions()).events, system.step if options.step is None else options.step
     wrong = {
-        "needs a fixed step: give step": options.step is None,
+        "needs a fixed step: give step": step is None,
         f"is computed by numba, not by {options.backend}": options.backend != RunOptions.backend,
         f"is computed in float64, not in {options.dtype}": options.dtype != RunOptions.dtype,
         "has the ordinary clock only": options.rescaled,
@@ -67,7 +70,7 @@ def options_of_noise(system: System, options: RunOptions) -> RunOptions:
     }
     for what in (what for what, holds in wrong.items() if holds):
         raise SolveError(f"the noise of {name} {what}")
-    return replace(options, method=method)
+    return replace(options, method=method, step=step)
 
 
 def best_for(kind: str, calculus: str) -> str:

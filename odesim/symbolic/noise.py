@@ -6,6 +6,8 @@ diagonal, {x[i]: {B[k]: s[i, k]}} mixes, {x[i]: {B: s}} shakes all elements toge
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 from typing import Any
 
 import sympy as sp
@@ -69,6 +71,11 @@ def check_noise(s: Definition, scope: NameScope) -> None:
     """Raises SpecError unless the noise shakes states of s by channels that are no names of anything else."""
     if not isinstance(s.calculus, str) or s.calculus not in CALCULI:
         raise SpecError(f"{s.name}: calculus must be one of {', '.join(CALCULI)}, not {value_text(s.calculus)}")
+    if s.step is not None:
+        if not s.noise:
+            raise SpecError(f"{s.name}: step is that of runs with noise, and there is none")
+        if isinstance(s.step, bool) or not isinstance(s.step, Real) or not 0 < s.step < inf:
+            raise SpecError(f"{s.name}: step must be a number above 0, not {value_text(s.step)}")
     if s.noise and s.discrete:
         raise SpecError(f"{s.name}: noise is for differential equations, and this is a Map")
     shapes: dict[str, tuple[Any, ...]] = {}

@@ -307,6 +307,7 @@ class Definition:
     boundary: Mapping[Symbol, str] = field(default_factory=dict)
     noise: Mapping[Key, Mapping[Key, Any]] = field(default_factory=dict)
     calculus: str = "ito"
+    step: float | None = None
 
     @property
     def states(self) -> tuple[str, ...]:

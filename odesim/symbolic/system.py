@@ -50,7 +50,8 @@ class System(Definition):
     boundary: index -> "periodic", "zero" or "edge": what x[i + 1] and x[i - 2] are beyond the ends of the axis. zero: 0; edge: the value
     at the end; periodic: the axis is a ring. An index that is summed over has its own entry.
     noise: state -> {channel: factor}, as in d x[i] = f dt + s dB[i] of noise={x[i]: {B[i]: s}}: a Brownian motion for each element of a
-    channel. An index of a channel that the state does not have is summed over. calculus: "ito" or "stratonovich".
+    channel. An index of a channel that the state does not have is summed over. calculus: "ito" or "stratonovich". step: the
+    default step of its runs.
     discrete: the equations give the next state, and t counts updates; Map() makes such a System.
     Raises SpecError where its parts do not fit together.
     """

@@ -40,4 +40,6 @@ def step_system(system: System, calculus: str, *, second: bool = False) -> Syste
         rates.append(Param(h, 0.0, whole, "length of a step"))
         for key, e in along_noise(system, velocity, velocity).items():
             equations[key] += h * e / 2
-    return replace(system, equations=equations, params=(*system.params, *rates), noise={}, calculus="ito", display={}, closed_forms=())
+    return replace(
+        system, equations=equations, params=(*system.params, *rates), noise={}, calculus="ito", step=None, display={}, closed_forms=()
+    )

@@ -55,6 +55,8 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
         "params": dict(zip("QKV", np.random.default_rng(3).normal(size=(3, 2, 3, 3)), strict=True)) | {"beta": 0.7, "causal": 0.4},
     },
     "particles.circle": {"sizes": {"n": 4}, "params": {"beta": 1.3}},
+    "particles.noisy_circle": {"sizes": {"n": 4}, "params": {"beta": 1.3, "K": 0.7}},
+    "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
     "particles.gamma": {"params": {"beta": 1.3, "n": 5.0}},
     "particles.two_clusters": {"params": {"beta": 1.3, "m1": 5.0, "m2": 3.0}},
     "gibbs.master": {"sizes": {"S": 9}, "params": {"q": 3, "k": 1, "p": NINE}},

@@ -239,12 +239,33 @@ def test_kinds(noise: dict[Any, Any], kind: str, ito: str, stratonovich: str) ->
     """The symbols decide the kind of the noise, and it decides the method of `auto`."""
     for calculus, method in (("ito", ito), ("stratonovich", stratonovich)):
         model = replace(OU, noise=noise, calculus=calculus)
-        assert describe(model)["noise"] == {"calculus": calculus, "kind": kind}
+        assert describe(model)["noise"] == {"calculus": calculus, "kind": kind, "step": None}
         assert options_of_noise(model, RunOptions(step=0.1)).method == method
+
+
+def test_own_step() -> None:
+    """A System may have a step of its own, which another one takes the place of; stored and shown it is a step like any."""
+    own = replace(OU, step=0.1)
+    assert describe(own)["noise"]["step"] == 0.1
+    cases: tuple[tuple[dict[str, Any], int], ...] = (({}, 10), ({"step": 0.05}, 20))
+    for given, steps in cases:
+        run = odesim.integrate(own, **given)
+        assert run.stats["steps"] == steps and run.attrs["step"] == 1 / steps
+        assert odesim.ensemble(own, members=2, **given).steps.values.tolist() == [steps, steps]
 
 
 def test_declarations() -> None:
     """A wrong declaration is one sentence."""
+    steps: tuple[tuple[Any, str], ...] = (
+        (0, "step must be a number above 0"),
+        (oo, "step must be a number above 0"),
+        ("1", "must be a number"),
+    )
+    for step, sentence in steps:
+        with pytest.raises(SpecError, match=sentence):
+            replace(OU, step=step)
+    with pytest.raises(SpecError, match="step is that of runs with noise"):
+        replace(OU, noise={}, step=0.1)
     for noise, sentence in (
         ({o: b}, "must be a dict of channels"),
         ({o: {b: 1}}, "b is a parameter already"),

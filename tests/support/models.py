@@ -1,4 +1,4 @@
-"""The shipped models by kind: differential equations, and Maps."""
+"""The shipped models by kind: differential equations, those with noise, and Maps."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,8 @@ def _text(name: str) -> str:
 
 
 MAPS = tuple(name for name in list_models() if re.search(r"\bMap\(", _text(name)))
-FLOWS = [name for name in list_models() if name not in MAPS]
+NOISY = tuple(name for name in list_models() if "noise=" in _text(name))
+FLOWS = [name for name in list_models() if name not in (*MAPS, *NOISY)]
 GROWING = tuple(name for name in list_models() if "growth=" in _text(name))
 """Those with a rate of growth, for the rescaled clock."""
 COMPILED = (

@@ -35,11 +35,13 @@ from tests.support.truth.learning import (
     induction_stages,
     parametric_gradient,
     projected,
+    sgd_least_squares,
     softmax_regression,
 )
 from tests.support.truth.particles import (
     particles_circle,
     particles_gamma,
+    particles_noisy_circle,
     particles_rescaled,
     particles_sphere,
     particles_two_clusters,
@@ -100,6 +102,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "classics.deep_linear_modes": deep_linear_modes,
     "particles.sphere": particles_sphere,
     "particles.circle": particles_circle,
+    "particles.noisy_circle": particles_noisy_circle,
+    "noise.sgd_least_squares": sgd_least_squares,
     "particles.gamma": particles_gamma,
     "particles.two_clusters": particles_two_clusters,
     "reversal.row": reversal_row,

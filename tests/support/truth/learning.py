@@ -93,3 +93,9 @@ def projected(t: float, y: Arrays, q: Arrays) -> Arrays:
     """The gradient's least-squares fit by the columns of P."""
     G, P = parametric_gradient(t, y, q)["W"], y["P"]
     return {"W": P @ np.linalg.lstsq(P, G, rcond=None)[0], "P": np.zeros_like(P)}
+
+
+def sgd_least_squares(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Minus the gradient of f + second eta |grad f|^2 / 4, f = delta^T diag(lam) delta / 2."""
+    curve = np.diag(q["lam"])
+    return {"delta": -(curve + q["second"] * q["eta"] / 2 * curve @ curve) @ y["delta"]}

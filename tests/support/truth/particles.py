@@ -39,6 +39,11 @@ def particles_circle(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"theta": -(e * np.sin(apart)).sum(axis=1) / e.sum(axis=1)}
 
 
+def particles_noisy_circle(t: float, y: Arrays, q: Arrays) -> Arrays:
+    apart = y["theta"][:, None] - y["theta"]
+    return {"theta": -q["K"] * (np.exp(q["beta"] * np.cos(apart)) * np.sin(apart)).mean(axis=1)}
+
+
 def particles_gamma(t: float, y: Arrays, q: Arrays) -> Arrays:
     g, beta, n = y["gamma"], q["beta"], q["n"]
     return {"gamma": 2 * np.exp(beta * g) * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta) + (n - 1) * np.exp(beta * g))}

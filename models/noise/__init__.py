@@ -1,0 +1,1 @@
+"""Stochastic gradients as stochastic differential equations."""
