@@ -4,7 +4,7 @@ A member stands at a time of its own. One run is an array of one member: numpy g
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,11 +20,13 @@ from odesim.stepper.codes import Status
 from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import Event, key_indices
-from odesim.transforms.events import MOVED, SLACK, Guard, event_rate, free_of, jumps, reads_any, slope
+from odesim.transforms.events import MOVED, SLACK, Guard, Watched, event_rate, free_of, jumps, reads_any, slope
 
 ROUNDED, ROUNDINGS = 1e-12, 64
 """Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
 TIME = str(time)
+OF_TIME = frozenset({"spacing", "moment"})
+"""What a Point has computed that follows from its times alone."""
 
 
 class Flow(Protocol):
@@ -57,26 +59,44 @@ class Flow(Protocol):
 
 
 class Point:
-    """Members (k,) of a flow at times t (k,) in states y (k, n)."""
+    """Members (k,) of a flow at times t (k,) in states y (k, n). late: the same members a moment later, where that is known."""
 
-    def __init__(self, flow: Flow, members: Array, t: Array, y: Array, own: dict[str, Array] | None = None) -> None:
-        """own: the parameters of these members that were read before, {name: (k, *shape)}."""
-        self.flow, self.members, self.t, self.y = flow, members, t, y
-        self._own: dict[str, Array] = {} if own is None else own
-        self.functions: dict[int, tuple[Array, Array]] = {}
-        self._shaken: dict[float, list[Point]] = {}
+    def __init__(self, flow: Flow, members: Array, t: Array, y: Array, late: "Point | None" = None) -> None:
+        self.flow, self.members, self.t, self.y, self.late = flow, members, t, y, late
+        self._own = dict[str, Array]()
+        self.functions: dict[int, tuple[Array, ...]] = {}
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def of(self, rows: Array, y: Array | None = None) -> "Point":
-        """Some of the members, in these states (rows, n) if they are others."""
+    def of(self, rows: Array) -> "Point":
+        """Some of the members."""
         if len(rows) == len(self):
-            return self if y is None else Point(self.flow, self.members, self.t, y, self._own)
-        some = Point(self.flow, self.members[rows], self.t[rows], self.y[rows] if y is None else y)
-        if y is None:
-            some.functions = {e: (g[rows], off[rows]) for e, (g, off) in self.functions.items()}
+            return self
+        some = Point(self.flow, self.members[rows], self.t[rows], self.y.take(rows, axis=0), self.late and self.late.of(rows))
+        some.functions = {e: tuple(values[rows] for values in each) for e, each in self.functions.items()}
+        some.__dict__ |= {name: values[rows] for name, values in self.__dict__.items() if name in OF_TIME}
         return some
+
+    def at(self, rows: Array, y: Array, late: "Point | None") -> "Point":
+        """The members at the same times, those of these rows in states y."""
+        if len(rows) < len(self):
+            y, some = self.y.copy(), y
+            y[rows] = some
+        there = Point(self.flow, self.members, self.t, y, late)
+        there.__dict__ |= {name: values for name, values in self.__dict__.items() if name in OF_TIME}
+        there._own = self._own
+        return there
+
+    @cached_property
+    def spacing(self) -> Array:
+        """The distance from each time to the next number (k,)."""
+        return np.spacing(np.abs(self.t))
+
+    @cached_property
+    def moment(self) -> Array:
+        """How far from its time another event of a member is at one time with it (k,)."""
+        return np.asarray(together(self.t, self.flow.conditions.t0, self.flow.dtype, self.spacing))
 
     @cached_property
     def slope(self) -> Array:
@@ -93,30 +113,54 @@ class Point:
         states = self.flow.layout.split(self.y.astype(np.float64))
         return {**states, TIME: self.t}
 
-    def read(self, names: frozenset[str]) -> dict[str, Array]:
-        """Those of these names that are states, the time, or parameters that differ between members: {name: (k, *shape)}."""
+    def read(self, names: frozenset[str], around: bool = False) -> dict[str, Array]:
+        """Those of these names that are states, the time, or parameters that differ between members: {name: (k, *shape)}.
+
+        around: of all members, then of all with other roundings in two ways, then a moment later, where that is known: (3 k or 4 k).
+        """
         own = {name: self._own_values(name) for name in names & self.flow.own.keys()}
-        return own | {name: self._numbers[name] for name in names & self._numbers.keys()}
+        moving = {name: self._numbers[name] for name in names & self._numbers.keys()}
+        if not around:
+            return own | moving
+        late = [] if self.late is None else [self.late._numbers]
+        shaken = [{name: values * by[name] for name, values in moving.items()} for by in factors(self.flow.layout, self.flow.dtype)]
+        if self.flow.dtype != "float64":
+            shaken = [{n: v if n == TIME else v.astype(self.flow.dtype).astype(np.float64) for n, v in each.items()} for each in shaken]
+        every = [moving, *shaken, *late]
+        own = {name: np.concatenate([values] * len(every)) for name, values in own.items()}
+        return own | {name: np.concatenate([each[name] for each in every]) for name in moving}
 
     def _own_values(self, name: str) -> Array:
         if name not in self._own:
-            self._own[name] = self.flow.own[name][self.members]
+            self._own[name] = self.flow.own[name].take(self.members, axis=0)
         return self._own[name]
 
     def later(self, by: Array) -> "Point":
         """The members a little later (k,), along a straight line."""
-        step = by.astype(self.y.dtype)[:, None] * self.slope
-        return Point(self.flow, self.members, self.t + by, self.y + step, self._own)
+        there = Point(self.flow, self.members, self.t + by, self.y + by.astype(self.y.dtype)[:, None] * self.slope)
+        there._own = self._own
+        return there
 
-    def shaken(self, part: float) -> list["Point"]:
-        """The members with other roundings of the time and the state, by this part of them, in two ways."""
-        if part not in self._shaken:
-            # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither
-            turns = 1.0 + 2.4 * np.arange(self.y.shape[1] + 1)
-            factors = [1 + part * turn(turns) for turn in (np.cos, np.sin)]
-            moved = [(self.t * by[-1], (self.y * by[:-1]).astype(self.y.dtype, copy=False)) for by in factors]
-            self._shaken[part] = [Point(self.flow, self.members, *at, self._own) for at in moved]
-        return self._shaken[part]
+    def and_late(self) -> "Point":
+        """All members, and after them all a moment later (2 k) where that is known."""
+        if self.late is None:
+            return self
+        t, y = (np.concatenate([getattr(self, name), getattr(self.late, name)]) for name in ("t", "y"))
+        return Point(self.flow, np.tile(self.members, 2), t, y)
+
+
+def rounded(dtype: str) -> float:
+    """The part of itself by which rounding may have moved a state."""
+    return max(ROUNDED, ROUNDINGS * float(np.finfo(dtype).eps))
+
+
+@lru_cache(maxsize=64)
+def factors(layout: Layout, dtype: str) -> list[dict[str, Array]]:
+    """Factors of states and the time that stand for other roundings of them, in two ways."""
+    # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither way
+    turns = 1.0 + 2.4 * np.arange(layout.size + 1)
+    ways = [1 + rounded(dtype) * turn(turns) for turn in (np.cos, np.sin)]
+    return [{**layout.split(by[:-1]), TIME: by[-1]} for by in ways]
 
 
 Slopes: TypeAlias = dict[str, Array]
@@ -131,12 +175,21 @@ class EventFunctions:
         self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
         self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
         self._formulas: dict[Any, tuple[Formula, frozenset[str]]] = {}
+        known = self._conditions.expressions
+        if "resets" not in known:
+            known["resets"] = [self._resets(w) for w in self.watched]
+        self._sets = known["resets"]
         for w in self.watched:
             if flow.pairs and w.event.resets and jumps(w.event.expr) and reads_any(w.event.expr, (*self._system.states, *flow.pairs)):
                 raise SolveError(
                     f"{self._system.name}: there are no sensitivities through the resets of event {w.event.name!r}, whose function "
                     f"{w.event.expr} may jump: write one that passes 0 smoothly, such as sin(pi*t/T)"
                 )
+
+    def _resets(self, w: Watched) -> list[tuple[Any, Expr, str, tuple[Symbol, ...], dict[Symbol, Any]]]:
+        """Of each reset of an event its state, expression, name, own indices, and all indices with their extents."""
+        every = [(key, expr, base_name(key), free_of(key, w.indices, self._system.axes)) for key, expr in w.event.resets.items()]
+        return [(*reset, {**w.axes, **{j: self._system.axes[j] for j in reset[-1]}}) for reset in every]
 
     def event(self, e: int) -> Event:
         """The event with this number."""
@@ -147,28 +200,20 @@ class EventFunctions:
         shape = self.shapes[e]
         return self.event(e).name + (f"[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else "")
 
-    @cached_property
-    def rounded(self) -> float:
-        """The part of itself by which rounding may have moved a state."""
-        return max(ROUNDED, ROUNDINGS * float(np.finfo(self.flow.dtype).eps))
-
-    def moment_at(self, t: Array) -> Array:
-        """The length of a moment at t (k,), also at the start."""
+    def moment_at(self, at: Point) -> Array:
+        """The length of a moment (k,), also at the start."""
         c, dtype = self._conditions, self.flow.dtype  # in which the time is too, up to which a side is held
-        least = np.maximum(np.spacing(c.t1 - c.t0), np.spacing(np.abs(t.astype(dtype))))
-        return np.maximum(together(t, c.t0, dtype), least)
+        spacing = at.spacing if dtype == "float64" else np.spacing(np.abs(at.t.astype(dtype)))
+        return np.maximum(at.moment, np.maximum(np.spacing(c.t1 - c.t0), spacing))
 
-    def value(self, e: int, at: Point) -> Array:
-        """The function of an event, (k, components)."""
-        w = self.watched[e]
-        return self.values(w.event.expr, w.axes, at).reshape(len(at), -1)
-
-    def function(self, e: int, at: Point) -> tuple[Array, Array]:
-        """The function of an event and how far rounding of the time and the state may move it, each (k, components)."""
+    def function(self, e: int, at: Point) -> tuple[Array, ...]:
+        """The function of an event, how far rounding of the time and the state moves it, and how far a moment: each (k, components)."""
         if e not in at.functions:
-            g = self.value(e, at)
-            one, two = (np.abs(self.value(e, other) - g) for other in at.shaken(self.rounded))
-            at.functions[e] = g, numbers(one + two)
+            w = self.watched[e]
+            every = self.values(w.event.expr, w.axes, at, around=True)
+            g, one, two, *late = every.reshape(3 + (at.late is not None), len(at), -1)
+            moment = numbers(np.abs(late[0] - g)) if late else np.zeros_like(g)
+            at.functions[e] = g, numbers(np.abs(one - g) + np.abs(two - g)), moment
         return at.functions[e]
 
     def rate(self, e: int, at: Point) -> Array:
@@ -181,20 +226,18 @@ class EventFunctions:
 
     def set_states(self, e: int, i: Array, at: Point, slopes: Slopes) -> tuple[Array, dict[int, tuple[Status, str]]]:
         """The states (k, n) after the resets of components i (k,) of an event; {row: why a run cannot go on}, where states stay."""
-        w, after = self.watched[e], at.y.copy()
+        after = at.y.copy()
         parts, taken = self.flow.layout.split(after), dict[str, list[Array]]()
         obstacles: dict[int, tuple[Status, str]] = {}
-        for key, expr in w.event.resets.items():
-            name, free = base_name(key), free_of(key, w.indices, self._system.axes)
-            axes = {j: self._system.axes[j] for j in free}
+        for key, expr, name, free, axes in self._sets[e]:
             place = self._place(key, free, e, i)
             self._check_taken(taken.setdefault(name, []), place, parts[name].shape[1:], e, i, name)
-            new = self._component(self.values(expr, {**w.axes, **axes}, at), e, i)
+            new = self._component(self.values(expr, axes, at), e, i)
             parts[name][place] = new
             obstacles = {**self._obstacles(e, i, key, new, at), **obstacles}
             for p, moved in slopes.items():
                 along = self._slope((e, key, p), expr, p, moved=True)
-                there = self.values(along[0], {**w.axes, **axes, **along[1]}, at, **{MOVED: moved})
+                there = self.values(along[0], {**axes, **along[1]}, at, **{MOVED: moved})
                 parts[self.flow.pairs[p][name]][place] = self._component(there, e, i)
         for row in obstacles:
             after[row] = at.y[row]
@@ -255,8 +298,7 @@ class EventFunctions:
         w, slopes = self.watched[e], dict[str, Array]()
         left, lost = at.t != self._conditions.t0, np.zeros(len(at), bool)
         # a function that has come to 0 to stay, as Max(x, 0), has no slope there: that of a moment before counts
-        back = together(at.t, self._conditions.t0, self.flow.dtype)
-        for here in (at, at.later(-back)) if self.flow.pairs else ():
+        for here in (at, at.later(-at.moment)) if self.flow.pairs else ():
             rate, moves = self._component(self.rate(e, here).reshape(len(at), *self.shapes[e]), e, i), np.zeros(len(at), bool)
             for p in self.flow.pairs:
                 expr, along = self._slope((e, p), w.event.expr, p, moved=False)
@@ -289,18 +331,18 @@ class EventFunctions:
         found: tuple[Any, dict[Symbol, Any]] = known["reset", name]
         return found
 
-    def values(self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, **more: Array) -> Array:
-        """An expression for each member and all values of the indices of axes, (k, *extents)."""
+    def values(self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, *, around: bool = False, **more: Array) -> Array:
+        """An expression for each member and all values of the indices of axes, (k, *extents); around: as of Point.read."""
         key = expr, tuple(axes.items())
         if key not in self._formulas:
             self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr))
         f, reads = self._formulas[key]
-        mine = at.read(reads)
+        mine, count = at.read(reads, around), len(at) * (3 + (at.late is not None) if around else 1)
         if more:
             mine |= {name: more[name] for name in reads & more.keys()}
         sizes, shared = self._conditions.sizes, self._conditions.shared
         every = member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
-        return every if len(every) == len(at) else np.broadcast_to(every, (len(at), *every.shape[1:]))
+        return every if len(every) == count else np.broadcast_to(every, (count, *every.shape[1:]))
 
 
 def numbers(a: Array) -> Array:

@@ -399,13 +399,18 @@ def run(table):  # members FIRST to END - 1, started in tiles of W, then lanes r
 
 
 @nb.njit("void(int64)", **options)
-def slopes(table):  # the derivatives of members at the starts of their parts, which the rules of events read
+def slopes(table):  # the derivatives of members in states LAST at times T_END, one after another, which the rules of events read
     at = ints(table)
     S, out, reals, order, end = doubles(at.STATE), doubles(at.OUT), doubles(at.REALS), ints(at.ORDER), at.END
+    state, t_end = doubles(at.LAST), doubles(at.T_END)
     t0, t1, rtol, atol = reals.T0, reals.T1, reals.RTOL, reals.ATOL
     for tile in range(0, end, W):
         for l in range(W):
-            fill(at, S, order[min(tile + l, end - 1)], l)
+            k = min(tile + l, end - 1)
+            fill(at, S, order[k], l)
+            S[row.start + l] = t_end[k]
+            for d in each(N):
+                S[row.y + d * W + l] = state[k * N + d]
         begin(S, *GIVEN)
         for l in range(min(W, end - tile)):
             for d in each(N):

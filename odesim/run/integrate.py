@@ -271,14 +271,14 @@ class Segments:
         return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
 
 
-def length_of(short: tuple[float, int], t: Any, t0: float) -> Any:
-    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t."""
-    return short[0] * (t - t0) + short[1] * np.spacing(np.abs(t))
+def length_of(short: tuple[float, int], t: Any, t0: float, spacing: Any = None) -> Any:
+    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t, where these are known."""
+    return short[0] * (t - t0) + short[1] * (np.spacing(np.abs(t)) if spacing is None else spacing)
 
 
-def together(t: Any, t0: float, dtype: str) -> Any:
+def together(t: Any, t0: float, dtype: str, spacing: Any = None) -> Any:
     """How far from t another event is at one time with it, where states have this precision; of times (k,), for each."""
-    return np.maximum(length_of(TOGETHER, t, t0), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
+    return np.maximum(length_of(TOGETHER, t, t0, spacing), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:

@@ -13,20 +13,20 @@ as many turns as one of them has events.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, put_rows
 from odesim.run.conditions import BLOCK, ENTRIES, values
-from odesim.run.event_functions import TIME, EventFunctions, Flow, Point, Slopes, numbers
+from odesim.run.event_functions import TIME, EventFunctions, Flow, Point, Slopes, rounded
 from odesim.run.integrate import MOMENT, length_of
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Acted, Which
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import names_read
-from odesim.transforms.events import Guard
+from odesim.transforms.events import Guard, is_affine
 
 FEW = 4
 """So many times of one event pile up, if each is no more than a MOMENT after the one before, or its function has only moved by rounding."""
@@ -49,10 +49,14 @@ class Effects:
     """
 
     def __init__(self, at: Point, columns: int) -> None:
-        self.y, self.times = at.y, np.zeros((len(at), columns), np.int64)
+        self.times = np.zeros((len(at), columns), np.int64)
         self.stopped: dict[int, tuple[Status, str]] = {}
         self.acts: list[tuple[Array, Array]] = []
-        self._at = self._here = at
+        self._here = at
+
+    @property
+    def y(self) -> Array:
+        return self._here.y
 
     def going(self, rows: Array) -> Array:
         """Those of these rows that go on."""
@@ -62,13 +66,16 @@ class Effects:
         """The members of these rows as they now are."""
         return self._here.of(rows)
 
-    def put(self, rows: Array, y: Array) -> None:
-        """Sets the states of these rows."""
-        if len(rows) < len(self.y):
-            y, part = self.y.copy(), y
-            y[rows] = part
-        if y is not self.y:
-            self.y, self._here = y, self._at.of(np.arange(len(y)), y)
+    def put(self, rows: Array, y: Array, late: Array | None = None) -> None:
+        """Sets the states of these rows, and those a moment later."""
+        after = self._here.late
+        self._here = self._here.at(rows, y, after if after is None or late is None else after.at(rows, late, None))
+
+    def change(self, rows: Array, new: Callable[[Point], Array]) -> None:
+        """Sets the states of these rows to new ones, if it makes any."""
+        here = self.here(rows)
+        if (y := new(here)) is not here.y:
+            self.put(rows, y)
 
 
 class Resetting:
@@ -85,25 +92,25 @@ class Resetting:
         self._sided = [e for e in self._on_states if self._watched[e].side]
         reads = {e: names_read(self._watched[e].event.expr) for e in self._on_states}
         sets = [{base_name(key) for key in w.event.resets} for w in self._watched]
+        self._affine = [is_affine(self._conditions.held.original, w.event.expr) for w in self._watched]
         self._moves = [[e for e in self._on_states if reads[e] & names] for names in sets]
         ends = np.array([bool(w.event.terminal) for w in self._watched])[self.event_of]
         self.ends, self.guards = ends, np.array([isinstance(w.event, Guard) for w in self._watched])[self.event_of]
         self.sets = np.array([bool(w.event.resets) for w in self._watched])[self.event_of]
         self._stops = ends | np.array([w.stops for w in self._watched])[self.event_of]
-        shape = count, len(self.event_of)
-        self._last, self._repeats = np.full(shape, -np.inf), np.zeros(shape, np.int64)
-        self._rates, self._zeros = np.zeros(shape), np.zeros(shape)  # zeros: what a function was when it was last taken for 0
+        # of each event. zeros: what a function was when it was last taken for 0
+        self._last, self._repeats = [np.zeros((count, n)) for n in sizes], [np.zeros((count, n), np.int64) for n in sizes]
+        self._rates, self._zeros = [np.zeros((count, n)) for n in sizes], [np.zeros((count, n)) for n in sizes]
         self._since, self._step = np.zeros(count), AHEAD * (self._conditions.t1 - self._conditions.t0)
-        self._late = np.zeros(count), np.zeros((count, flow.layout.size), flow.dtype)
-        most = max(2, min(BLOCK, ENTRIES // max(1, count * shape[1])))
+        most = max(2, min(BLOCK, ENTRIES // max(1, count * len(self.event_of))))
         timed = [e for e, w in enumerate(self._watched) if w.times is not None]
         self._ahead = {e: (np.full(count, -most), np.empty((count, most, sizes[e]))) for e in timed}
 
     def begin(self, at: Point) -> Effects:
         """Begins runs, which forget earlier ones, and applies the events that happen at their start."""
-        m, (late_t, late_y) = at.members, self._late
-        self._last[m], self._repeats[m], self._zeros[m], self._since[m] = -np.inf, 0, 0.0, at.t
-        late_t[m], late_y[m] = at.t, at.y
+        m, self._since[at.members] = at.members, at.t
+        for e in range(len(self._watched)):
+            self._last[e][m], self._repeats[e][m], self._zeros[e][m] = -np.inf, 0, 0.0
         for first, _ in self._ahead.values():
             first[m] = -(1 << 60)
         for w in self._watched:
@@ -112,7 +119,7 @@ class Resetting:
         roots = np.zeros((len(at), len(self.event_of)), bool)
         for e, columns in enumerate(self._columns):
             if e in self._sided:
-                self._rates[m, columns] = self.functions.rate(e, at)
+                self._rates[e][m] = self.functions.rate(e, at)
             if self._watched[e].event.at_start:
                 g, off = self._function(e, at)
                 near, way = np.abs(g) <= off, self._watched[e].event.direction
@@ -126,23 +133,22 @@ class Resetting:
         found (k, columns): those that the segments found there. part (k,): the number of the part of the span, between its stops, that
         ends there; -1 for none.
         """
-        m, moment = at.members, self.functions.moment_at(at.t)[:, None]
+        m, moment = at.members, self.functions.moment_at(at)[:, None]
         roots, any_near = (found & self._stops) | self._timed(m, part), np.zeros(len(at), bool)
-        late = at.later(moment[:, 0])
-        self._late[0][m], self._late[1][m] = late.t, late.y
+        at.late = at.later(moment[:, 0])
         passed = (at.t - self._since[m])[:, None]
         for e in self._sided:
             w, columns = self._watched[e], self._columns[e]
             g, off = self._function(e, at)
             rate = self.functions.rate(e, at)
-            side, until = self.flow.sides[w.side][m], self.flow.sides[w.until][m]
+            side, until = (self.flow.sides[name].take(m, axis=0) for name in (w.side, w.until))
             near = np.abs(g) <= off + moment * np.abs(rate)
             any_near |= near.any(axis=1)
             there = near & (np.abs(rate) * passed > off) & (rate * w.event.direction >= 0) & ~((until >= at.t[:, None]) & (side * rate > 0))
             roots[:, columns] |= there
-            zeros = self._zeros[m, columns]
-            self._zeros[m, columns] = np.where(found[:, columns], np.maximum(zeros, np.abs(g)), zeros)  # so far off was the search
-            self._rates[m, columns] = rate
+            zeros = self._zeros[e].take(m, axis=0)
+            put_rows(self._zeros[e], m, np.where(found[:, columns], np.maximum(zeros, np.abs(g)), zeros))  # so far off was the search
+            put_rows(self._rates[e], m, rate)
         return roots, any_near | roots.any(axis=1)
 
     def act(self, at: Point, roots: Array) -> Effects:
@@ -190,13 +196,11 @@ class Resetting:
             mine, columns = times[:, self._columns[e]], self._columns[e]
             if not w.event.resets or not mine.any():
                 continue
-            again = self._repeats[m, columns] + 1
-            if w.times is not None:  # as many as there are: they cannot pile up
-                again[...] = 1
-            else:
-                again[at.t[:, None] - self._last[m, columns] > self._shortest(e, at)] = 1
-            self._repeats[m, columns] = np.where(mine, again, self._repeats[m, columns])
-            self._last[m, columns] = np.where(mine, at.t[:, None], self._last[m, columns])
+            before, last = (values[e].take(m, axis=0) for values in (self._repeats, self._last))
+            # those on time alone are as many as there are: they cannot pile up
+            again = np.where((w.times is not None) | (at.t[:, None] - last > self._shortest(e, at)), 1, before + 1)
+            put_rows(self._repeats[e], m, np.where(mine, again, before))
+            put_rows(self._last[e], m, np.where(mine, at.t[:, None], last))
             piled[:, columns] = mine & (again == FEW)
         for row in np.flatnonzero(piled.any(axis=1)).tolist():
             first = next(int(c[r == rows[row]][0]) for r, c in acted.acts if (piled[row, c[r == rows[row]]]).any())
@@ -204,20 +208,19 @@ class Resetting:
 
     def _shortest(self, e: int, at: Point) -> Array:
         """The time after which an event may happen again (k, components): until then its function moves by no more than rounding."""
-        m, columns = at.members, self._columns[e]
-        least = np.maximum(length_of(MOMENT, at.t, self._conditions.t0), FEW * self.functions.moment_at(at.t))[:, None]
-        rate = np.abs(self._rates[m, columns])
+        least = np.maximum(length_of(MOMENT, at.t, self._conditions.t0, at.spacing), FEW * self.functions.moment_at(at))[:, None]
+        rate = np.abs(self._rates[e].take(at.members, axis=0))
         moves = self._roundings(self.functions.function(e, at)[1])
         return np.maximum(least, np.divide(FEW * moves, rate, out=np.zeros_like(rate), where=rate != 0))
 
     def _roundings(self, off: Array) -> Array:
         """By how much a few roundings of the last bit move functions, whose states may be off by as much as moves these by off."""
-        return FEWEST * float(np.finfo(self.flow.dtype).eps) / self.functions.rounded * off
+        return FEWEST * float(np.finfo(self.flow.dtype).eps) / rounded(self.flow.dtype) * off
 
     def _function(self, e: int, at: Point) -> tuple[Array, Array]:
         """An event's function, and how far rounding may move it, each (k, components)."""
-        g, off = self.functions.function(e, at)
-        return g, off + self._zeros[at.members, self._columns[e]]
+        g, off, _ = self.functions.function(e, at)
+        return g, off + self._zeros[e].take(at.members, axis=0)
 
     def _ahead_of(self, at: Point) -> Point:
         """The members a little later."""
@@ -231,7 +234,7 @@ class Resetting:
 
     def _rests(self, e: int, at: Point, rate: Array) -> Array:
         """Which components of a function stay 0 from here on, whatever their rate, as Max(x, 0) does: at the edge its slope is a half."""
-        g, off = self.functions.function(e, self._ahead_of(at))
+        g, off, _ = self.functions.function(e, self._ahead_of(at))
         rests: Array = (np.abs(g) <= off) & (np.abs(rate) * self._step > 4 * off)
         return rests
 
@@ -240,7 +243,7 @@ class Resetting:
 
         A small difference of large states, as x + y - 1 with x at 1e-6, passes 0 wherever a step looks before it has come out of that.
         """
-        moment, longest = self.functions.moment_at(at.t)[:, None], SLOW * (self._conditions.t1 - self._conditions.t0)
+        moment, longest = self.functions.moment_at(at)[:, None], SLOW * (self._conditions.t1 - self._conditions.t0)
         least = self._roundings(off)
         held = np.divide(least, np.abs(rate), out=np.zeros_like(off), where=rate != 0)
         held = np.clip(held, moment, np.maximum(moment, longest))
@@ -285,7 +288,7 @@ class Resetting:
             fine = np.array([row not in acted.stopped for row in rows.tolist()], bool)
             rows, columns, slopes = rows[fine], columns[fine], {p: by[fine] for p, by in slopes.items()}
         begun, waiting = rows, dict[int, deque[int]]()
-        acted.put(rows, self.functions.moved(acted.here(rows), slopes, 1.0))
+        acted.change(rows, lambda here: self.functions.moved(here, slopes, 1.0))
         while len(rows):
             fine = self._count(at, rows, columns, acted)
             rows, columns = rows[fine], columns[fine]
@@ -296,23 +299,23 @@ class Resetting:
             rows = acted.going(np.array(sorted(row for row, more in waiting.items() if more), np.int64))
             columns = np.array([waiting[row].popleft() for row in rows.tolist()], np.int64)
         rows = acted.going(begun)
-        y, why = self.flow.begin_again(acted.here(rows))
-        acted.put(rows, y)
+        here = acted.here(rows)
+        y, why = self.flow.begin_again(here)
+        acted.change(rows, lambda _: y)
         acted.stopped |= {int(rows[row]): (Status.SLIDING, what) for row, what in why.items()}
         fine = np.searchsorted(begun, acted.going(rows))
-        rows = begun[fine]
-        acted.put(rows, self.functions.moved(acted.here(rows), {p: by[fine] for p, by in slopes.items()}, -1.0))
+        acted.change(begun[fine], lambda here: self.functions.moved(here, {p: by[fine] for p, by in slopes.items()}, -1.0))
 
     def _set(self, e: int, at: Point, rows: Array, columns: Array, slopes: Slopes, acted: Effects, waiting: dict[int, deque[int]]) -> None:
         """Sets the states that components of an event set, one of each of these rows; what that sets off joins what waits."""
-        m, i = at.members[rows], columns - self.first[e]
         here = acted.here(rows)
         before = [self._side(other, here) for other in self._moves[e]]
-        y, obstacles = self.functions.set_states(e, i, here, slopes)
-        acted.put(rows, y)
-        acted.stopped |= {int(rows[row]): why for row, why in obstacles.items()}
-        late_t, late_y = self._late
-        late_y[m] = self.functions.set_states(e, i, Point(self.flow, m, late_t[m], late_y[m]), {})[0]
+        both = here.and_late()
+        twice = len(both) // len(here)
+        slopes = {p: np.concatenate([by] * twice) for p, by in slopes.items()}
+        y, obstacles = self.functions.set_states(e, np.tile(columns - self.first[e], twice), both, slopes)
+        acted.put(rows, y[: len(here)], y[len(here) :])
+        acted.stopped |= {int(rows[row]): why for row, why in obstacles.items() if row < len(here)}
         after = acted.here(rows)
         for other, side in zip(self._moves[e], before, strict=True):
             passed = passes(side, self._side(other, after), self._watched[other].event.direction)
@@ -329,8 +332,7 @@ class Resetting:
     def _uncertain(self, e: int, at: Point) -> tuple[Array, Array]:
         """An event's function, and how far rounding may move it, that of the time included."""
         g, off = self._function(e, at)
-        late = Point(self.flow, at.members, self._late[0][at.members], self._late[1][at.members])
-        return g, off + numbers(np.abs(self.functions.value(e, late) - g))
+        return g, off + self.functions.function(e, at)[2]
 
     def _timed(self, members: Array, part: Array) -> Array:
         """The events on the time alone (k, columns) at the end of this part of members (k,); none within one (-1)."""
@@ -363,29 +365,30 @@ class Resetting:
         """
         m, sides = at.members, self.flow.sides
         self._since[m] = at.t
-        moment = self.functions.moment_at(at.t)[:, None]
+        moment = self.functions.moment_at(at)[:, None]
         for e in self._sided:
-            w, columns = self._watched[e], self._columns[e]
-            before = self._rates[m, columns]
+            w, before = self._watched[e], self._rates[e].take(m, axis=0)
             g, off = self._uncertain(e, at)
             rate = self.functions.rate(e, at)
             near = np.abs(g) <= off + moment * np.abs(rate)
-            self._zeros[m, columns] = np.where(near, np.abs(g), 0.0)
-            zero, until, side = np.zeros_like(g), np.full_like(g, NEVER), sides[w.side][m]
+            put_rows(self._zeros[e], m, np.where(near, np.abs(g), 0.0))
+            zero, until, side = np.zeros_like(g), np.full_like(g, NEVER), sides[w.side].take(m, axis=0)
             rows = np.flatnonzero(near.any(axis=1))
             if len(rows):
-                there, near = at.of(rows), near[rows]
-                g, off, rate, before = (values[rows] for values in (g, off, rate, before))
-                still = np.abs(rate) <= self.functions.rounded * np.abs(before)
+                there = at.of(rows)
+                near, acted, by, g, off, rate, before = (
+                    v.take(rows, axis=0) for v in (near, acts[:, self._columns[e]], moment, g, off, rate, before)
+                )
+                still = np.abs(rate) <= rounded(self.flow.dtype) * np.abs(before)
                 way = self._heading(e, there, np.where(still, 0.0, rate))
-                way[self._rests(e, there, rate)] = 0.0
-                stays = np.logical_and.reduce([still, acts[rows, columns], way * before > 0]) & bool(w.event.resets)
-                side[rows] = TINY * np.where(stays, -way, way)
-                zero[rows] = np.where(near & (g * side[rows] < 0) & (np.abs(g) > moment[rows] * np.abs(rate)), g, 0.0)
-                ends = just_after(there.t[:, None] + self._held(e, there, off, rate), self.flow.dtype)
-                until[rows] = np.where(near, ends, NEVER)
+                if not self._affine[e]:
+                    way[self._rests(e, there, rate)] = 0.0
+                stays = still & acted & (way * before > 0) & bool(w.event.resets)
+                side[rows] = new = TINY * np.where(stays, -way, way)
+                zero[rows] = np.where(near & (g * new < 0) & (np.abs(g) > by * np.abs(rate)), g, 0.0)
+                until[rows] = np.where(near, just_after(there.t[:, None] + self._held(e, there, off, rate), self.flow.dtype), NEVER)
             for name, held in zip(w.parameters, (side, until, zero), strict=True):
-                sides[name][m] = held.astype(self.flow.dtype)
+                put_rows(sides[name], m, held.astype(self.flow.dtype, copy=False))
         self.flow.refresh([name for w in self._watched for name in w.parameters])
 
 
@@ -394,9 +397,10 @@ class RunResets:
 
     def __init__(self, flow: Flow) -> None:
         self._flow, self._events = flow, Resetting(flow, 1)
+        self._late: Point | None = None
 
     def _at(self, t: float, y: Array) -> Point:
-        return Point(self._flow, np.zeros(1, np.int64), np.array([t]), y[None])
+        return Point(self._flow, np.zeros(1, np.int64), np.array([t]), y[None], self._late)
 
     def _column(self, which: Which) -> int:
         return int(self._events.first[which[0]]) + which[1]
@@ -409,6 +413,7 @@ class RunResets:
 
     def begin(self, t: float, y: Array) -> Acted | None:
         """Begins a run: see odesim.stepper.problem.Resets."""
+        self._late = None
         effects = self._events.begin(self._at(t, y))
         return self._acted(effects) if effects.acts or effects.stopped else None
 
@@ -416,7 +421,9 @@ class RunResets:
         """The events that happen at t: see odesim.stepper.problem.Resets."""
         there = np.zeros((1, len(self._events.event_of)), bool)
         there[0, [self._column(which) for which in found]] = True
-        roots, some = self._events.collect(self._at(t, y), there, np.array([part]))
+        at = self._at(t, y)
+        roots, some = self._events.collect(at, there, np.array([part]))
+        self._late = at.late
         return roots if some[0] else None
 
     def act(self, roots: Array, t: float, y: Array) -> Acted:
@@ -440,5 +447,5 @@ def passes(a: Array, b: Array, direction: int) -> Array:
 
 def just_after(t: Array, dtype: str) -> Array:
     """The least numbers of this type that are t or more."""
-    near = np.asarray(t).astype(dtype)
-    return np.where(near >= t, near, np.nextafter(near, np.array(np.inf, dtype)))
+    near = np.asarray(t).astype(dtype, copy=False)
+    return near if (near >= t).all() else np.where(near >= t, near, np.nextafter(near, np.array(np.inf, dtype)))

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, put_rows
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.run.conditions import Parts, Turns
 from odesim.run.event_functions import Point
-from odesim.run.integrate import MOMENT, TOGETHER, length_of, together
+from odesim.run.integrate import MOMENT, TOGETHER, length_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.resets import Effects, Resetting
@@ -35,14 +35,7 @@ class LaneFlow:
         derivatives = {twin for each in pairs.values() for twin in each.values()}
         self.states = [name for name in self.layout.names if name not in derivatives]
         self.pairs = {p: {v: d for v, d in each.items() if v in self.layout.names} for p, each in pairs.items()}
-        self.slopes_into: Callable[[Array, Array, Array, Array], None]
-
-    def slopes(self, members: Array, t: Array, y: Array) -> Array:
-        """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
-        out = np.empty(y.shape)
-        if len(members):
-            self.slopes_into(members, t, y, out)
-        return out.astype(y.dtype, copy=False)
+        self.slopes: Callable[[Array, Array, Array], Array]
 
     def begin_again(self, at: Point) -> tuple[Array, dict[int, str]]:
         """Nothing: conditions of members in lanes are on time alone, and held for the part that is at hand."""
@@ -56,8 +49,8 @@ class Rounds:
     """The rounds of one call of an engine.
 
     march(table, members): integrates members (k,) in the lanes, each over its part; table: the addresses that it is told. arrays: states
-    Y0 (N, n), where members start, and then where they are; LAST (N, n), where the lanes leave them; SUMS of the invariants of a stiff
-    method; STOP. turns, chunk: what the lanes write.
+    Y0 (N, n), where members start, and LAST (N, n), where they are, from which the lanes take them on; SUMS of the invariants of a stiff
+    method; STOP. turns, chunk: what the lanes write. chunk.t_end: where members are.
     """
 
     def __init__(
@@ -71,86 +64,81 @@ class Rounds:
         march: Callable[[Array, Array], None],
     ) -> None:
         self.plan, self.request, self.flow, self.turns, self.chunk, self.march = plan, request, flow, turns, chunk, march
-        self.states, self.last, self.sums, self.stop = arrays["Y0"], arrays["LAST"], arrays["SUMS"], arrays["STOP"]
-        count = len(self.states)
-        self.events = Resetting(flow, count)
-        self.part, self.t = np.zeros(count, np.int64), np.full(count, request.t0)
-        self.reset = np.zeros(count, bool)  # whether an event set states at the start of this round
+        self.first, self.states, self.sums, self.stop, self.t = arrays["Y0"], arrays["LAST"], arrays["SUMS"], arrays["STOP"], chunk.t_end
+        self.events = Resetting(flow, len(self.states))
+        self.part = np.zeros(len(self.states), np.int64)
+        self.reset = np.zeros(len(self.states), bool)  # whether an event set states at the start of this round
 
     def run(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         members = np.arange(first, end)
         found = Found(table, first, end, self.plan.watch.names if self.plan.watch is not None else 0, self.events)
+        self.t[first:end], self.states[first:end] = self.request.t0, self.first[first:end]
         self.flow.parts.begin(members, self.part[members])
-        at = self._point(members, self.t[members], self.states[members])
+        at = self._point(members)
         effects = self.events.begin(at)
         known = np.ones(len(members), bool)
         members = members[self._after(effects, at, np.zeros(effects.times.shape, bool), known, np.full(len(members), int(Code.OK)))]
-        begun = False
+        near = np.zeros(len(members), bool)
         while len(members):
             if self.stop[0]:
                 self.turns.codes[members] = Code.RUNNING
                 return
-            members = self._round(found, members, begun)
-            begun = True
+            members, near = self._round(found, members, near)
 
-    def _point(self, members: Array, t: Array, y: Array) -> Point:
-        return Point(self.flow, members, t, y.astype(self.flow.dtype, copy=False))
-
-    def _moment(self, t: Array) -> Array:
-        return np.asarray(together(t, self.request.t0, self.flow.dtype))
+    def _point(self, members: Array) -> Point:
+        return Point(self.flow, members, self.t[members], self.states.take(members, axis=0).astype(self.flow.dtype, copy=False))
 
     def _ends(self, members: Array) -> Array:
         """The ends of the parts at hand."""
         return self.flow.parts.edges[self.flow.parts.first[members] + self.part[members] + 1]
 
-    def _round(self, found: "Found", members: Array, begun: bool) -> Array:
-        """Integrates members to where they stop next, and lets the events act there; returns those that go on."""
-        codes, start = self.turns.codes, self.t[members]
-        near = self._near(members, start) & begun  # a straight line leads so far
-        marching = members[~near]
-        codes[members[near]], found.counts[members[near] - found.first] = Code.OK, 0
-        if len(marching):
-            self._march(found, marching)
-            self.t[marching], self.states[marching] = self.chunk.t_end[marching], self.last[marching]
-        found.record(self.chunk, members)
-        codes[members[(codes[members] == Code.EVENT) & found.outside(members)]] = Code.LEFT_DOMAIN
-        brief = self.t[members] - start <= length_of(MOMENT, self.t[members], self.request.t0)
-        codes[members[(codes[members] == Code.STEP_TOO_SMALL) & brief & self.reset[members]]] = Code.SLIDING
-        members = members[np.isin(codes[members], (Code.OK, Code.EVENT))]
-        if len(members):
-            self._hop(members[self._near(members, self.t[members])])
-            return self._act(found, members)
-        return members
+    def _round(self, found: "Found", members: Array, near: Array) -> tuple[Array, Array]:
+        """Integrates members to where they stop next, and lets the events act there; returns those that go on.
 
-    def _near(self, members: Array, t: Array) -> Array:
-        """Whether no more than a moment is left of the part at hand."""
-        left = self._ends(members) - t
-        return np.asarray((left > 0) & (left <= self._moment(t)))
+        near (k,): which are so near the ends of their parts that a straight line leads there.
+        """
+        codes, begun, ends = self.turns.codes, self.t.take(members), self._ends(members)
+        codes[members], found.counts[members - found.first], self.turns.end[members] = Code.OK, 0, ends
+        if len(marching := members[~near] if near.any() else members):
+            self._march(found, marching)
+        at, code = self._point(members), codes.take(members)
+        if found.guards:
+            code[(code == Code.EVENT) & found.outside(members)] = Code.LEFT_DOMAIN
+        if len(small := np.flatnonzero(code == Code.STEP_TOO_SMALL)):
+            brief = at.t[small] - begun[small] <= length_of(MOMENT, at.t[small], self.request.t0)
+            code[small[brief & self.reset[members[small]]]] = Code.SLIDING
+        codes[members] = code
+        going = (code == Code.OK) | (code == Code.EVENT)
+        near = going & is_near(at, ends)
+        if near.any():
+            self._hop(at.of(np.flatnonzero(near)), ends[near])
+            at = self._point(members)
+        recorded = found.record(self.chunk, at)
+        if not going.all():
+            at, recorded, ends = at.of(np.flatnonzero(going)), recorded[going], ends[going]
+        return self._act(at, recorded, ends) if len(at) else (members[going], near[going])
 
     def _march(self, found: "Found", members: Array) -> None:
         """Integrates members in the lanes; once more with more room where one has had more events than there is room for."""
         turns = self.turns
-        turns.start[members], turns.end[members] = self.t[members], self._ends(members)
-        kept = [values[members] for values in (turns.steps, turns.rejected, turns.places)]
+        arrays = turns.steps, turns.rejected, turns.places, self.t, self.states
+        kept = [values.take(members, axis=0) for values in arrays]
         while True:
             turns.codes[members] = Code.RUNNING
-            found.counts[members - found.first] = 0
             self.march(found.table(), members)
-            over = found.counts[members - found.first].max(axis=1, initial=0) > found.room
-            if not over.any():
+            if found.counts.max(initial=0) <= found.room:
                 return
+            over = found.counts[members - found.first].max(axis=1) > found.room
             members, kept = np.ascontiguousarray(members[over]), [values[over] for values in kept]
             found.grow()
-            for values, before in zip((turns.steps, turns.rejected, turns.places), kept, strict=True):
+            found.counts[members - found.first] = 0
+            for values, before in zip(arrays, kept, strict=True):
                 values[members] = before
 
-    def _hop(self, members: Array) -> None:
-        """Takes members to the ends of their parts, which are so near that a straight line leads there."""
-        if not len(members):
-            return
-        at = self._point(members, self.t[members], self.states[members])
-        end = self._ends(members)
+    def _hop(self, at: Point, end: Array) -> None:
+        """Takes members to the ends of their parts (k,), to which a straight line leads."""
+        members = at.members
         self.states[members], self.t[members] = at.later(end - at.t).y, end
         self._save(members, self.turns.places[members], np.searchsorted(self.request.times, end, side="right"))
 
@@ -163,12 +151,13 @@ class Rounds:
             self.chunk.y[members[rows], first[rows] + more] = self.states[members[rows]]
         self.turns.places[members] = np.maximum(end, self.turns.places[members])
 
-    def _act(self, found: "Found", members: Array) -> Array:
-        """Lets the events act at which members have stopped; returns the members that go on."""
-        turns, chunk, request, t = self.turns, self.chunk, self.request, self.t[members]
-        done, final = t >= self._ends(members), t >= request.t1
-        recorded = found.recent(members, t - self._moment(t))
-        at = self._point(members, t, self.states[members])
+    def _act(self, at: Point, recorded: Array, ends: Array) -> tuple[Array, Array]:
+        """Lets the events act where members have stopped; returns the members that go on, and which are near the ends of their parts.
+
+        recorded (k, columns): events that they have had there. ends (k,): of their parts.
+        """
+        turns, chunk, request, members = self.turns, self.chunk, self.request, at.members
+        done, final = at.t >= ends, at.t >= request.t1
         roots, some = self.events.collect(at, recorded, np.where(done, self.part[members], -1))
         self.part[members] += done & ~final
         stopped = ~final & (chunk.steps[members] + chunk.rejected[members] >= request.options.max_steps)
@@ -182,12 +171,11 @@ class Rounds:
         if len(rows):
             effects = self.events.act(at.of(rows), roots[rows])
             going[rows] = self._after(effects, at.of(rows), recorded[rows], done[rows], before[rows])
-        over = going & final
-        turns.codes[members[over]] = Code.OK
-        chunk.t_end[members], self.last[members] = t, self.states[members]
+        turns.codes[members[going & final]] = Code.OK
         if not self.plan.saves:
             chunk.y[members[final], 0] = self.states[members[final]]
-        return members[going & ~final]
+        going &= ~final
+        return members[going], is_near(at, self._ends(members))[going]
 
     def _after(self, effects: Effects, at: Point, recorded: Array, known: Array, codes: Array) -> Array:
         """Goes on from what events have set, and ends members (k,) that they end; returns which go on.
@@ -205,9 +193,9 @@ class Rounds:
         self.reset[members] = moved = acted[:, events.sets].any(axis=1)
         if moved.any():
             mine, places = members[moved], self.turns.places[members[moved]]
-            self.states[mine] = effects.y[moved]
+            put_rows(self.states, mine, effects.y[moved])
             # a known time is off by rounding only
-            back = np.where(known, TOGETHER[1] * np.spacing(np.abs(at.t)), self._moment(at.t))[moved]
+            back = np.where(known, TOGETHER[1] * at.spacing, at.moment)[moved]
             self._save(mine, np.searchsorted(self.request.times, at.t[moved] - back), places)
             if self.sums.shape[1]:
                 own = {name: values[mine] for name, values in self.flow.own.items()}
@@ -218,8 +206,13 @@ class Rounds:
         ended = ends.any(axis=1) & going
         outside = ~(ends & ~events.guards).any(axis=1) & (moved | (codes != Code.EVENT))
         self.turns.codes[members[ended]] = np.where(outside, Code.LEFT_DOMAIN, Code.EVENT)[ended]
-        self.chunk.t_end[members], self.last[members] = at.t, self.states[members]
         return going & ~ended
+
+
+def is_near(at: Point, ends: Array) -> Array:
+    """Which members have no more than a moment left to these times (k,)."""
+    left = ends - at.t
+    return np.asarray((left > 0) & (left <= at.moment))
 
 
 def record(chunk: Chunk, members: Array, events: Array, t: Array, components: Array) -> None:
@@ -238,6 +231,8 @@ class Found:
 
     def __init__(self, table: Array, first: int, end: int, names: int, events: Resetting) -> None:
         self._table, self.first, self._names, self._events = table.copy(), first, names, events
+        self._table[AT["Y0"]], self._table[AT["PART_START"]] = table[AT["LAST"]], table[AT["T_END"]]
+        self.guards = np.unique(events.event_of[events.guards]).tolist()
         self.counts, self.room = np.zeros((end - first, names), np.int64), ROOM
         self._times, self._places = np.zeros((*self.counts.shape, ROOM)), np.zeros((*self.counts.shape, ROOM), np.int64)
 
@@ -256,24 +251,18 @@ class Found:
         self._table[AT["FOUND_N"]] = self.counts.ctypes.data - back
         return self._table
 
-    def record(self, chunk: Chunk, members: Array) -> None:
-        """Writes the events of members among those of the whole run."""
-        rows = members - self.first
+    def record(self, chunk: Chunk, at: Point) -> Array:
+        """Writes the events of members among those of the whole run; returns which (k, columns) were at the times of the members."""
+        rows, since = at.members - self.first, at.t - at.moment
+        counts, recent = self.counts.take(rows, axis=0), np.zeros((len(at), len(self._events.event_of)), bool)
         for e in range(self._names):
-            for k in range(int(self.counts[rows, e].max(initial=0))):
-                some = rows[self.counts[rows, e] > k]
-                every = np.full(len(some), e)
-                record(chunk, some + self.first, every, self._times[some, e, k], self._places[some, e, k])
+            for k in range(int(counts[:, e].max(initial=0))):
+                some = np.flatnonzero(counts[:, e] > k)
+                t, components = self._times[rows[some], e, k], self._places[rows[some], e, k]
+                record(chunk, at.members[some], np.full(len(some), e), t, components)
+                recent[some, self._events.first[e] + components] |= t >= since[some]
+        return recent
 
     def outside(self, members: Array) -> Array:
         """Which members (k,) have left a set that a state assumes."""
-        guards = np.unique(self._events.event_of[self._events.guards])
-        return (self.counts[np.ix_(members - self.first, guards)] > 0).any(axis=1)
-
-    def recent(self, members: Array, since: Array) -> Array:
-        """The events (k, columns) that members have had since a time (k,)."""
-        rows, recent = members - self.first, np.zeros((len(members), len(self._events.event_of)), bool)
-        there = np.arange(self.room) < self.counts[rows][..., None]
-        at = np.nonzero(there & (self._times[rows] >= since[:, None, None]))
-        recent[at[0], self._events.first[at[1]] + self._places[rows[at[0]], at[1], at[2]]] = True
-        return recent
+        return (self.counts[np.ix_(members - self.first, self.guards)] > 0).any(axis=1)
