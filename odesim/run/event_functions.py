@@ -3,7 +3,7 @@
 A member stands at a time of its own. One run is an array of one member: numpy gives a row the same bits, however many rows there are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -15,8 +15,8 @@ from odesim.base.errors import SolveError
 from odesim.ensembles.members import member_values
 from odesim.inputs.schema import Formula, make_extent
 from odesim.run.conditions import Conditions, Parts, formula
-from odesim.run.integrate import together
 from odesim.stepper.codes import Status
+from odesim.stepper.occurrences import together
 from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import Event, key_indices
@@ -25,8 +25,6 @@ from odesim.transforms.events import MOVED, SLACK, Guard, Watched, event_rate, f
 ROUNDED, ROUNDINGS = 1e-12, 64
 """Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
 TIME = str(time)
-OF_TIME = frozenset({"spacing", "moment"})
-"""What a Point has computed that follows from its times alone."""
 
 
 class Flow(Protocol):
@@ -61,9 +59,10 @@ class Flow(Protocol):
 class Point:
     """Members (k,) of a flow at times t (k,) in states y (k, n). late: the same members a moment later, where that is known."""
 
-    def __init__(self, flow: Flow, members: Array, t: Array, y: Array, late: "Point | None" = None) -> None:
+    def __init__(self, flow: Flow, members: Array, t: Array, y: Array, late: "Point | None" = None, same: Any = None) -> None:
+        """same: what points of the same members and times have computed from these alone."""
         self.flow, self.members, self.t, self.y, self.late = flow, members, t, y, late
-        self._own = dict[str, Array]()
+        self._same: dict[Any, Array] = {} if same is None else same
         self.functions: dict[int, tuple[Array, ...]] = {}
 
     def __len__(self) -> int:
@@ -73,9 +72,9 @@ class Point:
         """Some of the members."""
         if len(rows) == len(self):
             return self
-        some = Point(self.flow, self.members[rows], self.t[rows], self.y.take(rows, axis=0), self.late and self.late.of(rows))
+        late, same = self.late and self.late.of(rows), {what: values[rows] for what, values in self._same.items()}
+        some = Point(self.flow, self.members[rows], self.t[rows], self.y.take(rows, axis=0), late, same)
         some.functions = {e: tuple(values[rows] for values in each) for e, each in self.functions.items()}
-        some.__dict__ |= {name: values[rows] for name, values in self.__dict__.items() if name in OF_TIME}
         return some
 
     def at(self, rows: Array, y: Array, late: "Point | None") -> "Point":
@@ -83,20 +82,22 @@ class Point:
         if len(rows) < len(self):
             y, some = self.y.copy(), y
             y[rows] = some
-        there = Point(self.flow, self.members, self.t, y, late)
-        there.__dict__ |= {name: values for name, values in self.__dict__.items() if name in OF_TIME}
-        there._own = self._own
-        return there
+        return Point(self.flow, self.members, self.t, y, late, self._same)
 
-    @cached_property
+    def _once(self, what: Any, make: Callable[[], Array]) -> Array:
+        if what not in self._same:
+            self._same[what] = make()
+        return self._same[what]
+
+    @property
     def spacing(self) -> Array:
         """The distance from each time to the next number (k,)."""
-        return np.spacing(np.abs(self.t))
+        return self._once("spacing", lambda: np.spacing(np.abs(self.t)))
 
-    @cached_property
+    @property
     def moment(self) -> Array:
         """How far from its time another event of a member is at one time with it (k,)."""
-        return np.asarray(together(self.t, self.flow.conditions.t0, self.flow.dtype, self.spacing))
+        return self._once("moment", lambda: np.asarray(together(self.t, self.flow.conditions.t0, self.flow.dtype, self.spacing)))
 
     @cached_property
     def slope(self) -> Array:
@@ -118,7 +119,7 @@ class Point:
 
         around: of all members, then of all with other roundings in two ways, then a moment later, where that is known: (3 k or 4 k).
         """
-        own = {name: self._own_values(name) for name in names & self.flow.own.keys()}
+        own = {name: self._own(name) for name in names & self.flow.own.keys()}
         moving = {name: self._numbers[name] for name in names & self._numbers.keys()}
         if not around:
             return own | moving
@@ -130,16 +131,12 @@ class Point:
         own = {name: np.concatenate([values] * len(every)) for name, values in own.items()}
         return own | {name: np.concatenate([each[name] for each in every]) for name in moving}
 
-    def _own_values(self, name: str) -> Array:
-        if name not in self._own:
-            self._own[name] = self.flow.own[name].take(self.members, axis=0)
-        return self._own[name]
+    def _own(self, name: str) -> Array:
+        return self._once((name,), lambda: self.flow.own[name].take(self.members, axis=0))
 
     def later(self, by: Array) -> "Point":
         """The members a little later (k,), along a straight line."""
-        there = Point(self.flow, self.members, self.t + by, self.y + by.astype(self.y.dtype)[:, None] * self.slope)
-        there._own = self._own
-        return there
+        return Point(self.flow, self.members, self.t + by, self.y + by.astype(self.y.dtype)[:, None] * self.slope)
 
     def and_late(self) -> "Point":
         """All members, and after them all a moment later (2 k) where that is known."""
@@ -222,7 +219,7 @@ class EventFunctions:
         if ("event", w.event.name) not in known:
             known["event", w.event.name] = event_rate(self._system, w, {name: f"rate_{name}" for name in self.flow.states})
         rates = {f"rate_{name}": at.rates[name] for name in self.flow.states}
-        return numbers(self.values(known["event", w.event.name], w.axes, at, **rates).reshape(len(at), -1))
+        return numbers(self.values(known["event", w.event.name], w.axes, at, rates).reshape(len(at), -1))
 
     def set_states(self, e: int, i: Array, at: Point, slopes: Slopes) -> tuple[Array, dict[int, tuple[Status, str]]]:
         """The states (k, n) after the resets of components i (k,) of an event; {row: why a run cannot go on}, where states stay."""
@@ -237,7 +234,7 @@ class EventFunctions:
             obstacles = {**self._obstacles(e, i, key, new, at), **obstacles}
             for p, moved in slopes.items():
                 along = self._slope((e, key, p), expr, p, moved=True)
-                there = self.values(along[0], {**axes, **along[1]}, at, **{MOVED: moved})
+                there = self.values(along[0], {**axes, **along[1]}, at, {MOVED: moved})
                 parts[self.flow.pairs[p][name]][place] = self._component(there, e, i)
         for row in obstacles:
             after[row] = at.y[row]
@@ -331,8 +328,10 @@ class EventFunctions:
         found: tuple[Any, dict[Symbol, Any]] = known["reset", name]
         return found
 
-    def values(self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, *, around: bool = False, **more: Array) -> Array:
-        """An expression for each member and all values of the indices of axes, (k, *extents); around: as of Point.read."""
+    def values(
+        self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, more: Mapping[str, Array] | None = None, *, around: bool = False
+    ) -> Array:
+        """An expression for each member and all values of the indices of axes, (k, *extents); more: what it reads besides."""
         key = expr, tuple(axes.items())
         if key not in self._formulas:
             self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr))

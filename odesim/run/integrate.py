@@ -8,7 +8,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,17 +21,17 @@ from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.noise_run import integrate_noisy
-from odesim.stepper.occurrences import Events, components_since, joined
-from odesim.stepper.problem import Acted, Problem, Raw, Which, save_grid
+from odesim.stepper.occurrences import MOMENT, TOGETHER, Events, components_since, joined, length_of, together
+from odesim.stepper.problem import Problem, Raw, save_grid
 from odesim.stepper.report import fewer_steps, largest, left
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 
-TOGETHER = 1e-12, 4
-"""Two events within this moment are at one time, and so is a saved time."""
-ROUNDINGS = 16
-"""Times by states of lower precision are off by so many roundings of the time passed."""
-OFTEN, MOMENT = 16, (1e-11, 1024)
-"""Changes of one condition within this moment that count as ever faster ones."""
+if TYPE_CHECKING:
+    from odesim.run.event_functions import Point
+    from odesim.run.resets import Effects, Resetting
+
+OFTEN = 16
+"""Changes of one condition within a MOMENT that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
 
@@ -63,7 +63,8 @@ class Segments:
         inside = (self.switches.stops > problem.t0) & (self.switches.stops < problem.t1)
         self.ends = [*self.switches.stops[inside].tolist(), problem.t1]
         self.t, self.y, self.origin = problem.t0, problem.y0, problem.began
-        self.reset: Which | None = None  # the event that set states at the start of this segment
+        self.resets = cast("Resetting | None", problem.resets)
+        self.reset = -1  # the column of the event that set states at the start of this segment
         self.rows: list[Any] = []
         self.saved = 0
         self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
@@ -95,26 +96,26 @@ class Segments:
         return array_namespace(rows[0]).concatenate(rows) if rows else self.last.y[:0]
 
     def _advance(self) -> tuple[Status, str]:
-        k, resets = 0, self.problem.resets
+        k, resets = 0, self.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
-        acted = resets.begin(self.t, self.y) if resets is not None and not why else None
-        if acted is not None and (ended_here := self._after(acted, set(), self.last, True)):
-            return ended_here
+        if resets is not None and not why:
+            effects = resets.begin(resets.stand(self.t, self.y))
+            if ended_here := self._after(effects, np.zeros(effects.times.shape, bool), self.last, True):
+                return ended_here
         while not why:
             begun = self.t
             raw = self._segment(self.ends[k])
             ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
             if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own_events]) and resets is None):
-                if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset:
+                if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset >= 0:
                     return Status.SLIDING, resets.piles_up(self.t, self.reset)
                 return raw.status, raw.message.replace(f"max_steps = {self._left(raw)} ", f"max_steps = {self.most} ")
             if self._near(self.ends[k]):
                 self._hop(self.ends[k])
             part = k if self.t >= self.ends[k] else -1
-            recorded = self._recorded(raw)
-            roots = resets.collect(self.t, self.y, recorded, part) if resets is not None else None
+            happened = self._collect(raw, part)
             if self.t >= self.problem.t1:
-                return self._reset(roots, recorded, raw, part >= 0) or (Status.OK, "")
+                return self._reset(happened, raw, part >= 0) or (Status.OK, "")
             if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
@@ -131,60 +132,62 @@ class Segments:
                 return Status.SLIDING, f"the solution crosses {what} ever faster, again and again, at t = {self.t:.9g}; {HELP}"
             if resets is None or crossed or part >= 0:
                 self.y, why = self.switches.cross(self.t, self.y, crossed, self.ends[k])
-            if not why and (ended_here := self._reset(roots, recorded, raw, part >= 0)):
+            if not why and (ended_here := self._reset(happened, raw, part >= 0)):
                 return ended_here
         return Status.SLIDING, why
 
-    def _recorded(self, raw: Raw) -> set[Which]:
-        """The events that a segment recorded where it ended."""
-        recent = self.t - self._moment()
-        facts = [(e, event.shape, Events.of(raw.events[event.name])) for e, event in enumerate(self.problem.events[: self.own_events])]
-        return {(e, i) for e, shape, events in facts for i in components_since(events, shape, recent)}
-
-    def _reset(self, roots: Array | None, recorded: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
-        """Sets the states that events at the end of a segment set; how the run ends, if it does.
-
-        recorded: those that the segment has. known: whether the time was known beforehand.
-        """
-        self.reset = None
-        if self.problem.resets is None or roots is None:
+    def _collect(self, raw: Raw, part: int) -> "tuple[Array, Array, Point] | None":
+        """The events (1, columns) that happen and those that are recorded where a segment has ended; None where no function is 0."""
+        self.reset, resets = -1, self.resets
+        if resets is None:
             return None
-        return self._after(self.problem.resets.act(roots, self.t, self.y), recorded, raw, known)
+        at, recorded = resets.stand(self.t, self.y), np.zeros((1, len(resets.event_of)), bool)
+        for e, event in enumerate(self.problem.events[: self.own_events]):
+            recent = components_since(Events.of(raw.events[event.name]), event.shape, self.t - self._moment())
+            recorded[0, [int(resets.first[e]) + i for i in recent]] = True
+        roots, some = resets.collect(at, recorded, np.array([part]))
+        return (roots, recorded, at) if some[0] else None
 
-    def _after(self, acted: Acted, recorded: set[Which], raw: Raw, known: bool) -> tuple[Status, str] | None:
-        """Goes on from what events have set; how the run ends, if it does."""
-        for e, i in acted.events:
-            event = self.problem.events[e]
-            if (e, i) in recorded:
-                recorded.discard((e, i))  # the segment has recorded it, once
-            else:
+    def _reset(self, happened: "tuple[Array, Array, Point] | None", raw: Raw, known: bool) -> tuple[Status, str] | None:
+        """Sets the states that events at the end of a segment set; how the run ends, if it does. known: a time known beforehand."""
+        if self.resets is None or happened is None:
+            return None
+        roots, recorded, at = happened
+        return self._after(self.resets.act(self.resets.stand(self.t, self.y, at.late), roots), recorded, raw, known)
+
+    def _after(self, effects: "Effects", recorded: Array, raw: Raw, known: bool) -> tuple[Status, str] | None:
+        """Goes on from what events have set; how the run ends, if it does. recorded (1, columns): those that the segment has."""
+        assert self.resets is not None
+        columns = [column for _, each in effects.acts for column in each.tolist()]
+        for column in columns:
+            e = int(self.resets.event_of[column])
+            event, i = self.problem.events[e], column - int(self.resets.first[e])
+            if not recorded[0, column]:
                 at = np.array([np.unravel_index(i, event.shape)], np.int64) if event.shape else None
                 self.events[event.name].append(Events(np.array([self.t]), at))
-            self.reset = (e, i) if event.resets else self.reset
-        if self.reset:
-            self.y = self.origin = acted.y
+            recorded[0, column] = False  # the segment has recorded it, once
+            self.reset = column if event.resets else self.reset
+        if self.reset >= 0:
+            self.y = self.origin = effects.y[0]
             here = self.t - (math.ulp(self.t) * TOGETHER[1] if known else self._moment())  # a known time is off by rounding only
             near = int(np.count_nonzero(self.save[: self.saved] >= here))
             for rows in self.rows[:-3:-1]:  # a hop may lie between
                 for k in range(min(near, len(rows))):
                     rows[len(rows) - 1 - k] = array_namespace(rows).asarray(self.y)
                 near -= min(near, len(rows))
-        if acted.status is not None:
-            return acted.status, acted.why
-        return self._ended(raw, acted)
+        return effects.stopped.get(0) or self._ended(raw, [column for column in columns if self.resets.ends[column]])
 
-    def _ended(self, raw: Raw, acted: Acted) -> tuple[Status, str] | None:
-        """How the run ends where a terminal event or the end of a set is among those that acted."""
-        assert self.problem.resets is not None
-        ends = list(filter(self.problem.resets.ends, acted.events))
+    def _ended(self, raw: Raw, ends: list[int]) -> tuple[Status, str] | None:
+        """How the run ends where these columns, of terminal events or of ends of sets, are among those that acted."""
+        assert self.resets is not None
         if not ends:
             return None
-        if not self.reset and raw.status is Status.EVENT:
+        if self.reset < 0 and raw.status is Status.EVENT:
             return raw.status, raw.message
         where = f"t = {self.t:.9g}"
-        if all(self.problem.events[e].guard is not None for e, _ in ends):
+        if self.resets.guards[ends].all():
             return Status.LEFT_DOMAIN, f"{' and '.join(left(self.problem, self.y))} at {where}, where an event set it; change its reset"
-        names = " and ".join(dict.fromkeys(self.problem.events[e].name for e, _ in ends))
+        names = " and ".join(dict.fromkeys(self.resets.functions.event(e).name for e in self.resets.event_of[ends].tolist()))
         return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
 
     def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
@@ -269,16 +272,6 @@ class Segments:
             return None
         start, span, tell = self.t, self.problem.t1 - self.problem.t0, self.progress
         return lambda part: tell((start + part * (end - start) - self.problem.t0) / span)
-
-
-def length_of(short: tuple[float, int], t: Any, t0: float, spacing: Any = None) -> Any:
-    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t, where these are known."""
-    return short[0] * (t - t0) + short[1] * (np.spacing(np.abs(t)) if spacing is None else spacing)
-
-
-def together(t: Any, t0: float, dtype: str, spacing: Any = None) -> Any:
-    """How far from t another event is at one time with it, where states have this precision; of times (k,), for each."""
-    return np.maximum(length_of(TOGETHER, t, t0, spacing), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))
 
 
 def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:

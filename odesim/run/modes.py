@@ -17,7 +17,8 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.schema import make_extent
 from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, make_parts, settled
 from odesim.run.event_functions import Point
-from odesim.run.integrate import HELP, TOGETHER, length_of
+from odesim.run.integrate import HELP
+from odesim.stepper.occurrences import TOGETHER, length_of
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System

@@ -122,13 +122,13 @@ def held_problem(
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
     from odesim.run.modes import make_switching
-    from odesim.run.resets import RunResets
+    from odesim.run.resets import Resetting
 
     span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
     switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
     if held is None or switching is None:
         return make_problem(compiled, numbers, laws=laws, stays=stays)
-    resets = RunResets(switching) if held.watched else None
+    resets = Resetting(switching, 1) if held.watched else None
     problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
     switching.attach(problem.rhs)
     lanes = problem.lanes if compiled.strict else None  # segments are short

@@ -14,16 +14,14 @@ as many turns as one of them has events.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 
 import numpy as np
 
 from odesim.base.arrays import Array, put_rows
 from odesim.run.conditions import BLOCK, ENTRIES, values
 from odesim.run.event_functions import TIME, EventFunctions, Flow, Point, Slopes, rounded
-from odesim.run.integrate import MOMENT, length_of
 from odesim.stepper.codes import Status
-from odesim.stepper.problem import Acted, Which
+from odesim.stepper.occurrences import MOMENT, length_of
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import names_read
 from odesim.transforms.events import Guard, is_affine
@@ -105,6 +103,10 @@ class Resetting:
         most = max(2, min(BLOCK, ENTRIES // max(1, count * len(self.event_of))))
         timed = [e for e, w in enumerate(self._watched) if w.times is not None]
         self._ahead = {e: (np.full(count, -most), np.empty((count, most, sizes[e]))) for e in timed}
+
+    def stand(self, t: float, y: Array, late: Point | None = None) -> Point:
+        """One run, the first member, at t and y (n,); late: the same a moment later, where that is known."""
+        return Point(self.flow, np.zeros(1, np.int64), np.array([t]), y[None], late)
 
     def begin(self, at: Point) -> Effects:
         """Begins runs, which forget earlier ones, and applies the events that happen at their start."""
@@ -299,9 +301,9 @@ class Resetting:
             rows = acted.going(np.array(sorted(row for row, more in waiting.items() if more), np.int64))
             columns = np.array([waiting[row].popleft() for row in rows.tolist()], np.int64)
         rows = acted.going(begun)
-        here = acted.here(rows)
-        y, why = self.flow.begin_again(here)
-        acted.change(rows, lambda _: y)
+        y, why = self.flow.begin_again(now := acted.here(rows))
+        if y is not now.y:
+            acted.put(rows, y)
         acted.stopped |= {int(rows[row]): (Status.SLIDING, what) for row, what in why.items()}
         fine = np.searchsorted(begun, acted.going(rows))
         acted.change(begun[fine], lambda here: self.functions.moved(here, {p: by[fine] for p, by in slopes.items()}, -1.0))
@@ -376,67 +378,19 @@ class Resetting:
             rows = np.flatnonzero(near.any(axis=1))
             if len(rows):
                 there = at.of(rows)
-                near, acted, by, g, off, rate, before = (
-                    v.take(rows, axis=0) for v in (near, acts[:, self._columns[e]], moment, g, off, rate, before)
-                )
+                at_once, acted = near[rows], acts[rows, self._columns[e]]
+                by, g, off, rate, before = (values.take(rows, axis=0) for values in (moment, g, off, rate, before))
                 still = np.abs(rate) <= rounded(self.flow.dtype) * np.abs(before)
                 way = self._heading(e, there, np.where(still, 0.0, rate))
                 if not self._affine[e]:
                     way[self._rests(e, there, rate)] = 0.0
                 stays = still & acted & (way * before > 0) & bool(w.event.resets)
                 side[rows] = new = TINY * np.where(stays, -way, way)
-                zero[rows] = np.where(near & (g * new < 0) & (np.abs(g) > by * np.abs(rate)), g, 0.0)
-                until[rows] = np.where(near, just_after(there.t[:, None] + self._held(e, there, off, rate), self.flow.dtype), NEVER)
+                zero[rows] = np.where(at_once & (g * new < 0) & (np.abs(g) > by * np.abs(rate)), g, 0.0)
+                until[rows] = np.where(at_once, just_after(there.t[:, None] + self._held(e, there, off, rate), self.flow.dtype), NEVER)
             for name, held in zip(w.parameters, (side, until, zero), strict=True):
                 put_rows(sides[name], m, held.astype(self.flow.dtype, copy=False))
         self.flow.refresh([name for w in self._watched for name in w.parameters])
-
-
-class RunResets:
-    """The events that one run stops at (odesim.stepper.problem.Resets)."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._flow, self._events = flow, Resetting(flow, 1)
-        self._late: Point | None = None
-
-    def _at(self, t: float, y: Array) -> Point:
-        return Point(self._flow, np.zeros(1, np.int64), np.array([t]), y[None], self._late)
-
-    def _column(self, which: Which) -> int:
-        return int(self._events.first[which[0]]) + which[1]
-
-    def _acted(self, effects: Effects) -> Acted:
-        columns = [int(column[0]) for _, column in effects.acts if len(column)]
-        events = [int(self._events.event_of[column]) for column in columns]
-        which = tuple((e, column - int(self._events.first[e])) for e, column in zip(events, columns, strict=True))
-        return Acted(effects.y[0], which, *effects.stopped.get(0, (None, "")))
-
-    def begin(self, t: float, y: Array) -> Acted | None:
-        """Begins a run: see odesim.stepper.problem.Resets."""
-        self._late = None
-        effects = self._events.begin(self._at(t, y))
-        return self._acted(effects) if effects.acts or effects.stopped else None
-
-    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Array | None:
-        """The events that happen at t: see odesim.stepper.problem.Resets."""
-        there = np.zeros((1, len(self._events.event_of)), bool)
-        there[0, [self._column(which) for which in found]] = True
-        at = self._at(t, y)
-        roots, some = self._events.collect(at, there, np.array([part]))
-        self._late = at.late
-        return roots if some[0] else None
-
-    def act(self, roots: Array, t: float, y: Array) -> Acted:
-        """Applies the events that happen at t: see odesim.stepper.problem.Resets."""
-        return self._acted(self._events.act(self._at(t, y), roots))
-
-    def piles_up(self, t: float, which: Which) -> str:
-        """The sentence that an event happens ever faster."""
-        return self._events.piles_up(t, self._column(which))
-
-    def ends(self, which: Which) -> bool:
-        """Whether an event ends the run."""
-        return bool(self._events.ends[self._column(which)])
 
 
 def passes(a: Array, b: Array, direction: int) -> Array:

@@ -13,11 +13,11 @@ from odesim.base.arrays import Array, put_rows
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.run.conditions import Parts, Turns
 from odesim.run.event_functions import Point
-from odesim.run.integrate import MOMENT, TOGETHER, length_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.resets import Effects, Resetting
 from odesim.stepper.codes import Code
+from odesim.stepper.occurrences import MOMENT, TOGETHER, length_of
 
 ROOM = 8
 """Occurrences of each event within one round that there is room for at first; members that have more do the round again."""

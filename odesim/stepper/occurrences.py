@@ -11,6 +11,12 @@ from odesim.base.errors import counted
 
 BELOW = "below_tolerance"
 """The key of an event, in a list, that states below ten times atol decide."""
+TOGETHER = 1e-12, 4
+"""Two events within this moment are at one time, and so is a saved time."""
+ROUNDINGS = 16
+"""Times by states of lower precision are off by so many roundings of the time passed."""
+MOMENT = 1e-11, 1024
+"""What happens again and again within this moment happens ever faster."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,3 +87,13 @@ def joined(parts: Sequence[Events]) -> Events:
     below = [np.zeros(len(part), bool) if part.below is None else part.below for part in parts]
     marked = np.concatenate(below) if any(part.below is not None for part in parts) else None
     return Events(times, None if whole else np.concatenate([p for p in places if p is not None]), marked)
+
+
+def length_of(short: tuple[float, int], t: Any, t0: float, spacing: Any = None) -> Any:
+    """The length of a moment at t: a part of the time passed since t0, and so many spacings of the numbers at t, where these are known."""
+    return short[0] * (t - t0) + short[1] * (np.spacing(np.abs(t)) if spacing is None else spacing)
+
+
+def together(t: Any, t0: float, dtype: str, spacing: Any = None) -> Any:
+    """How far from t another event is at one time with it, where states have this precision; of times (k,), for each."""
+    return np.maximum(length_of(TOGETHER, t, t0, spacing), ROUNDINGS * float(np.finfo(dtype).eps) * (t - t0))

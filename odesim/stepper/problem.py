@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -147,46 +146,6 @@ class StiffRun(Protocol):
         """The results of the run."""
 
 
-Which: TypeAlias = tuple[int, int]
-"""An event's number and the flat number of its component."""
-
-
-@dataclass(frozen=True)
-class Acted:
-    """The events at one time: the state (n,) after them, and which they were, in the order in which they acted.
-
-    status, why: why the run cannot go on, if so.
-    """
-
-    y: Array
-    events: tuple[Which, ...]
-    status: Status | None = None
-    why: str = ""
-
-
-class Resets(Protocol):
-    """Events of a problem that set states, where a segment of a run ends."""
-
-    def begin(self, t: float, y: Array) -> Acted | None:
-        """Begins a run at (t, y), and applies the events that happen there; None where there are none."""
-
-    def collect(self, t: float, y: Array, found: AbstractSet[Which], part: int) -> Array | None:
-        """The events that happen at (t, y), as act() takes them; None where no function is 0. Conditions are still held as before.
-
-        found: those that the segment found there. part: the number of the part of the span, between the stops of its switches, that ends
-        there; -1 for none.
-        """
-
-    def act(self, roots: Array, t: float, y: Array) -> Acted:
-        """Applies the events that have been collected at (t, y), and those that they set off."""
-
-    def ends(self, which: Which) -> bool:
-        """Whether an event ends the run."""
-
-    def piles_up(self, t: float, which: Which) -> str:
-        """The sentence that an event happens ever faster."""
-
-
 class Switches(Protocol):
     """Conditions of a right-hand side that are held between switches: set while a run stands at a switch, never within a step.
 
@@ -246,7 +205,7 @@ class Problem:
     costs: the costs by which `auto` weighs methods.
     lanes(problem, name, save, **options): makes the strict run of a stiff method, by a compiled kernel. It raises SolveError where there
     is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
-    switches: conditions that are held. resets: events that set states, where there are any.
+    switches: conditions that are held. resets: its events (odesim.run.resets), if a run stops at any.
     origin (n,): the state whose linear invariants a stiff step keeps, if it is not y0. There the run that this one continues began, or an
     event set it to that state.
     """
@@ -264,7 +223,7 @@ class Problem:
     laws: Laws | None = None
     clocked: bool = False
     switches: Switches | None = None
-    resets: Resets | None = None
+    resets: object = None
     origin: Array | None = None
     noise: Noise | None = None
 
