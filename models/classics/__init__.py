@@ -1,1 +1,1 @@
-"""Systems that theorists of learning compare with: deep linear networks."""
+"""What theorists of learning compare with: deep linear networks, and a committee machine with its teacher."""

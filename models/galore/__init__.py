@@ -1,0 +1,1 @@
+"""A weight trained in the leading directions of its gradient."""

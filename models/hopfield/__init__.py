@@ -1,0 +1,1 @@
+"""Associative memories, from signs to a retrieval that is a step of attention."""

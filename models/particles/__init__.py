@@ -1,1 +1,1 @@
-"""Attention as particles on a sphere: the tokens of a transformer with fixed weights, with depth as time."""
+"""Tokens as particles on a sphere that attract each other, with depth as time."""

@@ -1,0 +1,1 @@
+"""What is learned as A -> B is not known as B -> A."""

@@ -1,0 +1,1 @@
+"""One layer of attention favours distinct tokens, then freezes."""

@@ -1,0 +1,1 @@
+"""Embeddings and attention, trained on documents of topics."""

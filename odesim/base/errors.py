@@ -121,10 +121,12 @@ def value_text(value: Any) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` with the choice spelled most like name, or an empty string."""
+    """`; did you mean 'x'?` with the choice spelled most like name, or an empty string where none is like it."""
     import difflib
 
-    matches = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(
+        name[:MAX_WORD], list(choices), n=1, cutoff=0.5 if len(name) < 4 else 0.6
+    )  # mu for my, not set for noise
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
@@ -132,8 +134,11 @@ LONGEST_LIST, LISTED = 400, 10
 """Characters of choices that are all listed; of more, so many of the nearest spellings."""
 
 
-def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> str:
-    """A sentence for a name that does not exist, with the choices and the nearest spelling: `no method 'rk5'; choose from ...`."""
+def no_such(what: str, name: str, choices: Iterable[str], where: str = "", *, lister: str = "") -> str:
+    """A sentence for a name that does not exist, with the choices and the nearest spelling: `no method 'rk5'; choose from ...`.
+
+    lister: the command that lists the choices, which is named where they are many.
+    """
     import difflib
 
     options = sorted(choices)
@@ -143,6 +148,7 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "") -> st
         shown = sorted(difflib.get_close_matches(name[:MAX_WORD], options, n=LISTED, cutoff=0.0))
     more = f" and {len(options) - len(shown)} more" if len(shown) < len(options) else ""
     listed = f"; choose from {', '.join(shown)}{more}" if options else "; there are none"
+    listed = f"; `{lister}` names what there is" if more and lister else listed
     return f"no {what} {shorten(name, 60)!r}{place}{listed}{nearest(name, options)}"
 
 

@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from odesim.base.errors import ModelError, no_such
 from odesim.base.parsing import parse
 from odesim.cli.options import ModelKind
 from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
@@ -18,23 +20,56 @@ if TYPE_CHECKING:
 
 
 @click.command("list", short_help="List the models and the tasks.")
+@click.argument("name", metavar="[FAMILY|TEXT]", required=False)
+@click.option("--tasks", "of_tasks", is_flag=True, help="Describe the tasks of `odesim train`.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
-def list_command(as_json: bool) -> None:
-    """List the models, of odesim and of other installed packages, and the tasks of `odesim train`."""
-    from odesim.cli.lab import lab_commands
+def list_command(name: str | None, of_tasks: bool, as_json: bool) -> None:
+    """List the models by family, those of other installed packages too; with a FAMILY, or any TEXT of names, describe these."""
     from odesim.inputs.registry import list_models
 
-    models = [(name, summary(name)) for name in list_models()]
+    if of_tasks:
+        if name is not None or as_json:
+            raise click.UsageError("--tasks stands alone")
+        from odesim.cli.lab import lab_commands
+
+        return echo(described(lab_commands().task_docs()))
+    models = list_models()
+    if name is not None:
+        models = [model for model in models if name in model]
+        if not models:
+            raise ModelError(
+                no_such("model or family with", name, {word for model in list_models() for word in model.split(".")}, lister="odesim list")
+            )
     if as_json:
-        echo(json.dumps([{"name": name, "summary": text} for name, text in models]))
+        echo(json.dumps([{"name": model, "summary": summary(model)} for model in models]))
+    elif name is not None:
+        echo(described((model, summary(model)) for model in models))
     else:
-        echo("\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in models))
-        tasks = "\n".join(f"  {name}\n{wrap_paragraph(doc, '    ')}" for name, doc in lab_commands().task_docs())
-        echo(f"\nTasks, for odesim train TASK and odesim compare MODEL --task TASK:\n{tasks}")
+        echo(families_text(models))
+
+
+def described(rows: Iterable[tuple[str, str]]) -> str:
+    """Names with what they are, indented below them."""
+    return "\n".join(f"{name}\n{wrap_paragraph(text, '  ')}" if text else name for name, text in rows)
+
+
+def families_text(models: Iterable[str]) -> str:
+    """A paragraph a family: what it is, and the names of its models."""
+    groups = {family: list(names) for family, names in groupby(models, key=lambda name: name.partition(".")[0])}
+    room = max(map(len, groups)) + 2
+    lines = []
+    for family, names in groups.items():
+        about, members = summary(family), ", ".join(name.partition(".")[2] or name for name in names)
+        text = "\n".join(wrap_paragraph(part, " " * room) for part in (about, members) if part)
+        lines.append(family.ljust(room) + text[room:])
+    more = (
+        "`odesim list FAMILY` describes models, `odesim list --tasks` the tasks of `odesim train`; `odesim show FAMILY.MODEL` prints one."
+    )
+    return "\n".join(lines) + f"\n\n{wrap_paragraph(more)}"
 
 
 def summary(name: str) -> str:
-    """The first line of a shipped model file, which is read and not run; empty for a model of another package."""
+    """The first line of the file of a shipped model or family, which is read and not run; empty for one of another package."""
     import ast
     from importlib.util import find_spec
 

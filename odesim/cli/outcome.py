@@ -115,8 +115,9 @@ def usage_sentence(error: click.UsageError) -> str:
     command = error.ctx.info_name if error.ctx else where
     see = f"; see {where} --help" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
-        options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
-        hint = elsewhere(error.ctx.find_root(), error.option_name) or nearest(error.option_name, options) or see
+        words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
+        spelled = nearest(error.option_name.lstrip("-"), words).replace("'", "'--", 1)
+        hint = elsewhere(error.ctx.find_root(), error.option_name) or spelled or see
         return f"no option {error.option_name!r} of {where}{hint}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""

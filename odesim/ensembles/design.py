@@ -294,6 +294,8 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
         call = _CALL.fullmatch(value)
         if call and call[1] in GRIDS:
             return spaced_points(call[1], call[2], where)
+        if value.count(":") == 2 and "(" not in value:
+            raise ParamError(f"{where}: write linspace({value.replace(':', ',')[:60]}) for points from the first number to the second")
         value = parse_value(value, where)
     source = source_of(value)
     if isinstance(value, Value):

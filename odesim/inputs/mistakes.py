@@ -105,6 +105,8 @@ def _number_function(at: Place) -> str | None:
     module, _, name = at.call.rpartition(".")
     if name in ("max", "min", "maximum", "minimum") and module in ("", "np", "numpy"):
         return f"{at.call}(...) compares numbers, not symbols: write {name[:3].capitalize()}(a, b), imported from sympy"
+    if at.call in ("sum", "any", "all"):
+        return f"{at.call}() goes through numbers one by one, and an array has no length before a run: write over(Sum, w[k], (k, M))"
     if at.call == "range" or (module in ("np", "numpy") and name in SHAPED):
         return "range() and shapes take whole numbers, and a size is a symbol until a run: write sums as over(Sum, w[k], (k, M))"
     if module in ("math", "np", "numpy"):

@@ -122,7 +122,7 @@ def _no_model(name: str, known: set[str]) -> str:
     text = name if len(name) <= 60 else name[:57] + "..."
     if name.isidentifier() and os.path.isfile(f"{name}.py"):
         return f"no model {text!r}; did you mean '{text}.py'?"
-    return no_such("model", text, known) + ("" if nearest(text, known) else "; a file is written with its .py")
+    return no_such("model", text, known, lister="odesim list") + ("" if nearest(text, known) else "; a file is written with its .py")
 
 
 def _file_module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:

@@ -166,7 +166,7 @@ def choose_claims(name: str | None = None, *, slow: bool = False) -> list[Claim]
     chosen = [claim for claim in claims if name is None or name == claim.name.partition(".")[0] or name in claim.models]
     if not chosen:
         known = {claim.name for claim in claims} | {model for claim in claims for model in claim.models} | set(families())
-        raise ParamError(no_such("claim, model or family", str(name), known, "the ledger"))
+        raise ParamError(no_such("claim, model or family", str(name), known, lister="odesim verify --list"))
     return [claim for claim in chosen if slow or not claim.slow]
 
 

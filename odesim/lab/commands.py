@@ -39,7 +39,7 @@ class TrainCommand(click.Command):
 
         with formatter.section("Tasks"):
             formatter.write_text(", ".join(TASKS))
-            formatter.write_text("`odesim list` describes them.")
+            formatter.write_text("`odesim list --tasks` describes them.")
 
 
 @click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")

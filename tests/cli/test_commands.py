@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,15 +42,23 @@ def test_no_command_is_help(odesim):
 
 
 def test_list_names_every_model(odesim):
-    """Names stand at the start of lines, summaries are indented; tasks have a block of their own; --json has the models."""
+    """By family, in the width and the height of a screen or two; a family, or a part of names, is described; --json has the models."""
     text = odesim("list").stdout
-    models, tasks = text.split("\n\n")
-    assert [line for line in models.splitlines() if not line.startswith(" ")] == list_models()
-    head, *lines = tasks.splitlines()
-    assert head.startswith("Tasks") and [line.strip() for line in lines if not line.startswith("   ")] == [*TASKS]
-    assert max(map(len, text.splitlines())) < 80
+    blocks = re.split(r"\n(?=\w)", text.partition("\n\n")[0])
+    names = {f"{block.split()[0]}.{word.strip(',')}" for block in blocks for word in block.split()}
+    assert set(list_models()) <= names and [block.split()[0] for block in blocks] == sorted(
+        {name.partition(".")[0] for name in list_models()}
+    )
+    assert max(map(len, text.splitlines())) <= 80 and len(text.splitlines()) <= 60
+    for part in ("joma", "softmax"):
+        found = odesim("list", part).stdout.splitlines()
+        assert [line for line in found if not line.startswith(" ")] == [name for name in list_models() if part in name]
+        assert any(line.startswith("  ") for line in found)
+    assert [line for line in odesim("list", "--tasks").stdout.splitlines() if not line.startswith(" ")] == [*TASKS]
     found = json.loads(odesim("list", "--json").stdout)
     assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
+    wrong = odesim("list", "hopfeld")
+    assert wrong.exit_code == 2 and "did you mean 'hopfield'?" in wrong.stderr
 
 
 @pytest.mark.first(5)

@@ -151,6 +151,7 @@ WRONG: dict[str, Any] = {
     "shared too": ({"grid": {"mu": "1,2"}, "params": {"mu": 1.0}}, "mu is given twice: --set and --grid"),
     "same for all": ({"vary": {"mu": "3"}, "members": 3}, "the same for every member"),
     "not random": ({"vary": {"mu": "linspace(0,1)"}, "members": 3}, "not drawn at random: write --grid mu=linspace"),
+    "points as a slice": ({"grid": {"mu": "0:1:10"}}, r"write linspace\(0,1,10\) for points"),
     "random points": ({"grid": {"mu": "uniform(0,1)"}}, "write linspace"),
     "two numbers": ({"grid": {"mu": "linspace(0,1)"}}, "takes two numbers and how many points"),
     "half a point": ({"grid": {"mu": "linspace(0,1,2.5)"}}, "whole number"),

@@ -64,6 +64,7 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "math.sqrt of a size": (rhs("math.sqrt(M)"), "math.sqrt", "math.sqrt takes numbers, not symbols: write sqrt"),
     "float": (rhs("float(mu)"), "float", r"float\(\) takes numbers, and a symbol has no value before a run"),
     "int of a size": (rhs("int(M)"), "int(M)", r"int\(\) takes numbers"),
+    "sum of an element": (rhs("sum(w[m])"), "sum(", r"write over\(Sum, w\[k\], \(k, M\)\)"),
     "sum over range": (rhs("sum(w[k] for k in range(M))"), "sum(", r"write sums as over\(Sum, w\[k\], \(k, M\)\)"),
     "loop over range": ({"before": "for i in range(M): pass"}, "for i", r"range\(\) and shapes take whole numbers, and a size is a symbol"),
     "zeros": ({"before": "start = np.zeros(M)"}, "np.zeros", "shapes take whole numbers"),

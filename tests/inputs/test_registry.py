@@ -87,7 +87,7 @@ def test_an_edited_file_is_read_again(file):
 @pytest.mark.parametrize(
     ("ref", "words"),
     [
-        ("scan_snap.ful", ["no model 'scan_snap.ful'", "did you mean 'scan_snap.full'?", "scan_snap.theorem4"]),
+        ("scan_snap.ful", ["no model 'scan_snap.ful'", "`odesim list` names", "did you mean 'scan_snap.full'?"]),
         ("scan_snap", ["no model 'scan_snap'"]),
         ("scan_snap.claims", ["no model"]),
         ("scan_snap.full:OTHER", ["has no OTHER", "SYSTEM"]),

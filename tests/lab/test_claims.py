@@ -128,7 +128,10 @@ def test_slow_claims_are_chosen_by_name_or_by_option(monkeypatch):
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "name": ({"name": "joma.bonce"}, "no claim, model or family 'joma.bonce' in the ledger; choose from .*; did you mean 'joma.bounce'?"),
+    "name": (
+        {"name": "joma.bonce"},
+        "no claim, model or family 'joma.bonce'; `odesim verify --list` names what there is; did you mean 'joma.bounce'?",
+    ),
     "kind": ({"name": 3}, "name is the text of a claim, model or family, or None, not 3"),
     "slow": ({"slow": "yes"}, "slow is True or False, not 'yes'"),
 }
