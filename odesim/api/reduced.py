@@ -1,5 +1,6 @@
 """`odesim.ensemble(reduce=...)`: statistics over members at the saved times, while the members come and go."""
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,5 +67,6 @@ def reduced(
     data |= {f"{name}_count": (("time", *axes[name]), part.astype(np.int64)) for name, part in parts(ledger.n).items()}
     coords = {"time": request.times} | ({"quantile": list(LEVELS)} if quantiles else {})
     options = {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
-    about = {"model": request.system.name, **options, "members": count, "statuses": str({s: n for s, n in tally.counts.items() if n})}
-    return xr.Dataset(data, coords=coords, attrs={**about, "versions": str(versions())})
+    about = {"model": request.system.name, **options, "members": count, "time_unit": request.system.time}
+    counts = {"statuses": json.dumps({s: n for s, n in tally.counts.items() if n}), "versions": json.dumps(versions())}
+    return xr.Dataset(data, coords=coords, attrs={**about, **counts})

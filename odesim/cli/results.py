@@ -17,6 +17,8 @@ from odesim.stepper.problem import least_rtol
 from odesim.store.write import events_to_plain, to_plain
 
 if TYPE_CHECKING:
+    import xarray
+
     from odesim.api.stored import EnsembleRun
 
 # a table is a look at a result; --json and --out have all digits and all entries
@@ -195,6 +197,25 @@ def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None
         echo(json.dumps(run_object(run), allow_nan=False))
     elif not quiet:
         echo(run_text(run, drawn))
+
+
+def statistics_object(data: "xarray.Dataset") -> dict[str, Any]:
+    """The object that --json prints of statistics over members: null for numbers that are not finite."""
+    about = {name: data.attrs[name] for name in ("model", "members")} | {"statuses": json.loads(data.attrs["statuses"])}
+    return {**about, **{str(name): to_plain(values.values) for name, values in data.variables.items()}}
+
+
+def statistics_text(data: "xarray.Dataset", out: Path | None, picture: Path | None) -> str:
+    """Statistics at the last saved time as text in 80 columns."""
+    statuses = json.loads(data.attrs["statuses"])
+    head = f"{escaped(data.attrs['model'], '')}: {sum(statuses.values())} of {counted(data.attrs['members'], 'member')} done"
+    last = {str(name): v.isel(time=-1).values for name, v in data.data_vars.items() if not str(name).endswith("_count")}
+    levels = [("quantiles", ", ".join(f"{level:g}" for level in levels.values)) for levels in (data.get("quantile"),) if levels is not None]
+    files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
+    at = f"at t = {number_text(data['time'].values[-1])}"
+    return "\n".join(
+        [head, table([(s, str(n)) for s, n in statuses.items()]), at, table(array_rows(last)), table([*levels, *files])]
+    ).rstrip()
 
 
 def meanings(run: "EnsembleRun") -> dict[str, str]:

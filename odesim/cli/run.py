@@ -19,6 +19,7 @@ from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Progress, echo
 
 if TYPE_CHECKING:
+    import xarray
     from matplotlib.figure import Figure
 
     from odesim.plot.choice import Choice
@@ -146,6 +147,11 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
 @click.option("--var", metavar="NAME[,NAME]", help="Of --plot: draw these states and observables; default: all.")
 @click.option("--x", metavar="NAME", help="Of --plot: put this varied number (mu, or mu[3]), or time, on the horizontal axis.")
 @click.option("--y", metavar="NAME", help="Of --plot: put this varied number on the vertical axis: a map.")
+@click.option(
+    "--reduce",
+    metavar="NAME[,NAME]",
+    help="Compute statistics over members, mean, var or quantiles, and keep no member; --out FILE.nc stores them, --plot draws them.",
+)
 @options("as_json quiet")
 def ensemble_command(
     model: str,
@@ -156,6 +162,7 @@ def ensemble_command(
     var: str | None,
     x: str | None,
     y: str | None,
+    reduce: str | None,
     as_json: bool,
     quiet: bool,
     **words: Any,
@@ -180,13 +187,26 @@ def ensemble_command(
     With --backend cuda, all visible GPUs (CUDA_VISIBLE_DEVICES) share the
     members. With --strict, GPU and processor give the same bits.
     """
-    from odesim.api.ensemble import ensemble_arguments, run_ensemble
+    from odesim.api.ensemble import ensemble, ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
-    from odesim.cli.arguments import choice_for, read_request
+    from odesim.cli.arguments import choice_for, read_choice, read_request
     from odesim.cli.results import EnsembleProgress, print_run
-    from odesim.store.paths import Destination
+    from odesim.store.paths import Destination, check_new_file
 
+    if reduce is not None:
+        for name, word in (("cluster", cluster), ("shard", words["shard"]), ("fail-fast", words["fail_fast"]), ("x", x), ("y", y)):
+            if word:
+                raise ParamError(f"--{name} is for members, and --reduce keeps none")
+        request, drawn_choice = read_request(words, points=101), read_choice(var=var, x=None, y=None, at=None, index=None, log=None)
+        if out and (not isinstance(out, Path) or out.suffix != ".nc"):
+            raise ParamError(f"--reduce keeps no member to store in {out}: its statistics go to --out FILE.nc")
+        if out:
+            check_new_file(out, overwrite=overwrite)
+        check_picture_place(out, plot, overwrite=overwrite)
+        with EnsembleProgress(model, False if quiet else None) as progress:
+            data = ensemble(model, **request, reduce=reduce.split(","), progress=progress.show)
+        return show_statistics(data, out, plot, drawn_choice, as_json=as_json, quiet=quiet)
     request = read_request(words)
     values, how = ensemble_arguments(**request)
     check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
@@ -212,6 +232,27 @@ def ensemble_command(
         say(undrawn)
     print_run(run, as_json, quiet, drawn)
     return code
+
+
+def show_statistics(
+    data: "xarray.Dataset", out: Path | None, plot: Path | None, choice: "Choice", *, as_json: bool, quiet: bool
+) -> int:  # fmt: skip
+    """Stores, draws and prints statistics over members; the exit code."""
+    from odesim.cli.results import statistics_object, statistics_text
+    from odesim.plot.files import write_atomically
+    from odesim.store.export import write_netcdf
+
+    if out:
+        write_atomically(out, lambda path: write_netcdf(data, path, out))
+    drawn, undrawn = draw(lambda: import_module("odesim.plot.statistics").figure_of_statistics(data, choice), plot)
+    done = sum(json.loads(data.attrs["statuses"]).values())
+    if undrawn:
+        say(undrawn)
+    if as_json:
+        echo(json.dumps(statistics_object(data), allow_nan=False))
+    elif not quiet:
+        echo(statistics_text(data, out, drawn))
+    return STOPPED if undrawn or done < data.attrs["members"] else DONE
 
 
 def check_places(out: Path | None, plot: Path | None, shared: Mapping[str, str | None]) -> None:

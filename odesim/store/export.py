@@ -63,12 +63,17 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
         flat = flat.assign(others)
     for name in flat.variables:
         flat[name].encoding.clear()  # zarr's chunks and compressors have no meaning in netCDF
+    write_netcdf(flat, path, source)
+
+
+def write_netcdf(data: "xr.Dataset", path: Path, what: object) -> None:
+    """Writes netCDF 3 with scipy. what: that is written, for the sentence. Raises StoreError, and OSError."""
     try:
-        flat.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+        data.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
     except OSError:
         raise
     except Exception as error:  # a name or number type that netCDF 3 lacks
-        raise StoreError(f"cannot write {source} as netCDF: {' '.join(str(error).split())[:200]}") from error
+        raise StoreError(f"cannot write {what} as netCDF: {' '.join(str(error).split())[:200]}") from error
 
 
 def other_variables(source: Path, taken: set[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Models as symbols: all that a model file imports.
 
-grad, gradient_flow and sensitivities make expressions and Systems by lowering others, which is work of higher floors. They are loaded at
-their first use, as names of `odesim` are: so no file of this room waits for a floor that is built on it.
+What makes expressions and Systems by lowering others, such as grad, is work of higher floors. It is loaded at its first use, as names of
+`odesim` are: so no file of this room waits for a floor that is built on it.
 """
 
 from importlib import import_module
@@ -15,18 +15,18 @@ from odesim.symbolic.reductions import MaxOver, Shift, at, over
 from odesim.symbolic.system import Map, System, descent
 
 if TYPE_CHECKING:
-    from odesim.transforms.gradients import grad, gradient_flow
+    from odesim.transforms.gradients import grad, gradient_flow, sgd_noise
     from odesim.transforms.sensitivity import sensitivities
 
 __all__ = [
     "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",
     "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse", "layers", "logsumexp", "named", "over",
-    "sensitivities", "shift", "shifted_exp", "sizes", "softmax", "solve", "time", "xlogy",
+    "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "time", "xlogy",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("grad", "gradient_flow"):
+    if name in ("grad", "gradient_flow", "sgd_noise"):
         return getattr(import_module("odesim.transforms.gradients"), name)
     if name == "sensitivities":
         return import_module("odesim.transforms.sensitivity").sensitivities

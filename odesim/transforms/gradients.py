@@ -16,7 +16,7 @@ from odesim.ir.adjoint import ReverseSweep, has_slopes
 from odesim.ir.lowering import Lowering
 from odesim.ir.passes import dependency_order
 from odesim.ir.program import Statement
-from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, base_name, check_boundary, index, our_element, shift_of
+from odesim.symbolic.indices import BOUNDARY_CHOICES, IndexedBase, Neighbour, base_name, check_boundary, index, our_element, shift_of
 from odesim.symbolic.layered import Layer, Value, bounded, with_layers
 from odesim.symbolic.parts import GradientFlow, Key, checked_expression, key_indices
 from odesim.symbolic.reductions import (
@@ -85,6 +85,50 @@ def gradient_flow(
     moved = [_moved(key, g, way) for key, g, way in zip(keys, _gradients(e, keys), ways, strict=True)]
     plain = {key: step for key, step, way in zip(keys, steps, ways, strict=True) if way == METRICS[0]}
     return GradientFlow({key: -step * g for key, step, g in zip(keys, steps, moved, strict=True)}, e, plain)
+
+
+@readable
+def sgd_noise(
+    loss: Any,
+    rates: Mapping[Any, Any],
+    sample: tuple[Symbol, Any],
+    *,
+    step: Any,
+    batch: Any = 1,
+    diagonal: bool = False,
+    channel: str = "sample",
+    boundary: Mapping[Symbol, str] | None = None,
+) -> dict[Key, dict[Key, Expr]]:
+    """The noise of mini-batches for a System whose equations are gradient_flow() of the mean loss: {W[i, j]: {channel: factor}}.
+
+    loss: that of one sample; sample: (n, N), its index and their number. rates: as in gradient_flow(). step: the learning rate, so that
+    time is step times updates; batch: samples of an update, drawn anew from all N.
+
+    Each sample is an element of the channel, so that the covariance of the gradients is exact: N numbers for each weight in a step.
+    diagonal: an element of the channel W_`channel` for each weight, without their correlations. Raises SpecError as grad() does.
+    """
+    if not isinstance(rates, Mapping) or not rates:
+        raise SpecError(f"sgd_noise() takes the loss and {{W[i, j]: rate, ...}}, not {value_text(rates)}")
+    if not isinstance(sample, tuple) or len(sample) != 2 or not isinstance(sample[0], Symbol):
+        raise SpecError(f"sgd_noise(): sample is (n, N), the index of the loss and the number of samples, not {value_text(sample)}")
+    n, count = sample
+    keys = [_check_key("sgd_noise()", key) for key in rates]
+    # a place that is no index, so that the loss of one sample is one number
+    one = Symbol(n.name, integer=True, positive=True)
+    e = _check_loss("sgd_noise()", checked_expression(loss, "sgd_noise(): the loss").xreplace({n: one}), keys, boundary or {})
+    if not e.has(one):
+        raise SpecError(f"sgd_noise(): the loss does not depend on {n}: it is that of one sample, which {n} counts")
+    noise: dict[Key, dict[Key, Expr]] = {}
+    for key, rate, g in zip(keys, rates.values(), _gradients(e, keys), strict=True):
+        slope = g.xreplace({one: n})
+        off, size = slope - over(Sum, slope, sample) / count, rate * sp.sqrt(sp.sympify(step) / (batch * count))
+        if diagonal:
+            name = f"{base_name(key)}_{channel}"
+            own = IndexedBase(name, shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(name)
+            noise[key] = {own: size * sp.sqrt(over(Sum, off**2, sample))}
+        else:
+            noise[key] = {IndexedBase(channel, shape=(count,))[n]: size * off}
+    return noise
 
 
 def _moved(key: Key, g: Expr, metric: str) -> Expr:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 
 import odesim as library
 from odesim.cli.results import EnsembleProgress
@@ -326,3 +327,40 @@ def test_the_line_fits(rate, said, capsys, monkeypatch):
     progress.show(200000, 1000000, 1234)
     line = capsys.readouterr().err.split("\r")[-1]
     assert " [" in line and f"200000/1000000, 1234 failed, {said} members/s, " in line and line.rstrip().endswith("left") and len(line) < 80
+
+
+REDUCED = "noise.sgd_least_squares --members 40 --span 0:1 --save 5 --observe risk --seed 3 --strict"
+
+
+def test_statistics(odesim, folder):
+    """--reduce prints and stores the numbers of the library, draws them, and stops early with exit code 3."""
+    done = odesim("ensemble", *REDUCED.split(), "--reduce", "mean,quantiles", "--json", "--out", "fan.nc", "--plot", "fan.png")
+    want = library.ensemble(
+        "noise.sgd_least_squares", members=40, span=(0, 1), save=5, observe="risk", seed=3, strict=True, reduce=("mean", "quantiles")
+    )
+    found = strict(done.stdout)
+    assert done.exit_code == 0 and found["statuses"] == {"ok": 40} and Path("fan.png").is_file()
+    stored = xarray.open_dataset("fan.nc", engine="scipy")
+    for name, values in want.variables.items():
+        np.testing.assert_array_equal(found[name], values.values)
+        np.testing.assert_array_equal(stored[name], values.values)
+    words = odesim("ensemble", *REDUCED.split(), "--reduce", "mean")
+    assert words.exit_code == 0 and "40 of 40 members done" in words.stdout and "risk_mean" in words.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--grid eta=0.1,0.2", "run an ensemble for each point"),
+        ("--out a.zarr", "its statistics go to --out FILE.nc"),
+        ("--cluster local:2", "--cluster is for members"),
+        ("--plot a.png --x eta", "--x is for members"),
+        ("--shard 1/2", "--shard is for members"),
+        ("--fail-fast", "--fail-fast is for members"),
+        ("--plot a.png --var nix", "no kept state or observable 'nix'"),
+    ],
+)
+def test_statistics_are_of_no_member(odesim, folder, words, sentence):
+    """What is for members is refused in one sentence."""
+    refused = odesim("ensemble", *REDUCED.split(), "--reduce", "mean", *words.split())
+    assert refused.exit_code in (2, 3) and sentence in refused.stderr and len(refused.stderr.splitlines()) == 1

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, Symbol, cos, oo, sin, symbols
+from sympy import Interval, Sum, Symbol, cos, oo, sin, symbols, tanh
 
 import odesim
 from odesim.base.errors import OdesimError, SpecError
 from odesim.base.options import RunOptions
 from odesim.display.text import describe
 from odesim.run.noise import options_of_noise
-from odesim.symbolic import IndexedBase, Param, Source, System, index, sizes
+from odesim.symbolic import IndexedBase, Param, Source, System, gradient_flow, index, over, sgd_noise, sizes
 from odesim.symbolic import time as t
 
 (i, k), (M, K) = index("i k"), sizes("M K")
@@ -279,3 +279,58 @@ def test_declarations() -> None:
         replace(OU, calculus="backward")
     with pytest.raises(SpecError, match="no symbol 'B'"):
         replace(OU, equations={o: -o * B, w: 0})
+
+
+L, (n, h, d) = IndexedBase, index("n h d")
+N_, H, D_ = sizes("N H D")
+X, Y = L("X", shape=(N_, D_)), L("Y", shape=(N_,))
+W1, W2 = L("W1", shape=(H, D_)), L("W2", shape=(H,))
+SAMPLE_LOSS = (over(Sum, W2[h] * tanh(over(Sum, W1[h, d] * X[n, d], (d, D_))), (h, H)) - Y[n]) ** 2 / 2
+RATES = {W1[i, k]: a, W2[i]: 2 * a}
+
+
+def of_batches(**how: Any) -> System:
+    """Two layers by mini-batches of four, with rates of their own."""
+    mean = over(Sum, SAMPLE_LOSS, (n, N_)) / N_
+    return System(
+        "noise.batches", Source("k", ""), {i: H, k: D_, n: N_}, gradient_flow(mean, RATES),
+        (*PARAMS, Param(X, 0.0, REAL, "inputs"), Param(Y, 0.0, REAL, "labels")), {W1[i, k]: 0.0, W2[i]: 0.0}, {H: 2, D_: 3, N_: 7},
+        noise=sgd_noise(SAMPLE_LOSS, RATES, (n, N_), step=b, batch=4, **how),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("diagonal", (False, pytest.param(True, marks=pytest.mark.slow)))
+def test_noise_of_mini_batches(diagonal: bool) -> None:
+    """A step of em as long as the learning rate has the mean and covariance of a step of SGD, of batches drawn in numpy."""
+    rng, runs = np.random.default_rng(3), 40_000
+    x, y = rng.normal(size=(7, 3)), rng.normal(size=7)
+    w1, w2 = rng.normal(size=(2, 3)), rng.normal(size=2)
+    hidden = np.tanh(x @ w1.T)
+    off = hidden @ w2 - y
+    g1 = off[:, None, None] * (w2 * (1 - hidden**2))[:, :, None] * x[:, None]
+    slopes = np.concatenate([1.5 * g1.reshape(7, -1), 3.0 * off[:, None] * hidden], axis=1)
+    batches = -0.2 * slopes[rng.integers(0, 7, (runs, 4))].mean(axis=1)
+    data = odesim.ensemble(
+        of_batches(diagonal=diagonal), members=runs, params={"X": x, "Y": y, "b": 0.2}, initial={"W1": w1, "W2": w2}, span=(0.0, 0.2),
+        step=0.2, seed=4,
+    )  # fmt: skip
+    moved = np.concatenate([data.W1.values.reshape(runs, -1) - w1.ravel(), data.W2.values.reshape(runs, -1) - w2], axis=1)
+    want, found = np.cov(batches.T), np.cov(moved.T)
+    variances = np.diag(want)
+    np.testing.assert_array_less(np.abs(moved.mean(axis=0) - batches.mean(axis=0)), 4 * np.sqrt(2 * variances / runs))
+    want = np.diag(variances) if diagonal else want
+    # two samples each, whose products have a deviation of at most sqrt(3) of that of a normal: batches are no normals
+    assert np.all(np.abs(found - want) < 4 * np.sqrt(4 * (want**2 + np.outer(variances, variances)) / runs))
+
+
+def test_declarations_of_mini_batches() -> None:
+    """A wrong call is one sentence."""
+    wrong: tuple[tuple[Any, ...], ...] = (
+        (SAMPLE_LOSS, {}, (n, N_), "takes the loss and"),
+        (SAMPLE_LOSS, RATES, n, "sample is"),
+        (W2[h] * 0 + over(Sum, W2[h] ** 2, (h, H)), {W2[i]: 1}, (n, N_), "does not depend on n"),
+        (SAMPLE_LOSS, RATES, (k, N_), "free index n"),
+    )
+    for loss, rates, sample, sentence in wrong:
+        with pytest.raises(SpecError, match=sentence):
+            sgd_noise(loss, rates, sample, step=b)
