@@ -8,7 +8,7 @@ import hashlib
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -228,7 +228,7 @@ def _c_function(name: str, symbol: str, signature: Any) -> str:
 @contextmanager
 def scalar_front_end() -> Iterator[None]:
     """A context in which numba compiles with this front end. The caller holds numba's compiler lock."""
-    from numba.core import base, compiler, event, postproc
+    from numba.core import base, compiler, errors, event, lowering, postproc, ssa, typeinfer
     from numba.core.targetconfig import TargetConfig
     from numba.core.types.functions import BaseFunction
 
@@ -240,6 +240,10 @@ def scalar_front_end() -> Iterator[None]:
         (TargetConfig, "__eq__", _equal),
         (TargetConfig, "__hash__", _hash),
         (postproc.PostProcessor, "run", _without_lifetimes),
+        (ssa, "_run_block_rewrite", _where_it_occurs),
+        # what an error in generated code would say of its place, and warnings of it: nobody reads them
+        *((place, "new_error_context", _no_context) for place in (typeinfer, lowering)),
+        (vars(errors)["WarningsFixer"], "catch_warnings", _no_context),
         *((event, name, _nothing) for name in ("start_event", "end_event")),  # nobody listens
     ]
     before = [(place, name, getattr(place, name)) for place, name, _ in changes]
@@ -284,9 +288,39 @@ def _without_lifetimes(original: Any) -> Any:
     return run
 
 
+def _where_it_occurs(original: Any) -> Any:
+    """A replacement of the pass that gives a variable's assignments names of their own: it looks at the blocks that have the variable.
+
+    Those names occur in no block before, so what a block has is collected once.
+    """
+    from numba.core.ir import Assign, Block
+
+    def rewrite(blocks: dict[int, Any], states: dict[str, Any], handler: Any) -> dict[int, Any]:
+        new = {}
+        for label, block in blocks.items():
+            if not hasattr(block, "odesim_names"):
+                block.odesim_names = {v.name for statement in block.body for v in statement.list_vars()}
+            new[label] = block
+            if states["varname"] in block.odesim_names:
+                states["label"], states["block"] = label, block
+                new[label] = Block(scope=block.scope, loc=block.loc)
+                new[label].odesim_names = block.odesim_names
+                rules = {True: handler.on_assign, False: handler.on_other}
+                new[label].body = [rules[isinstance(statement, Assign)](states, statement) for statement in block.body]
+        return new
+
+    return rewrite
+
+
 def _nothing(original: Any) -> Any:
     """A replacement of any function that does nothing."""
     return lambda *arguments, **options: None
+
+
+def _no_context(original: Any) -> Any:
+    """A replacement of a function that returns a context: one that does nothing."""
+    context = nullcontext()
+    return lambda *arguments, **options: context
 
 
 def _pipelines(self: Any) -> list[Any]:

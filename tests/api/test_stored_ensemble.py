@@ -140,7 +140,7 @@ def test_threads_share_compiled_code(monkeypatch, tmp_path):
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
     text = 'import numba as nb\n\n\n@nb.njit("int64(int64)")\ndef run(x):\n    return x + 1\n'
-    both = threading.Barrier(2)
+    both = threading.Barrier(2, timeout=600)
 
     def load(_):
         both.wait()

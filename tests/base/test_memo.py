@@ -35,7 +35,7 @@ def in_threads(work) -> list:
 
 def test_each_value_is_made_once():
     """All threads ask for one key at the same time: one makes it, all get the same object."""
-    memo, made, start = Memo[object](), [], Barrier(THREADS)
+    memo, made, start = Memo[object](), [], Barrier(THREADS, timeout=600)
 
     def work(n: int) -> object:
         start.wait()

@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -65,14 +66,16 @@ def over(python: Any, arguments: int) -> Any:
     return loop
 
 
-def text_of(python: object, arguments: int) -> str:
-    """A text whose kernel fills z with a function of x and y."""
-    translation = Translation()
-    made = translation.imported(python, (REAL,) * arguments)
-    given = ", ".join(("x[i]", "y[i]")[:arguments])
-    body = f"for (long long i = 0; i < n; ++i) z[i] = {made.name}({given});"
-    head = 'extern "C" __global__ void fill(double* x, double* y, double* z, long long n)'
-    return cuda_source("a function", translation.text(), f"{head} {{ {body} }}")
+@cache
+def text_of_all() -> str:
+    """A text with a kernel for each function, which fills z with its values at x and y."""
+    translation, kernels = Translation(), []
+    for name, python in {**ONE, **TWO}.items():
+        arguments = ("x[i]", "y[i]")[: 1 if name in ONE else 2]
+        value = f"{translation.imported(python, (REAL,) * len(arguments)).name}({', '.join(arguments)})"
+        head = f'extern "C" __global__ void fill_{name}(double* x, double* y, double* z, long long n)'
+        kernels.append(f"{head} {{ for (long long i = 0; i < n; ++i) z[i] = {value}; }}")
+    return cuda_source("functions", translation.text(), "\n".join(kernels))
 
 
 @pytest.mark.parametrize("name", [*ONE, *TWO])
@@ -86,8 +89,8 @@ def test_functions_have_numba_s_bits(name: str, cuda: Callable[..., ModuleType])
     if name in ORDERS:  # the first argument is a whole number
         x, y = np.arange(len(x)) % 7.0, np.arange(len(x)) % 9.0 - 1.0 if name == "binomial" else y
     there = [cp.asarray(a) for a in (x, y, np.empty_like(x))]
-    code = cuda_system.compile_cubin(text_of(python, 1 if name in ONE else 2), "fill", options_for(architecture(), strict=True)).code
-    load_module(code).get_function("fill")((1,), (1,), (*there, np.int64(len(x))))
+    code = cuda_system.compile_cubin(text_of_all(), "fill", options_for(architecture(), strict=True)).code
+    load_module(code).get_function(f"fill_{name}")((1,), (1,), (*there, np.int64(len(x))))
     z = there[-1].get()
     expected = np.empty_like(x)
     over(python, 1 if name in ONE else 2)(x, y, expected)

@@ -66,7 +66,7 @@ def same_but_for(scale: float, one: Any, other: Any) -> None:
 @pytest.mark.filterwarnings("ignore::odesim.base.errors.ToleranceWarning")
 @pytest.mark.parametrize(
     ("method", "count"),
-    slow_but([(m, n) for m in (*EXPLICIT, *STIFF, "auto") for n in (3, 7)], [("tsit5", 7), ("dop853", 3), ("rodas5p", 3)], several=True),
+    slow_but([(m, n) for m in (*EXPLICIT, *STIFF, "auto") for n in (3, 7)], [("tsit5", 7), ("rodas5p", 3)], several=True),
 )
 def test_a_run_in_other_units(method: str, count: int) -> None:
     """Every adaptive method, written out and with loops: the same steps to the last bit; by one number for all they are others."""
@@ -95,7 +95,7 @@ def test_a_stiff_run_on_arrays() -> None:
     ("method", "count", "loops"),
     slow_but(
         [*((m, 3, False) for m in (*EXPLICIT, *STIFF, "auto")), ("rodas5p", 7, False), ("tsit5", 3, True), ("dop853", 7, True)],
-        [("tsit5", 3, False), ("rodas5p", 7, False), ("tsit5", 3, True)],
+        [("rodas5p", 3, False), ("tsit5", 3, True)],  # the first one has the kernel of the law above
         several=True,
     ),
 )
@@ -217,5 +217,7 @@ def test_on_the_command_line_in_files_and_stored(tmp_path: Path, monkeypatch: py
     assert rerun_ensemble(Path("many.zarr")).same
     other = CliRunner().invoke(cli, f"ensemble {model} {design} --atol v=1e-8 --shard 1/2 --out many.zarr".split())
     assert other.exit_code == 2 and "its atol differs" in other.output
-    held = odesim.ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(0.5,2)"}, members=2, atol={"v": 1e-7}, method="tsit5")
+    held = odesim.ensemble(
+        "joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(0.5,2)"}, members=2, atol={"v": 1e-7}, method="tsit5", strict=True
+    )
     assert isinstance(held.attrs["atol"], str) and options_of({"step": None, **held.attrs}).atol == {"v": 1e-7}

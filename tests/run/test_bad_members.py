@@ -26,7 +26,11 @@ BAD: list[tuple[str, float, str]] = [
     ("v", 60.0, "non_finite"),
     ("v", -30.0, "ok"),
 ]
-MANY = [("tsit5", 100_000), pytest.param("dop853", 5_000, marks=pytest.mark.slow), ("rodas5p", 30)]
+MANY = [
+    ("tsit5", 100_000),
+    pytest.param("dop853", 5_000, marks=pytest.mark.slow),
+    pytest.param("rodas5p", 30, marks=pytest.mark.slow),
+]  # a kernel each
 
 
 def places(count: int) -> np.ndarray:

@@ -165,6 +165,7 @@ def test_components(method: str) -> None:
             assert found.w.values[member, -1] == pytest.approx(float(outcome.states["w"]), abs=1e-9)
 
 
+@pytest.mark.first(1)  # a kernel each
 @pytest.mark.parametrize("g", [3 * (Abs(x - c) + x - c), Max(x - c, 0)], ids=str)
 def test_functions_that_come_to_rest(g: Any) -> None:
     """A function that comes down to 0 and stays there happens once each time, in each member. 1e-7: 100 rtol."""

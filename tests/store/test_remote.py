@@ -1,6 +1,7 @@
 """Ensembles in an object store: the bits of those in a folder, from here and from the workers of a cluster."""
 
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,17 @@ def server():
     """A server on this machine that answers as Amazon S3 does, named by the environment as s3fs reads it."""
     moto = pytest.importorskip("moto.server", reason="moto is not installed")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
+    start = Thread(target=server.start, daemon=True)
+    start.start()
+    start.join(120)  # it waits for ever for a server that has failed
+    assert not start.is_alive()
     host, port = server.get_host_and_port()
-    names = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1", "AWS_CONFIG_FILE": "/nowhere"}
+    names = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_CONFIG_FILE": "/nowhere",
+        "NO_PROXY": host,
+    }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**names, "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}.items():
             patch.setenv(name, value)
