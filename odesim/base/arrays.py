@@ -129,6 +129,11 @@ class Layout:
         return y
 
 
+def rows_where(mask: Array) -> Any:
+    """The numbers of rows where a mask (N,) holds; a slice where it does everywhere, which copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
 def put_rows(into: Array, rows: Array, values: Array) -> None:
     """into[rows] = values, of shapes (N, n) and (k, n), n > 0, as rows of bytes: numbers one by one take ten times as long."""
     whole = f"V{into.itemsize * into.shape[1]}"

@@ -68,9 +68,9 @@ class Point:
     def __len__(self) -> int:
         return len(self.members)
 
-    def of(self, rows: Array) -> "Point":
-        """Some of the members."""
-        if len(rows) == len(self):
+    def of(self, rows: Array | slice) -> "Point":
+        """Some of the members; all for a slice."""
+        if isinstance(rows, slice) or len(rows) == len(self):
             return self
         late, same = self.late and self.late.of(rows), {what: values[rows] for what, values in self._same.items()}
         some = Point(self.flow, self.members[rows], self.t[rows], self.y.take(rows, axis=0), late, same)

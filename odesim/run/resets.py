@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from odesim.base.arrays import Array, put_rows
+from odesim.base.arrays import Array, put_rows, rows_where
 from odesim.run.conditions import BLOCK, ENTRIES, values
 from odesim.run.event_functions import TIME, EventFunctions, Flow, Point, Slopes, rounded
 from odesim.stepper.codes import Status
@@ -183,11 +183,11 @@ class Resetting:
             if self._watched[e].event.resets:
                 yield rows[some], columns[some], *self.functions.time_slopes(e, columns[some] - self.first[e], at.of(rows[some]))
 
-    def _by_event(self, columns: Array) -> list[tuple[int, Array]]:
+    def _by_event(self, columns: Array) -> list[tuple[int, Array | slice]]:
         """The events of these columns, and where they are among them."""
         events = self.event_of[columns]
         if len(events) and (events == events[0]).all():
-            return [(int(events[0]), np.arange(len(events)))]
+            return [(int(events[0]), slice(None))]
         return [(e, np.flatnonzero(events == e)) for e in np.unique(events).tolist()]
 
     def _pile_up(self, at: Point, rows: Array, acted: Effects) -> None:
@@ -296,8 +296,8 @@ class Resetting:
             rows, columns = rows[fine], columns[fine]
             for e, some in self._by_event(columns):
                 if self._watched[e].event.resets:
-                    here = np.searchsorted(begun, rows[some])
-                    self._set(e, at, rows[some], columns[some], {p: by[here] for p, by in slopes.items()}, acted, waiting)
+                    mine = {p: by[np.searchsorted(begun, rows[some])] for p, by in slopes.items()}
+                    self._set(e, at, rows[some], columns[some], mine, acted, waiting)
             rows = acted.going(np.array(sorted(row for row, more in waiting.items() if more), np.int64))
             columns = np.array([waiting[row].popleft() for row in rows.tolist()], np.int64)
         rows = acted.going(begun)
@@ -375,11 +375,11 @@ class Resetting:
             near = np.abs(g) <= off + moment * np.abs(rate)
             put_rows(self._zeros[e], m, np.where(near, np.abs(g), 0.0))
             zero, until, side = np.zeros_like(g), np.full_like(g, NEVER), sides[w.side].take(m, axis=0)
-            rows = np.flatnonzero(near.any(axis=1))
-            if len(rows):
-                there = at.of(rows)
+            some = near.any(axis=1)
+            if some.any():
+                there = at.of(rows := rows_where(some))
                 at_once, acted = near[rows], acts[rows, self._columns[e]]
-                by, g, off, rate, before = (values.take(rows, axis=0) for values in (moment, g, off, rate, before))
+                by, g, off, rate, before = (values[rows] for values in (moment, g, off, rate, before))
                 still = np.abs(rate) <= rounded(self.flow.dtype) * np.abs(before)
                 way = self._heading(e, there, np.where(still, 0.0, rate))
                 if not self._affine[e]:

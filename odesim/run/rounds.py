@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from odesim.base.arrays import Array, put_rows
+from odesim.base.arrays import Array, put_rows, rows_where
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.run.conditions import Parts, Turns
 from odesim.run.event_functions import Point
@@ -115,9 +115,8 @@ class Rounds:
             self._hop(at.of(np.flatnonzero(near)), ends[near])
             at = self._point(members)
         recorded = found.record(self.chunk, at)
-        if not going.all():
-            at, recorded, ends = at.of(np.flatnonzero(going)), recorded[going], ends[going]
-        return self._act(at, recorded, ends) if len(at) else (members[going], near[going])
+        rows = rows_where(going)
+        return self._act(at.of(rows), recorded[rows], ends[rows]) if going.any() else (members[rows], near[rows])
 
     def _march(self, found: "Found", members: Array) -> None:
         """Integrates members in the lanes; once more with more room where one has had more events than there is room for."""
@@ -166,13 +165,13 @@ class Rounds:
         if len(on) and self.flow.parts.modes:
             self.flow.parts.begin(members[on], self.part[members[on]])
         self.reset[members] = False
-        rows = np.flatnonzero(some & ~stopped)
+        some &= ~stopped
         going = ~stopped
-        if len(rows):
-            effects = self.events.act(at.of(rows), roots[rows])
-            going[rows] = self._after(effects, at.of(rows), recorded[rows], done[rows], before[rows])
+        if some.any():
+            there = at.of(rows := rows_where(some))
+            going[rows] = self._after(self.events.act(there, roots[rows]), there, recorded[rows], done[rows], before[rows])
         turns.codes[members[going & final]] = Code.OK
-        if not self.plan.saves:
+        if not self.plan.saves and final.any():
             chunk.y[members[final], 0] = self.states[members[final]]
         going &= ~final
         return members[going], is_near(at, self._ends(members))[going]
@@ -184,29 +183,30 @@ class Rounds:
         the segments ended.
         """
         members, events, going = at.members, self.events, np.ones(len(at), bool)
-        for rows, columns in effects.acts:
-            new = ~recorded[rows, columns]
-            recorded[rows, columns] = False  # the segment has recorded it, once
+        for acting, columns in effects.acts:
+            new = ~recorded[acting, columns]
+            recorded[acting, columns] = False  # the segment has recorded it, once
             e = events.event_of[columns[new]]
-            record(self.chunk, members[rows[new]], e, at.t[rows[new]], columns[new] - events.first[e])
+            record(self.chunk, members[acting[new]], e, at.t[acting[new]], columns[new] - events.first[e])
         acted = effects.times > 0
-        self.reset[members] = moved = acted[:, events.sets].any(axis=1)
+        self.reset[members] = moved = np.asarray(acted[:, events.sets].any(axis=1))
         if moved.any():
-            mine, places = members[moved], self.turns.places[members[moved]]
-            put_rows(self.states, mine, effects.y[moved])
-            # a known time is off by rounding only
-            back = np.where(known, TOGETHER[1] * at.spacing, at.moment)[moved]
-            self._save(mine, np.searchsorted(self.request.times, at.t[moved] - back), places)
+            mine = members[rows := rows_where(moved)]
+            put_rows(self.states, mine, effects.y[rows])
+            if self.plan.saves:
+                back = np.where(known, TOGETHER[1] * at.spacing, at.moment)  # a known time is off by rounding only
+                self._save(mine, np.searchsorted(self.request.times, (at.t - back)[rows]), self.turns.places[mine])
             if self.sums.shape[1]:
                 own = {name: values[mine] for name, values in self.flow.own.items()}
                 self.sums[mine] = start_sums(self.plan, self.states[mine], self.flow.conditions.shared, own)
         for row, (status, _) in effects.stopped.items():
             going[row], self.turns.codes[members[row]] = False, status.code
-        ends = acted & events.ends
-        ended = ends.any(axis=1) & going
-        outside = ~(ends & ~events.guards).any(axis=1) & (moved | (codes != Code.EVENT))
-        self.turns.codes[members[ended]] = np.where(outside, Code.LEFT_DOMAIN, Code.EVENT)[ended]
-        return going & ~ended
+        if (ends := acted & events.ends).any():
+            ended = ends.any(axis=1) & going
+            outside = ~(ends & ~events.guards).any(axis=1) & (moved | (codes != Code.EVENT))
+            self.turns.codes[members[ended]] = np.where(outside, Code.LEFT_DOMAIN, Code.EVENT)[ended]
+            going &= ~ended
+        return going
 
 
 def is_near(at: Point, ends: Array) -> Array:
