@@ -83,8 +83,12 @@ class RemotePath:
             raise StoreError(f"{self} needs fsspec and its package for {scheme}: pip install 'odesim[s3]'") from None
         try:
             fs, path = url_to_fs(self.url, **OPTIONS)
-        except Exception as error:  # a package that is missing or a URL that is none, in the words of each filesystem
-            raise StoreError(f"{self} cannot be reached: {reason(error)}") from None
+        except Exception as error:
+            # a package that is missing or a host that does not answer, in the words of fsspec; all else (a scheme that nobody knows, one
+            # for archives or for what stands around another filesystem) it says of its own classes and of local files
+            if isinstance(error, ImportError) or (isinstance(error, OSError) and error.filename is None):
+                raise StoreError(f"{self} cannot be reached: {reason(error)}") from None
+            raise StoreError(f"{self}: no runs are stored at {scheme}://, but at a URL such as s3://BUCKET/RUN.zarr") from None
         self._fs = fs
         return fs, str(path)
 

@@ -135,7 +135,16 @@ def test_what_is_not_there(bucket, small_chunks):
         odesim.open_run(f"{bucket}/absent.zarr")
     for out, what in (
         (f"{BUCKET}-absent/run.zarr", "cannot write into .*bucket does not exist"),
-        ("nothing://x/run.zarr", "cannot be reached"),
+        ("nothing://x/run.zarr", "no runs are stored at nothing://"),
     ):
         with pytest.raises(StoreError, match=what):
             odesim.ensemble(MODEL, out=out, **RUN)
+
+
+@pytest.mark.parametrize("scheme", "asyncwrapper blockcache cached dir filecache generic jlab nothing reference simplecache tar zip".split())
+def test_schemes_for_what_is_no_store(scheme, tmp_path, monkeypatch):
+    """Of archives, caches and what stands around another filesystem fsspec speaks in terms of its classes and files: not so odesim."""
+    monkeypatch.chdir(tmp_path)
+    for url in (f"{scheme}://x", f"{scheme}:///x", f"no::{scheme}://x"):
+        with pytest.raises(StoreError, match=r"no runs are stored at .*://, but at a URL such as s3://BUCKET/RUN\.zarr"):
+            odesim.open_run(url)
