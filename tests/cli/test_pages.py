@@ -2,34 +2,37 @@
 
 import re
 from collections import ChainMap
+from itertools import combinations
 from typing import Any
 from xml.dom import minidom
 
 import pytest
-from sympy import Interval, Rational, Symbol, oo, sqrt
+from sympy import Interval, Rational, Symbol, oo, sqrt, symbols
 
 from odesim.display.document import html_page
 from odesim.display.page import page_of
 from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions, plain_brackets
-from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
+from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS
 
+MANY = symbols("q_:30", real=True)  # more than a sheet
 (m,), (M,), rate = index("m"), sizes("M"), Symbol("rate_2", real=True)
 v = IndexedBase("v", shape=(M,))
 ODD = System(
     name="odd.names",
     source=Source("key", "eq. 1 < 2", "<script>alert(1)</script> & $x$"),
     axes={m: M},
-    equations={v[m]: -rate * v[m]},
-    params=(Param(rate, 1.0, Interval(-oo, oo), "<b>bold</b> & more in $ and _"),),
+    equations={v[m]: -rate * v[m] + sum(MANY)},
+    params=(Param(rate, 1.0, Interval(-oo, oo), "<b>bold</b> & more in $ and _"), *(Param(q, 1.0, Interval(-oo, oo), "") for q in MANY)),
     initial={v[m]: 1.0},
+    invariants=tuple(Invariant(f"law {q}", sum((q / p) ** 2 for p in MANY[:8]), "constant") for q in MANY[:12]),
     observables={"f_of_t": lambda t, y, dy, params: t},
     events=(Event("half <i>way</i>", v[m] - 0.5, -1, True, "a < b"),),
 )
 ALL = ChainMap({**SYSTEMS, ODD.name: ODD}, Shipped())  # type: ignore[arg-type]
 QUICK = (ODD.name, "joma.linear", "gathered", "largest")
-EACH = pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALL])
+EACH = pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name not in QUICK)])
 
 
 @EACH
@@ -57,18 +60,21 @@ def texts(node):
 @pytest.mark.first(1)
 @EACH
 def test_pages_of_paper_hold_all_rows(name):
-    """Every text begins and ends on the paper; formulas keep a type that can be read."""
+    """Every text lies between the margins, from the top, and over no other; formulas keep a type that can be read."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Affine2D
 
     with rc_context(STYLE):
         sheets = Sheets(page_of(ALL[name], MathtextPrinter)).figures()
         for sheet in sheets:
-            renderer = FigureCanvasAgg(sheet).get_renderer()
-            for text in sheet.texts:
-                box = text.get_window_extent(renderer)
-                assert box.x0 >= 0 and box.x1 * 72 / sheet.dpi <= PAPER[0] - MARGIN / 2, text.get_text()
-                assert box.y0 * 72 / sheet.dpi >= MARGIN / 4 and float(text.get_fontsize()) >= LEAST
+            renderer, points = FigureCanvasAgg(sheet).get_renderer(), Affine2D().scale(72 / sheet.dpi)
+            boxes = [text.get_window_extent(renderer).transformed(points) for text in sheet.texts]
+            for text, box in zip(sheet.texts, boxes, strict=True):
+                assert box.x0 >= MARGIN - 1 and box.x1 <= PAPER[0] - MARGIN / 2, text.get_text()  # side bearings of letters
+                assert box.y0 >= MARGIN / 4 and box.y1 <= PAPER[1] - MARGIN and float(text.get_fontsize()) >= LEAST
+            assert max(box.y1 for box in boxes) > PAPER[1] - 2 * MARGIN
+            assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     words = " ".join(text.get_text() for sheet in sheets for text in sheet.texts)
     for e in ALL[name].events:
         assert all(part in words for part in (e.name, *e.doc.split()))

@@ -213,22 +213,30 @@ def test_an_event_resets_by_neighbours() -> None:
 
 @pytest.mark.parametrize("kind", BEYOND)
 def test_rates_of_neighbours(kind: str) -> None:
-    """The rescaled clock's derivative of sum_j u[j] u[j + 1] along solutions of u' = u^2 + u[i + 1]: 0 beyond an end does not move."""
+    """The rescaled clock's derivative of sum u[i, j] (u[i + 1, j] + u[i + 1, j + 1]) along solutions of u' = 1 + u^2 + u[i + 1, j + 1].
+
+    Beyond an end, of one axis or of both, 0 does not move.
+    """
+    u = IndexedBase("u", shape=(N, N))
+    growth = over(Sum, u[i, j] * (u[i + 1, j] + u[i + 1, j + 1]), (i, N), (j, N))
     s = System(
-        name="test.growth", source=SOURCE, axes={i: N}, boundary={i: kind, j: kind}, params=(), initial={heat[i]: 1.0}, sizes={N: 3},
-        equations={heat[i]: heat[i] ** 2 + heat[i + 1]}, observables={"growth": over(Sum, heat[j] * heat[j + 1], (j, N))},
+        name="test.growth", source=SOURCE, axes={i: N, j: N}, boundary={i: kind, j: kind}, params=(), initial={u[i, j]: 1.0}, sizes={N: 3},
+        equations={u[i, j]: 1 + u[i, j] ** 2 + u[i + 1, j + 1]}, observables={"growth": growth},
     )  # fmt: skip
     ((key, rhs),) = s.equations.items()
-    along = directional_derivative(s.observables["growth"], {"heat": rate_direction(key, rhs)})
+    along = directional_derivative(s.observables["growth"], {"u": rate_direction(key, rhs)})
 
-    def right(u: np.ndarray) -> np.ndarray:
-        return np.pad(u, 1, mode=BEYOND[kind])[2:]  # type: ignore[call-overload,no-any-return]
+    def further(v: np.ndarray, *by: int) -> np.ndarray:
+        padded = np.pad(v, 1, mode=BEYOND[kind])  # type: ignore[call-overload]
+        return padded[1 + by[0] : 4 + by[0], 1 + by[1] : 4 + by[1]]  # type: ignore[no-any-return]
 
-    u = np.array([1.0, 2.0, -0.7])
-    rate = u**2 + right(u)
-    ahead, behind = u + 1e-6 * rate, u - 1e-6 * rate
-    want = (ahead @ right(ahead) - behind @ right(behind)) / 2e-6
-    np.testing.assert_allclose(evaluate(along, (), s.axes, {"N": 3}, {"heat": u}), want, rtol=1e-8)
+    def total(v: np.ndarray) -> float:
+        return float((v * (further(v, 1, 0) + further(v, 1, 1))).sum())
+
+    v = np.random.default_rng(3).normal(size=(3, 3))
+    rate = 1 + v**2 + further(v, 1, 1)
+    want = (total(v + 1e-6 * rate) - total(v - 1e-6 * rate)) / 2e-6
+    np.testing.assert_allclose(evaluate(along, (), s.axes, {"N": 3}, {"u": v}), want, rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", BEYOND)

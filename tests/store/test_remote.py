@@ -141,7 +141,10 @@ def test_what_is_not_there(bucket, small_chunks):
             odesim.ensemble(MODEL, out=out, **RUN)
 
 
-@pytest.mark.parametrize("scheme", "asyncwrapper blockcache cached dir filecache generic jlab nothing reference simplecache tar zip".split())
+NO_STORES = "asyncwrapper blockcache cached dir filecache generic jlab nothing reference simplecache tar zip"
+
+
+@pytest.mark.parametrize("scheme", NO_STORES.split())
 def test_schemes_for_what_is_no_store(scheme, tmp_path, monkeypatch):
     """Of archives, caches and what stands around another filesystem fsspec speaks in terms of its classes and files: not so odesim."""
     monkeypatch.chdir(tmp_path)
