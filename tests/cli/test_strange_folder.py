@@ -68,9 +68,10 @@ def strange_folder(folder: Path, *, stdlib: bool) -> Path:
     return mark
 
 
-def run_here(folder: Path, commands: str, *python: str) -> list[str]:
-    """The exit codes of these commands, all run by one process in the folder."""
+def run_here(folder: Path, commands: str, programs: Path, *python: str) -> list[str]:
+    """The exit codes of these commands, all run by one process in the folder, with these programs first."""
     environment = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"} | {"PYTHONPATH": str(ROOT), "COMMANDS": commands.strip()}
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
     done = subprocess.run([sys.executable, *python], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].split()
@@ -100,15 +101,21 @@ if __name__ == "__main__":
     ],
 )
 def test_nothing_of_the_folder_is_executed(commands, tmp_path):
-    """Every command, in a folder whose files have the names of all modules, and whose matplotlibrc names a program."""
+    """Every command, in a folder whose files have the names of all modules, and whose matplotlibrc names a program for films.
+
+    The program on the PATH makes them: here one that keeps a word.
+    """
     (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ffmpeg").write_text('#!/bin/sh\nfor last; do :; done\ncat > /dev/null\necho film > "$last"\n')
+    (tmp_path / "bin" / "ffmpeg").chmod(0o755)
     (tmp_path / "bin" / "odesim").write_text(SCRIPT)  # as the installed one: Python looks beside it, not in the current folder
     folder = tmp_path / "stranger"
     folder.mkdir()
     mark = strange_folder(folder, stdlib=True)
-    codes = run_here(folder, commands, str(tmp_path / "bin" / "odesim"))
+    codes = run_here(folder, commands, tmp_path / "bin", str(tmp_path / "bin" / "odesim"))
     assert not mark.exists(), mark.read_text()
-    assert set(codes) <= {"0", "2"}  # 2 without ffmpeg, pyarrow or a GPU
+    assert set(codes) <= {"0", "2"}  # 2 without pyarrow or a GPU
+    assert "--animate run.mp4" not in commands or (folder / "run.mp4").read_text() == "film\n"
 
 
 def test_module_of_python(tmp_path):
