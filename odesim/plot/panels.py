@@ -1,4 +1,4 @@
-"""Draws one quantity against time: lines for few components, a map for many, bands of quantiles for very many or a matrix."""
+"""Draws one quantity against time: lines for few components, a map for many of a vector, a bundle of lines for a matrix or very many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, component_labels, end_labels, place_names, symbol
+from odesim.plot.labels import EndLabels, component_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log, time_text
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
+from odesim.plot.style import CATEGORIES, DIVERGING, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 COLUMNS = 500  # largest number of saved times in a map or band
-SAMPLE, NUMBERS = 10_000, 5_000_000  # least number of components for quantiles; all are used up to NUMBERS numbers
+FAINT, CHOSEN, APART = 300, 6, 0.06  # lines of a bundle, those that are named, and how far apart these end, of the height
 WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-LEVEL_NAMES = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
-SHADES = (0.18, 0.4, 0.62)  # of blue, outermost band first
+PALE = 0.3  # of blue, a faint line
 
 
 def is_still(values: Array) -> bool:
@@ -66,8 +64,8 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """How it is drawn: `lines`, `map` (a vector) or `bands`."""
-        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bands"
+        """How it is drawn: `lines`, `map` (a vector) or `bundle`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bundle"
 
     @property
     def is_matrix(self) -> bool:
@@ -190,8 +188,8 @@ def draw_quantity(
     labels, notes = None, list[str]()
     if quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
-    elif quantity.kind == "bands":
-        labels = draw_bands(axes, quantity, values, time_axis)
+    elif quantity.kind == "bundle":
+        labels = draw_bundle(axes, quantity, values, time_axis)
     else:
         labels = draw_lines(axes, quantity, values, time_axis, labelled.get((quantity.dims, quantity.shape), ""))
     if len(time_axis.x) > 1:
@@ -255,24 +253,39 @@ def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log
     return notes
 
 
-def draw_bands(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:
-    """Draws smallest and largest component and five quantiles; those of a random subset are marked so. Returns the labels."""
+def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:
+    """Draws a faint line for each component, evenly spread ones of very many, and a few by colour and name. Returns these names.
+
+    Components have no common law as members of an ensemble have: their quantiles would say nothing.
+    """
     columns = spread_indices(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
-    n, most = quantity.count, max(SAMPLE, NUMBERS // len(columns))
-    # random, so that patterns in the order do not matter, and always the same
-    chosen = np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False, shuffle=False))
-    sample = values[:, chosen].filled(np.nan)
-    marks = np.vstack([values.min(axis=1).filled(np.nan), np.nanquantile(sample, LEVELS, axis=1), values.max(axis=1).filled(np.nan)])
-    for k, shade in enumerate(SHADES):
-        axes.fill_between(x, marks[k], marks[-1 - k], color=colormaps["Blues"](shade), lw=0)
-    axes.plot(x, marks[3], color=INK)
-    masked = np.ma.masked_invalid(marks.T)
-    set_value_scale(axes, masked)
-    axes.set_ylabel(symbol(quantity.name))
-    part = f", {thousands(len(chosen))} at random" * (len(chosen) < n)
-    axes.set_title(f"{thousands(n)} components{part}", loc="right", fontsize=SMALL)
-    return end_labels(axes, LEVEL_NAMES, last_finite(masked))
+    n, ends = quantity.count, np.array(last_finite(values))
+    chosen = far_apart(ends, APART * (float(values.max() - values.min()) if values.count() else 0.0))
+    extremes = [] if not values.count() else [values.max(axis=0).argmax(), values.min(axis=0).argmin()]
+    faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
+    lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
+    axes.add_collection(LineCollection(lines, colors=[colormaps["Blues"](PALE)], linewidths=0.5))
+    colors = ordered_colors(len(chosen))
+    for color, i in zip(colors, chosen, strict=True):
+        axes.plot(x, values[:, i], color=color)
+    set_value_scale(axes, values[:, faint])
+    axes.set_ylabel(quantity.label)
+    part = f" of {thousands(n)}" * (len(faint) < n)
+    axes.set_title(f"{thousands(len(faint))}{part} components", loc="right", fontsize=SMALL)
+    names = ["all" if len(chosen) == 1 else quantity.component(i) for i in chosen]
+    return component_labels(axes, names, [float(ends[i]) for i in chosen])
+
+
+def far_apart(ends: Array, apart: float) -> list[int]:
+    """Up to CHOSEN of the components (n,), in order, whose ends are further apart: the largest, then always the one farthest from these."""
+    finite = np.flatnonzero(np.isfinite(ends))
+    chosen: list[int] = []
+    gaps = np.abs(ends[finite])
+    while len(finite) and len(chosen) < CHOSEN and (gaps.max() > apart or not chosen):
+        chosen.append(int(finite[np.argmax(gaps)]))
+        gaps = np.abs(ends[finite, None] - ends[chosen]).min(axis=1)
+    return sorted(chosen)
 
 
 def largest_neighbours(values: Any, every: int) -> Any:

@@ -36,7 +36,7 @@ NARROW = 80.0  # points: the width of a panel in one of two columns
 
 
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
-    """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bands, by the number of components.
+    """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bundles, by the number of components.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
     quantities, a component, scales. ax: Axes to draw one quantity on, without title and notes. Raises ParamError for a choice that the

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
-from odesim.plot.panels import MAP, ROWS, SAMPLE
+from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
 from odesim.plot.solution import MANY, figure_of_solution
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
@@ -50,10 +50,10 @@ def symbols(case: Any, name: str) -> list[str]:
 
 @pytest.mark.slow
 def test_kinds() -> None:
-    """The number of components decides between lines, a map and bands; many scalars beyond the panels are named."""
+    """The number of components decides between lines, a map and a bundle; many scalars beyond the panels are named."""
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
     assert len(figure_of_solution(CASES["map"]).axes[0].collections) == 1
-    assert len(figure_of_solution(CASES["bands"]).axes[0].collections) == 3
+    assert len(figure_of_solution(CASES["bundle"]).axes[0].collections) == 1
     assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x12, x13, loss"]
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
@@ -86,39 +86,29 @@ def test_map_loses_no_winner() -> None:
         assert (cells.max(), cells.min(), cells.shape[0] <= ROWS) == (2.0 if i != 5 else 1e-3, -2.0, True)
 
 
-def test_bands_hold_all_components() -> None:
-    """The outermost band is exactly the smallest and the largest of all components."""
-    axes = figure_of_solution(CASES["bands"]).axes[0]
-    heights: Any = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
+def test_a_bundle_has_the_extremes() -> None:
+    """Of very many components evenly spread ones are drawn, and those with the largest and the smallest value at any time."""
     values = grow(MAP + 1)
-    assert (heights.min(), heights.max()) == (values.min(), values.max())
+    values[10, 7], values[20, 11] = 9.0, -9.0
+    axes = figure_of_solution(solution({"z": values}, dims={"z": ("l",)})).axes[0]
+    heights = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
+    assert (heights.max(), heights.min()) == (9.0, -9.0) and len(heights) <= FAINT + CHOSEN + 2
+    assert axes.get_title(loc="right") == f"{len(heights)} of 2\u202f001 components"
 
 
-@pytest.mark.first(1)
-@pytest.mark.parametrize("period", range(2, 9))
-def test_bands_of_tiled_components(period: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More components than quantiles are taken of, whose values repeat: the lines are quantiles of all, not of one in `period`.
-
-    A quantile of 10000 random ones has the standard error sqrt(1/4 / 10000) = .5 %, and four of them are allowed.
-    """
-    monkeypatch.setattr("odesim.plot.panels.NUMBERS", 0)
-    n = SAMPLE * period
-    heights = np.tile(np.arange(period) / period, SAMPLE) + np.linspace(0, 1 / period, n)
-    axes = figure_of_solution(solution({"z": np.linspace(0, 1, 3)[:, None] * heights}, T[:3], dims={"z": ("l",)})).axes[0]
-    median = float(np.asarray(axes.lines[0].get_ydata())[-1])
-    assert np.mean(heights < median) == pytest.approx(0.5, abs=0.02)
-    assert axes.get_title(loc="right").endswith("000 components, 10\u202f000 at random")
-
-
-def test_bands_are_of_all_components_where_these_are_not_too_many() -> None:
-    """20002 components of two heights: the median is the middle between both, which no sample has."""
-    values = np.linspace(0, 1, 3)[:, None] * np.tile([1.0, 2.0], 10_001)
-    axes = figure_of_solution(solution({"z": values}, T[:3], dims={"z": ("l",)})).axes[0]
-    assert np.asarray(axes.lines[0].get_ydata())[-1] == 1.5 and axes.get_title(loc="right") == "20\u202f002 components"
+def test_a_bundle_names_what_ends_far_apart() -> None:
+    """Three groups of components by where they end: one of each is named, the largest first found; all of one group are one name."""
+    ends = np.repeat([1.0, 0.5, -0.8], 10) + 1e-4 * np.arange(30)
+    paths = np.linspace(0, 1, 5)[:, None] * ends
+    axes = figure_of_solution(solution({"V": paths.reshape(5, 6, 5)}, T[:5], dims={"V": ("l", "k")})).axes[0]
+    names = [text.get_text() for text in axes.texts]
+    assert sorted(int(name[0]) // 2 for name in names) == [0, 1, 2] and "1,4" in names
+    met = np.array([1.0, 0.1, 0.0])[:, None, None] * ends.reshape(6, 5)
+    assert [text.get_text() for text in figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k")})).axes[0].texts] == ["all"]
 
 
 def test_matrix_shows_its_last_values() -> None:
-    """Beside its quantiles a matrix stands as it is at the last time at which it is finite."""
+    """Beside its lines a matrix stands as it is at the last time at which it is finite."""
     for last in (0.0, np.inf):
         values = grow(8, 5)
         values[-1, 0, 0] += last

@@ -48,7 +48,7 @@ CASES = {
             "a rather long name of it": [{"t": 3.0, "index": None}],
         },
     ),
-    "bands": solution({"z": grow(MAP + 1)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
+    "bundle": solution({"z": grow(MAP + 1)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
     "many states": solution(
         {**{name: grow(10) for name in "abdz"}, **{name: grow(3) for name in ("u", "v", "zc")}},
         observables={"loss": np.exp(-T), "c": grow(10), "cc": grow(3)},
