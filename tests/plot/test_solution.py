@@ -91,7 +91,8 @@ def test_a_bundle_has_the_extremes() -> None:
     values = grow(MAP + 1)
     values[10, 7], values[20, 11] = 9.0, -9.0
     axes = figure_of_solution(solution({"z": values}, dims={"z": ("l",)})).axes[0]
-    heights = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
+    bundle: Any = axes.collections[0]
+    heights = np.array([segment[:, 1] for segment in bundle.get_segments()])
     assert (heights.max(), heights.min()) == (9.0, -9.0) and len(heights) <= FAINT + CHOSEN + 2
     assert axes.get_title(loc="right") == f"{len(heights)} of 2\u202f001 components"
 
