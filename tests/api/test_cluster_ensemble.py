@@ -67,6 +67,14 @@ def test_the_bits_of_one_machine(case, client, small_chunks, tmp_path):
     same(stored, memory(**CASES[case]))
 
 
+def test_noise_has_the_bits_of_one_machine(client, small_chunks, tmp_path):
+    """The path of a member is a function of its number, whichever worker has it."""
+    given: dict[str, Any] = {"members": 40, "span": (0, 0.5), "save": 3, "seed": 5, "observe": "risk"}
+    stored = odesim.ensemble("noise.sgd_least_squares", out=tmp_path / "run.zarr", client=client, **given)
+    same(stored, odesim.ensemble("noise.sgd_least_squares", **given))
+    assert len(np.unique(stored.risk[:, -1])) == 40
+
+
 @pytest.mark.parametrize("here_first", [True, False])
 def test_resume_with_and_without_a_cluster(here_first, client, small_chunks, tmp_path):
     """A shard and the rest, one of them on a cluster: each does what the other left, and the bits are those of one run."""

@@ -61,6 +61,7 @@ WITHOUT_CLOSED_FORM = (
         "joma.joint_softmax",
         "joma.reduced_exp",
         "noise.sgd_least_squares",
+        "noise.two_layer",
         "particles.circle",
         "particles.noisy_circle",
         "particles.sphere",

@@ -42,18 +42,19 @@ RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own 
 def theory_of(
     system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
 ) -> Side:
-    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters or start."""
+    """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters or start, or its path."""
     params, each = experiment.theory[system.name], pair is not None and pair.per_seed
     links = pair.starts(facts) if pair else {}
     start = {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in links.items()}
-    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start else [0]
+    rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start or system.noise else [0]
     sides = []
     for k, row in enumerate(rows):
         seed_params = {name: np.asarray(value)[row] if each else value for name, value in params.items()}
         initial = {name: values[k] for name, values in start.items()}
         if map == "flow":
             times = clock.times(trained.t)
-            run = integrate(system, params=seed_params, initial=initial, span=(0.0, float(times[-1])), save=times, rtol=RTOL, atol=ATOL)
+            given: dict[str, Any] = {"params": seed_params, "initial": initial, "span": (0.0, float(times[-1])), "save": times}
+            run = integrate(system, **given, seed=experiment.seeds[row], rtol=RTOL, atol=ATOL)
             sides.append(side_of_solution(run))
         else:
             sides.append(side_of_descent(system, seed_params, initial, trained.t, clock.step, facts.momentum))

@@ -1,13 +1,15 @@
 """Two runs beside each other: their units of time, what is said of them, and what is refused."""
 
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from sympy import Symbol
 
 import odesim
-from odesim.base.errors import ParamError, StoreError
+from odesim.base.errors import ParamError, SpecError, StoreError
 from odesim.lab.compare.comparison import title
 from odesim.lab.compare.sides import TrainingClock
 from odesim.plot.comparison import figure_of_comparison
@@ -246,3 +248,15 @@ def test_runs_that_have_nothing_in_common(training, flow, tmp_path):
         odesim.compare(flow, task="scan_snap")
     with pytest.raises(ParamError, match="not int"):
         odesim.compare(flow, 3)  # type: ignore[arg-type]
+
+
+def test_a_system_with_noise_has_a_path_for_each_seed():
+    """The theory of a seed is the path of that seed; gradient descent with noise is refused."""
+    plain = odesim.load_model("scan_snap.symmetric")
+    noisy = replace(plain, noise={key: {Symbol("B"): 0.1} for key in list(plain.equations)[:1]}, step=1.0, events=())
+    given: dict[str, Any] = {"task": "scan_snap", "settings": {"momentum": 0.0}, "seeds": [3, 5], "steps": 4}
+    found = odesim.compare(noisy, **given, observables=["loss"]).to_xarray().loss_theory
+    one, other = found.sel(seed=3).values, found.sel(seed=5).values
+    assert found.sizes["seed"] == 2 and one[0] == other[0] and np.all(one[1:] != other[1:])
+    with pytest.raises(SpecError, match="has noise, which descent"):
+        odesim.compare(noisy, **given, map="discrete")

@@ -37,6 +37,7 @@ from tests.support.truth.learning import (
     projected,
     sgd_least_squares,
     softmax_regression,
+    two_layer,
 )
 from tests.support.truth.particles import (
     particles_circle,
@@ -104,6 +105,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "particles.circle": particles_circle,
     "particles.noisy_circle": particles_noisy_circle,
     "noise.sgd_least_squares": sgd_least_squares,
+    "noise.two_layer": two_layer,
     "particles.gamma": particles_gamma,
     "particles.two_clusters": particles_two_clusters,
     "reversal.row": reversal_row,

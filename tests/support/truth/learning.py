@@ -95,6 +95,12 @@ def projected(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W": P @ np.linalg.lstsq(P, G, rcond=None)[0], "P": np.zeros_like(P)}
 
 
+def two_layer(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """By the chain rule, from the gradient by the product."""
+    slope = y["a"] * y["b"] - q["s"]
+    return {"a": -slope * y["b"], "b": -slope * y["a"]}
+
+
 def sgd_least_squares(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Minus the gradient of f + second eta |grad f|^2 / 4, f = delta^T diag(lam) delta / 2."""
     curve = np.diag(q["lam"])
