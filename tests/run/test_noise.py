@@ -178,7 +178,8 @@ def test_reduce() -> None:
     np.testing.assert_allclose(one.o_mean, every.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(one.o_var, every.var(axis=0, ddof=1), rtol=1e-11, atol=1e-13)
     quantiles = np.quantile(every[:, 1:], one["quantile"].values, axis=0)
-    np.testing.assert_allclose(one.o_quantiles.values[:, 1:], quantiles, rtol=1 / 64, atol=1e-3)
+    # 1e-3: numpy's go on between two of 9000 members
+    assert np.all(np.abs(one.o_quantiles.values[:, 1:] - quantiles) < np.abs(quantiles - every[0, 1:]) / 64 + 1e-3)
     with pytest.raises(OdesimError, match="run an ensemble for each point"):
         odesim.ensemble(OU, reduce="mean", grid={"b": [0.0, 1.0]}, step=0.1)
 
