@@ -228,7 +228,7 @@ def _c_function(name: str, symbol: str, signature: Any) -> str:
 @contextmanager
 def scalar_front_end() -> Iterator[None]:
     """A context in which numba compiles with this front end. The caller holds numba's compiler lock."""
-    from numba.core import base, compiler, errors, event, lowering, postproc, ssa, typeinfer
+    from numba.core import base, compiler, errors, event, ir, lowering, postproc, ssa, typeinfer
     from numba.core.targetconfig import TargetConfig
     from numba.core.types.functions import BaseFunction
 
@@ -241,6 +241,7 @@ def scalar_front_end() -> Iterator[None]:
         (TargetConfig, "__hash__", _hash),
         (postproc.PostProcessor, "run", _without_lifetimes),
         (ssa, "_run_block_rewrite", _where_it_occurs),
+        (ir.Inst, "_rec_list_vars", _variables),
         # what an error in generated code would say of its place, and warnings of it: nobody reads them
         *((place, "new_error_context", _no_context) for place in (typeinfer, lowering)),
         (vars(errors)["WarningsFixer"], "catch_warnings", _no_context),
@@ -310,6 +311,24 @@ def _where_it_occurs(original: Any) -> Any:
         return new
 
     return rewrite
+
+
+def _variables(original: Any) -> Any:
+    """A replacement of the list of variables in a part of a statement: most parts are places in the text or names, which have none."""
+    from numba.core.ir import Loc, Var
+
+    def variables(self: Any, part: Any) -> list[Any]:
+        kind = type(part)
+        if kind is Var:
+            return [part]
+        if kind is dict:
+            part = part.values()
+        elif kind not in (list, tuple):
+            return original(self, part)  # type: ignore[no-any-return]
+        return [v for inner in part if type(inner) not in none for v in variables(self, inner)]
+
+    none = {Loc, str, int, float, bool, type(None)}
+    return variables
 
 
 def _nothing(original: Any) -> Any:

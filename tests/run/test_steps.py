@@ -161,7 +161,7 @@ LOOSE = 1e-4
 LOOPS = [("rodas4", "lanes"), ("rodas5p", "wide"), ("rodas4", "wide"), *((method, "loops") for method in ADAPTIVE)]
 
 
-@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("vern7", "loops")], several=True))
+@pytest.mark.parametrize(("method", "width"), slow_but(LOOPS, [("vern7", "loops")], several=True))  # a kernel each
 def test_members_in_loops_take_the_steps_of_a_plain_loop(method: str, width: str) -> None:
     """Steps in loops over states, and stiff ones whose length the interpolant between them decides, by a third of them or more.
 
