@@ -96,16 +96,15 @@ def sgd_noise(
     step: Any,
     batch: Any = 1,
     diagonal: bool = False,
-    channel: str = "sample",
     boundary: Mapping[Symbol, str] | None = None,
 ) -> dict[Key, dict[Key, Expr]]:
-    """The noise of mini-batches for a System whose equations are gradient_flow() of the mean loss: {W[i, j]: {channel: factor}}.
+    """The noise of mini-batches for a System whose equations are gradient_flow() of the mean loss: {W[i, j]: {sample[n]: factor}}.
 
     loss: that of one sample; sample: (n, N), its index and their number. rates: as in gradient_flow(). step: the learning rate, so that
     time is step times updates; batch: samples of an update, drawn anew from all N.
 
-    Each sample is an element of the channel, so that the covariance of the gradients is exact: N numbers for each weight in a step.
-    diagonal: an element of the channel W_`channel` for each weight, without their correlations. Raises SpecError as grad() does.
+    Each sample is an element of the channel `sample`, so that the covariance is exact: N numbers for each weight in a step.
+    diagonal: an element of the channel `W_sample` for each weight, without their correlations. Raises SpecError as grad() does.
     """
     if not isinstance(rates, Mapping) or not rates:
         raise SpecError(f"sgd_noise() takes the loss and {{W[i, j]: rate, ...}}, not {value_text(rates)}")
@@ -123,11 +122,11 @@ def sgd_noise(
         slope = g.xreplace({one: n})
         off, size = slope - over(Sum, slope, sample) / count, rate * sp.sqrt(sp.sympify(step) / (batch * count))
         if diagonal:
-            name = f"{base_name(key)}_{channel}"
+            name = f"{base_name(key)}_sample"
             own = IndexedBase(name, shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(name)
             noise[key] = {own: size * sp.sqrt(over(Sum, off**2, sample))}
         else:
-            noise[key] = {IndexedBase(channel, shape=(count,))[n]: size * off}
+            noise[key] = {IndexedBase("sample", shape=(count,))[n]: size * off}
     return noise
 
 
