@@ -18,7 +18,7 @@ from odesim.run.conditions import Conditions, Parts, formula
 from odesim.stepper.codes import Status
 from odesim.stepper.occurrences import together
 from odesim.symbolic.indices import base_name, time
-from odesim.symbolic.layered import names_read
+from odesim.symbolic.layered import layers_in, names_read
 from odesim.symbolic.parts import Event, key_indices
 from odesim.transforms.events import MOVED, SLACK, Guard, Watched, event_rate, free_of, jumps, reads_any, slope
 
@@ -171,7 +171,7 @@ class EventFunctions:
         self.flow, self._conditions = flow, flow.conditions
         self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
         self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
-        self._formulas: dict[Any, tuple[Formula, frozenset[str]]] = {}
+        self._formulas: dict[Any, tuple[Formula, frozenset[str], bool]] = {}
         known = self._conditions.expressions
         if "resets" not in known:
             known["resets"] = [self._resets(w) for w in self.watched]
@@ -334,12 +334,15 @@ class EventFunctions:
         """An expression for each member and all values of the indices of axes, (k, *extents); more: what it reads besides."""
         key = expr, tuple(axes.items())
         if key not in self._formulas:
-            self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr))
-        f, reads = self._formulas[key]
+            self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr)), bool(layers_in(expr))
+        f, reads, layered = self._formulas[key]
         mine, count = at.read(reads, around), len(at) * (3 + (at.late is not None) if around else 1)
         if more:
             mine |= {name: more[name] for name in reads & more.keys()}
         sizes, shared = self._conditions.sizes, self._conditions.shared
+        # with an index of members layers would be written out, each wherever one is read: seven Newton steps take hours
+        if mine and layered:
+            return np.stack([f(sizes, {**shared, **{name: values[k] for name, values in mine.items()}}) for k in range(count)])
         every = member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
         return every if len(every) == count else np.broadcast_to(every, (count, *every.shape[1:]))
 

@@ -16,7 +16,7 @@ import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
 from odesim.run.choose import engine_key, make_engine
 from odesim.run.lanes import LaneEngine
-from odesim.symbolic import Event, System
+from odesim.symbolic import Event, System, named
 from odesim.symbolic import time as t
 from tests.run.test_chains import ARRAYS, END, LEVELS, NAMES, SLOPES, START, chains, model, rules_of_arrays
 from tests.run.test_event_sides import END as LAST
@@ -185,6 +185,21 @@ def test_slopes() -> None:
     emptied = own["q"] >= 1
     assert_allclose(found["dx_dq"].values[:, -1], np.where(emptied, 0.25, 1) * np.exp(-0.5), rtol=1e-8)
     assert_allclose(found["dx_db"].values[:, -1], np.where(emptied, own["q"], 0) * np.exp(-0.5), rtol=1e-8)
+
+
+def test_layers() -> None:
+    """Thirty steps of the logistic map at an event, each a name that the next reads twice: those of a loop, to rounding."""
+    z: Any = x
+    for k in range(30):
+        z = named(f"z{k}", a * z * (1 - z))
+    mapped = system({x: 0}, [Event("step", t - 1, 1, resets={x: z})], 0.3, {a: 3.2}, span=(0.0, 2.0))
+    own = {"a": np.array([2.8, 3.2, 3.3])}
+    found = ensemble(mapped, own, method="tsit5")
+    same_as_runs(found, mapped, 3, own, method="tsit5")
+    right = np.full(3, 0.3)
+    for _ in range(30):
+        right = own["a"] * right * (1 - right)
+    assert_allclose(found.x.values[:, -1], right, rtol=1e-12)
 
 
 ENDS = system(
