@@ -157,7 +157,7 @@ def test_data_comes_along(house):
 def test_the_command_runs(house):
     """`python -m odesim` answers with the version of pyproject.toml, and lists the models."""
     assert PROJECT["project"]["version"] in house.run("-m", "odesim", "--version")
-    assert "joma.nonlinear" in house.run("-m", "odesim", "list")
+    assert "joma.nonlinear" in house.run("-m", "odesim", "list", "joma")
 
 
 @pytest.mark.slow
