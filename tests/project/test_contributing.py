@@ -102,7 +102,7 @@ sys.path.insert(0, "docs/_ext")
 from markdown import bibliography, methods_table
 
 command = lambda words: CliRunner().invoke(cli, words.split()).stdout
-assert "classics.thrown_away\\n  Thrown away: x relaxes to s at the rate k" in command("list", "classics")
+assert "classics.thrown_away\\n  Thrown away: x relaxes to s at the rate k" in command("list classics")
 assert "thrown_away" in command("integrate --help") and "to be thrown away" in command("integrate --help")
 run = odesim.integrate("classics.thrown_away", method="thrown_away", step=0.01, backend="thrown_away")
 assert (run.status, run.method, run.backend) == ("ok", "thrown_away", "thrown_away")
