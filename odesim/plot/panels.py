@@ -271,8 +271,8 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
         axes.plot(x, values[:, i], color=color)
     set_value_scale(axes, values[:, faint])
     axes.set_ylabel(quantity.label)
-    part = f" of {thousands(n)}" * (len(faint) < n)
-    axes.set_title(f"{thousands(len(faint))}{part} components", loc="right", fontsize=SMALL)
+    part = f"{thousands(len(faint))} of " * (len(faint) < n)
+    axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
     names = ["all" if len(chosen) == 1 else quantity.component(i) for i in chosen]
     return component_labels(axes, names, [float(ends[i]) for i in chosen])
 

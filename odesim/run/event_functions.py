@@ -95,9 +95,9 @@ class Point:
         return self._once("spacing", lambda: np.spacing(np.abs(self.t)))
 
     @property
-    def moment(self) -> Array:
+    def nearby(self) -> Array:
         """How far from its time another event of a member is at one time with it (k,)."""
-        return self._once("moment", lambda: np.asarray(together(self.t, self.flow.conditions.t0, self.flow.dtype, self.spacing)))
+        return self._once("nearby", lambda: np.asarray(together(self.t, self.flow.conditions.t0, self.flow.dtype, self.spacing)))
 
     @cached_property
     def slope(self) -> Array:
@@ -201,7 +201,7 @@ class EventFunctions:
         """The length of a moment (k,), also at the start."""
         c, dtype = self._conditions, self.flow.dtype  # in which the time is too, up to which a side is held
         spacing = at.spacing if dtype == "float64" else np.spacing(np.abs(at.t.astype(dtype)))
-        return np.maximum(at.moment, np.maximum(np.spacing(c.t1 - c.t0), spacing))
+        return np.maximum(at.nearby, np.maximum(np.spacing(c.t1 - c.t0), spacing))
 
     def function(self, e: int, at: Point) -> tuple[Array, ...]:
         """The function of an event, how far rounding of the time and the state moves it, and how far a moment: each (k, components)."""
@@ -295,7 +295,7 @@ class EventFunctions:
         w, slopes = self.watched[e], dict[str, Array]()
         left, lost = at.t != self._conditions.t0, np.zeros(len(at), bool)
         # a function that has come to 0 to stay, as Max(x, 0), has no slope there: that of a moment before counts
-        for here in (at, at.later(-at.moment)) if self.flow.pairs else ():
+        for here in (at, at.later(-at.nearby)) if self.flow.pairs else ():
             rate, moves = self._component(self.rate(e, here).reshape(len(at), *self.shapes[e]), e, i), np.zeros(len(at), bool)
             for p in self.flow.pairs:
                 expr, along = self._slope((e, p), w.event.expr, p, moved=False)

@@ -194,7 +194,7 @@ class Rounds:
             mine = members[rows := rows_where(moved)]
             put_rows(self.states, mine, effects.y[rows])
             if self.plan.saves:
-                back = np.where(known, TOGETHER[1] * at.spacing, at.moment)  # a known time is off by rounding only
+                back = np.where(known, TOGETHER[1] * at.spacing, at.nearby)  # a known time is off by rounding only
                 self._save(mine, np.searchsorted(self.request.times, (at.t - back)[rows]), self.turns.places[mine])
             if self.sums.shape[1]:
                 own = {name: values[mine] for name, values in self.flow.own.items()}
@@ -212,7 +212,7 @@ class Rounds:
 def is_near(at: Point, ends: Array) -> Array:
     """Which members have no more than a moment left to these times (k,)."""
     left = ends - at.t
-    return np.asarray((left > 0) & (left <= at.moment))
+    return np.asarray((left > 0) & (left <= at.nearby))
 
 
 def record(chunk: Chunk, members: Array, events: Array, t: Array, components: Array) -> None:
@@ -253,7 +253,7 @@ class Found:
 
     def record(self, chunk: Chunk, at: Point) -> Array:
         """Writes the events of members among those of the whole run; returns which (k, columns) were at the times of the members."""
-        rows, since = at.members - self.first, at.t - at.moment
+        rows, since = at.members - self.first, at.t - at.nearby
         counts, recent = self.counts.take(rows, axis=0), np.zeros((len(at), len(self._events.event_of)), bool)
         for e in range(self._names):
             for k in range(int(counts[:, e].max(initial=0))):
