@@ -42,8 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow(items)
 
 
-STUCK = 1200
-"""Seconds after which a test is stuck, on however busy a machine: the dearest takes some 30 where nothing else runs."""
+STUCK = 600
+"""Seconds after which a test is stuck, on however busy a machine: the dearest takes some 30 where nothing else runs, some 250 beside 14 others."""
 TERMINAL: list[int] = []
 
 
