@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 STUCK = 600
-"""Seconds after which a test is stuck, on however busy a machine: the dearest takes some 30 where nothing else runs, some 250 beside 14 others."""
+"""Seconds after which a test is stuck: the dearest takes some 30 where nothing else runs, some 250 beside 14 other processes."""
 TERMINAL: list[int] = []
 
 
