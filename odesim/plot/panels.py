@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
-COLUMNS = 500  # largest number of saved times in a map or band
-FAINT, CHOSEN, APART = 300, 6, 0.06  # lines of a bundle, those that are named, and how far apart these end, of the height
+COLUMNS = 500  # largest number of saved times in a map or bundle
+# lines of a bundle, more of which are one surface; those that are named, and how far apart these end: the room of their names beside a
+# panel of half of 80 mm
+FAINT, CHOSEN, APART = 300, 6, 0.06
 WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
@@ -335,4 +337,7 @@ def is_bunched(axes: Axes, ends: list[float]) -> bool:
 
 def last_finite(values: Any) -> list[float]:
     """The last finite values (n,) of the columns of masked values (T, n); nan if there is none."""
-    return [float(column.compressed()[-1]) if column.count() else np.nan for column in values.T]
+    there = ~np.ma.getmaskarray(values)
+    last = len(there) - 1 - there[::-1].argmax(axis=0)
+    ends = np.ma.getdata(values)[last, np.arange(there.shape[1])]
+    return [float(end) for end in np.where(there.any(axis=0), ends, np.nan)]

@@ -47,7 +47,9 @@ Between its long steps dop853 is off by up to 3000 tolerances (joma.nonlinear at
 STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
 LEAST = 5
-"""Steps that the stiff method must be able to take in a trial."""
+"""Steps that the stiff method must be able to take in a trial.
+
+With 20 the heat equation on 400 cells was not tried before 1,024 explicit steps, and took 17 ms in place of 13.6."""
 SHARE = 1.0
 """The most that a trial may cost, in units of the cost of the explicit run so far."""
 MUCH, HALF = 64.0, 0.5
