@@ -29,7 +29,7 @@ from odesim.plot.style import new_figure, project_style
 
 TOLERANCES = [10.0**-k for k in range(3, 12)]
 MEMBERS = 100_000
-METHODS = {"W1": ("tsit5", "vern7", "dop853"), "W2": ("tsit5", "vern7", "dop853"), "W4r": ("rodas4", "rodas5p")}
+METHODS = {"W1": ("tsit5", "vern7", "dop853", "vern9"), "W2": ("tsit5", "vern7", "dop853", "vern9"), "W4r": ("rodas4", "rodas5p")}
 PEERS: dict[str, Mapping[str, Peer]] = {"W1": EXPLICIT, "W2": EXPLICIT, "W4r": STIFF}
 # a colour for each library, a marker for each of its methods
 COLORS = {

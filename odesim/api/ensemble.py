@@ -109,7 +109,7 @@ def ensemble(
     called with members done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into
     out, a folder that all machines share.
 
-    backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by tsit5, vern7, dop853, rodas4, rodas5p, or an explicit
+    backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by any adaptive method or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
     reduce: of "mean", "var", "quantiles": statistics over all members at the saved times, NAME_mean, NAME_var (time, ...) and

@@ -37,5 +37,5 @@ def make_scheme(name: str, A: Sequence[Sequence[float]], noise: Sequence[tuple[f
     """The Scheme with these stages and, as the last row of A, the weights of the new state; for ALL kinds of noise."""
     c = [sum(row) for row in A]
     # between two steps there is no path to speak of: states are saved at steps
-    m = make_method(name, order=1, A=A, c=c, P={j: (w,) for j, w in enumerate(A[-1])}, last=len(A) - 1, dense_order=1, source=source)
+    m = make_method(name, order=1, A=A, c=c, P=[(w,) for w in A[-1]], last=len(A) - 1, dense_order=1, source=source)
     return Scheme(**vars(m), noise=tuple(noise), **{"kinds": ALL, **more})

@@ -1,14 +1,12 @@
 """An explicit Runge-Kutta method as numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from odesim.base.arrays import Array
-
-Row = Mapping[int, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +55,28 @@ class Method:
         return len(self.c)
 
 
+def rows(text: str) -> list[list[float]]:
+    """The rows of numbers in a text, each ended by a semicolon; a row may be empty."""
+    return [[float(number) for number in row.split()] for row in text.split(";")[:-1]]
+
+
 def make_method(
     name: str,
     *,
     order: int,
     A: Sequence[Sequence[float]],
     c: Sequence[float],
-    P: Mapping[int, Sequence[float]],
+    P: Sequence[Sequence[float]],
     last: int,
     dense_order: int,
     source: str,
-    E: Row | None = None,
-    E2: Row | None = None,
+    E: Sequence[float] = (),
+    E2: Sequence[float] = (),
     error_order: int = 0,
     gains: tuple[float, float] = (0.0, 0.0),
     factors: tuple[float, float] = (0.2, 10.0),
 ) -> Method:
-    """The Method of these rows; A without its zeros above the diagonal, E and P by the number of the stage."""
+    """The Method of these rows; what is missing at their ends is zero."""
     # gains and factors belong to a method: what is best depends on its order and on how its estimate scatters. The zeros are stored, since
     # loops over a table take any method; those who write a step out leave them away
     total = len(c)
@@ -82,10 +85,9 @@ def make_method(
         full[i, : len(row)] = row
     weights = np.zeros((2, last + 1))
     for i, estimate in enumerate((E, E2)):
-        for j, value in (estimate or {}).items():
-            weights[i, j] = value
-    polynomials = np.zeros((total, max(len(row) for row in P.values())))
-    for j, coefficients in P.items():
+        weights[i, : len(estimate)] = estimate
+    polynomials = np.zeros((total, max(map(len, P))))
+    for j, coefficients in enumerate(P):
         polynomials[j, : len(coefficients)] = coefficients
     times = np.array(c, float)
     for array in (full, times, weights, polynomials):

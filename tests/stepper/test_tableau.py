@@ -10,6 +10,8 @@ from tests.support.trees import conditions, size, trees
 
 # coefficients are rounded to 1e-16, some polynomials are of size 1000, and an order condition multiplies up to 8 of them
 ROUNDING = 1e-12
+# vern9's polynomials reach 10,700
+DENSE_ROUNDING = {"vern9": 1e-11}
 ALL = pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 ADAPTIVE = pytest.mark.parametrize("method", [m for m in METHODS.values() if m.adaptive], ids=lambda m: m.name)
 
@@ -70,7 +72,7 @@ def test_embedded(method: Method) -> None:
 @pytest.mark.parametrize("theta", [0.1, 0.37, 0.5, 0.81, 1.0])
 def test_dense_order(method: Method, theta: float) -> None:
     """The interpolant meets the conditions with theta^order up to its own order."""
-    assert worst(method.A, weights(method, theta), method.dense_order, theta) < ROUNDING
+    assert worst(method.A, weights(method, theta), method.dense_order, theta) < DENSE_ROUNDING.get(method.name, ROUNDING)
     if theta < 1:
         n = method.dense_order + 1
         beyond = (abs(r) for tree, r, _ in conditions(method.A, weights(method, theta), n, theta) if size(tree) == n)
@@ -83,10 +85,11 @@ def test_dense_joins(method: Method) -> None:
     first, last = np.eye(method.stages)[[0, method.last]]
     end = np.zeros(method.stages)
     end[: method.last + 1] = method.b
-    assert weights(method, 1.0) == pytest.approx(end, abs=ROUNDING)
+    rounding = DENSE_ROUNDING.get(method.name, ROUNDING)
+    assert weights(method, 1.0) == pytest.approx(end, abs=rounding)
     assert method.P[:, 0] == pytest.approx(first, abs=1e-15)
     if method.name != "euler":
-        assert method.P @ np.arange(1, method.P.shape[1] + 1) == pytest.approx(last, abs=ROUNDING)
+        assert method.P @ np.arange(1, method.P.shape[1] + 1) == pytest.approx(last, abs=10 * rounding)  # slopes have the factors 1 to 9
 
 
 def test_dop853_is_scipys() -> None:

@@ -8,7 +8,7 @@ from odesim.base.backends import EXPLICIT
 from odesim.stepper.tableau import Method, make_method
 
 # last = 0: no stage lies at the new point, so that the loops take stage 0 for the new state. Between two updates the state stays.
-MAP = make_method("map", order=0, last=0, c=(0,), A=((),), P={0: (0.0,)}, dense_order=0, source="")
+MAP = make_method("map", order=0, last=0, c=(0,), A=((),), P=((0.0,),), dense_order=0, source="")
 
 
 _FOUND: list[Method] = [import_module(f"{__name__}.{name}").METHOD for name in EXPLICIT]

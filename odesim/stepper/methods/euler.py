@@ -9,7 +9,7 @@ METHOD = make_method(
     last=1,
     c=(0, 1),
     A=((), (1,)),
-    P={0: (1.0,)},
+    P=((1.0,),),
     dense_order=1,
     source="Euler 1768",
 )
