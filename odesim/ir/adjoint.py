@@ -259,7 +259,8 @@ def time_slope(system: System) -> Program | None:
     """The Program of df/dt, with an output d_v for each state v; None where no right-hand side depends on t."""
     if not any(time in rhs.free_symbols for rhs in system.equations.values()):
         return None
-    slopes = {derivative(key): directional_derivative(rhs, {str(time): lambda _: sp.S.One}) for key, rhs in system.equations.items()}
+    ways = {str(time): lambda _: sp.S.One}
+    slopes = {derivative(key): directional_derivative(rhs, ways, finite=True) for key, rhs in system.equations.items()}
     return lower_expressions(slopes, system.axes, all_names(system))
 
 
@@ -288,5 +289,7 @@ def _slopes(s: Statement, depends: set[str], work: Lowering) -> list[tuple[Key, 
     holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
     hollow = s.body.xreplace(holes)
     filled = {hole: r for r, hole in holes.items()}
-    slopes = ((r, directional_derivative(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)) for r, hole in holes.items())
+    slopes = (
+        (r, directional_derivative(hollow, {str(hole): lambda _: sp.S.One}, finite=True).xreplace(filled)) for r, hole in holes.items()
+    )
     return [(r, slope) for r, slope in slopes if slope != 0]

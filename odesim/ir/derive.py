@@ -24,6 +24,11 @@ HOLDING = (sp.Max, sp.Min, sp.Abs, sp.Piecewise, *STEPS)
 STEEP: dict[Any, tuple[int, ...]] = {sp.asin: (-1, 1), sp.acos: (-1, 1), sp.acosh: (1,)}
 """{function: arguments at which it is a number and its slope is not}; also powers between 0 and 1 of 0."""
 
+SATURATING = (sp.Pow, sp.exp, sp.tanh, sp.atan, sp.atan2, sp.erf, sp.erfc)
+"""Functions that may be finite where an argument is infinite."""
+LEAST = sp.Float(2.2250738585072014e-308)
+"""The least positive float64 with all digits."""
+
 
 def jvp(system: System) -> System:
     """The System with a direction w_v added for each state v: dw/dt = J(t, v) w, with J the Jacobian of the right-hand side.
@@ -55,12 +60,15 @@ def twin_name(system: System, letter: str, state: str) -> str:
     return name
 
 
-def directional_derivative(e: Expr, ways: Mapping[str, Direction], along: Mapping[Symbol, Any] | None = None) -> Expr:
+def directional_derivative(
+    e: Expr, ways: Mapping[str, Direction], along: Mapping[Symbol, Any] | None = None, *, finite: bool = False
+) -> Expr:
     """The derivative of e along directions: d/d eps of e with every x[i] replaced by x[i] + eps * ways["x"](i), at eps = 0.
 
-    along: {index: extent} of indices that directions have beside those of x.
+    along: {index: extent} of indices that directions have beside those of x. finite: 0 where e stands still as a part of it overflows, as
+    1/(1 + exp(-x)) does, and not 0 times infinity. It is also 0 at a pole within, 1/(1 + 1/x) at 0: for stiff methods, not for results.
     """
-    rule = _ChainRule(ways, along or {})
+    rule = _ChainRule(ways, along or {}, finite)
     for layer in layers_in(e):
         rule.layer(layer)
     return rule(sp.sympify(e))
@@ -71,8 +79,8 @@ def directional_derivative(e: Expr, ways: Mapping[str, Direction], along: Mappin
 class _ChainRule:
     """The chain rule, applied once to each distinct part: nested sums repeat their parts many times."""
 
-    def __init__(self, ways: Mapping[str, Direction], along: Mapping[Symbol, Any]):
-        self.ways, self.along = ways, along
+    def __init__(self, ways: Mapping[str, Direction], along: Mapping[Symbol, Any], finite: bool):
+        self.ways, self.along, self.finite = ways, along, finite
         self._layers: dict[Layer, tuple[Layer, tuple[Symbol, ...]] | None] = {}
         self._cache: dict[Expr, Expr] = {}
 
@@ -127,7 +135,7 @@ class _ChainRule:
         a = e.args[n] if e.is_Add or e.is_Mul else _with_choices(e.args[n])
         ends = sorted((c for c in a.atoms(Inside, UpTo) if c.free_symbols <= a.free_symbols), key=str)
         if e.is_Add or e.is_Mul or not ends:
-            return _at_rest(e, n, _partial(e, n)) * slope
+            return self._times(_at_rest(e, n, _partial(e, n)), slope, isinstance(e, SATURATING))
         hole = sp.Dummy("hole", real=True)
         partial = _partial(e.func(*(hole if k == n else x for k, x in enumerate(e.args))), n)
         beyond = partial.xreplace({hole: _beyond(a, ends)})
@@ -147,9 +155,20 @@ class _ChainRule:
         value, slope = first, self(first)
         for other in others:
             ahead = value - other if isinstance(e, sp.Max) else other - value
-            slope = sp.Heaviside(ahead) * slope + sp.Heaviside(-ahead) * self(other)
+            slope = self._times(sp.Heaviside(ahead), slope, True) + self._times(sp.Heaviside(-ahead), self(other), True)
             value = e.func(value, other)
         return slope
+
+    def _times(self, outer: Any, inner: Any, saturates: bool) -> Any:
+        """The product of two slopes; 0 where the outer one is, if that saturates, so that the inner one may be infinite."""
+        if not (self.finite and saturates and _may_overflow(inner)):
+            return outer * inner
+        return sp.Piecewise((outer * inner, sp.Abs(outer) >= LEAST), (0, True))  # sympy calls exp(x) != 0 true
+
+
+def _may_overflow(e: Expr) -> bool:
+    """Whether e has an exponential or a pole; for other functions only arguments overflow that are beyond 1e50 themselves."""
+    return e.has(sp.exp, sp.sinh, sp.cosh) or any(p.exp.is_positive is not True for p in e.atoms(sp.Pow))
 
 
 def _at_rest(e: Expr, n: int, slope: Expr) -> Expr:

@@ -216,7 +216,7 @@ class Pattern:
         self.diagonal = which[len(rows) :]
 
     def fill(self, values: Array) -> Array:
-        return np.bincount(self._which, values, len(self.rows))
+        return np.bincount(self._which, values, len(self.rows)).astype(np.float64, copy=False)  # without values it counts
 
     def matrix(self, entries: Array) -> Any:
         """The matrix of scipy, column by column."""

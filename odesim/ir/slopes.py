@@ -48,6 +48,12 @@ HOLDING = ("if", "maximum", "minimum", "abs")
 """Operations that may hold a value."""
 STEEP = {"sqrt": "a != 0.0", "asin": "a*a != 1.0", "acos": "a*a != 1.0", "acosh": "a != 1.0"}
 """Where a function that is a number has a slope that is one; a power a^b: where a != 0 or b >= 1."""
+SATURATING = ("/", "powi", "pow", "exp", "tanh", "atan", "atan2", "erf", "erfc", "maximum", "minimum")
+"""Operations that may be finite where an operand is infinite."""
+GROWING = ("exp", "expm1", "sinh", "cosh", "/", "powi", "pow")
+"""Operations that may be infinite, and then their slope is: exponentials and poles."""
+HUGE = "1e+300"
+"""A slope that may overflow when it is multiplied by others."""
 
 
 def derivatives(builder: CodeBuilder, name: str, operation: Operation) -> Parts:
@@ -145,6 +151,31 @@ def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
     return guards
 
 
+def saturated(code: Code, shifts: Iterable[str]) -> set[str]:
+    """The operations that may overflow on the way to one that is finite then, as exp(-y) in 1/(1 + exp(-y)) for y < -709.
+
+    There the slope of the whole is 0, and would be 0 times infinity. shifts: names of what keeps an exponential below 1.
+    """
+    below: set[str] = set()
+    for name, operation in reversed(code.items()):
+        if name in below or operation.function in SATURATING:
+            below.update(map(str, operation.operands))
+    large: set[str] = set()
+    for name, operation in code.items():
+        if not large.isdisjoint(map(str, operation.operands)) or (operation.function in GROWING and not _is_tame(code, operation, shifts)):
+            large.add(name)
+    return {name for name in large & below if code[name].function in (*GROWING, "*")}
+
+
+def _is_tame(code: Code, operation: Operation, shifts: Iterable[str]) -> bool:
+    """Whether an operation is the exponential of a difference to a shift, or a positive power."""
+    first, *others = map(str, operation.operands)
+    if operation.function == "powi":
+        return int(others[0]) > 0
+    argument = code.get(first)
+    return operation.function == "exp" and argument is not None and argument.function == "-" and str(argument.operands[-1]) in shifts
+
+
 def shortest(guards: Sequence[Guard]) -> list[Guard]:
     """The distinct paths, without those that include a shorter one; more than MOST_WAYS are replaced by their common part."""
     first: list[Guard] = []
@@ -182,6 +213,7 @@ class Slopes:
         self._active = {"t", *(f"y{k}" for k in range(formulas.states))}
         # a slope in a branch that is not taken may be infinite, and 0 times it would be NaN: each is 0 unless its branch is taken
         self._guards = guards_of(self.builder.code, self.outputs)
+        self._saturated = saturated(self.builder.code, shifts)
         for name, operation in list(self.builder.code.items()):
             if operation.function in HOLDING or not self._held.isdisjoint(map(str, operation.operands)):
                 self._held.add(name)
@@ -197,6 +229,8 @@ class Slopes:
             if read not in self._active:
                 continue
             value = self._at_rest(operation, read, slope())
+            if name in self._saturated and not is_number(value):
+                value = self.builder.name("if", self.builder.name("<=", self.builder.name("abs", name), HUGE), value, "0.0")
             if not is_number(value):
                 value = self._taken(value, self._guards[name])
             if not _is_zero(value):
