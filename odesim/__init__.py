@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from odesim.base.options import __version__
 
 if TYPE_CHECKING:
+    from odesim.api.convergence import convergence
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
     from odesim.inputs.registry import list_models, load_model
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compare": "odesim.lab.compare.runs",
+    "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
     "integrate": "odesim.api.integrate",
     "train": "odesim.lab.train",
@@ -40,6 +42,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "compare",
+    "convergence",
     "ensemble",
     "integrate",
     "list_models",

@@ -1,0 +1,87 @@
+"""`odesim.convergence`: how the error of a System with noise falls with the step, measured on paths that coarse and fine steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from odesim.api.ensemble import ensemble
+from odesim.base.errors import ParamError
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.registry import load_model
+from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+FEWEST = 2
+"""Levels of which an order can be told: two differences."""
+
+
+@check_arguments
+def convergence(
+    model: str | PathLike[str] | System,
+    *,
+    step: float | None = None,
+    levels: int = 4,
+    members: int = 1000,
+    method: str = "auto",
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    observe: str | Iterable[str] = (),
+    seed: int = 0,
+    backend: str = "numba",
+) -> xarray.Dataset:
+    """The errors at the end of the span with steps of step, step/2, ..., step/2^levels, whose paths are the same.
+
+    The error of a step is told by the difference to half of it: that falls with the same order, and needs no solution. Variables for each
+    state and each observable of observe, with the largest component of an array: NAME_strong (step,), the root of the mean square of the
+    difference over members; NAME_weak (step,), the size of its mean, and NAME_noise (step,), the standard error of that mean: a weak
+    error below some three of these is not seen. attrs: strong_order and weak_order, {name: slope} by least squares, method, and members,
+    those that came to the end with every step.
+
+    step: the coarsest one; a System may have its own. The span is a whole number of them. Other arguments as of `ensemble`.
+    Raises a ParamError for a System without noise or too few levels, and what `ensemble` raises.
+
+    P. E. Kloeden, E. Platen, Numerical Solution of Stochastic Differential Equations (1992), 9.6 and 9.7 (strong and weak order).
+    """
+    import xarray as xr
+
+    system = load_model(model)
+    if not system.noise:
+        raise ParamError(f"{system.name} has no noise: the order of a fixed step is that of its method, and rtol holds the error of others")
+    if levels < FEWEST:
+        raise ParamError(f"levels = {levels}: an order needs at least {FEWEST}")
+    step = system.step if step is None else step
+    if step is None:
+        raise ParamError("step is needed: the coarsest one, such as step=0.1")
+    t0, t1 = system.span if span is None else span
+    words = {"params": params, "initial": initial, "sizes": sizes, "observe": observe, "seed": seed, "backend": backend, "method": method}
+    ends: dict[str, list[np.ndarray]] = {}
+    for level in range(levels + 1):
+        data = ensemble(system, members=members, step=step / 2**level, halvings=level, span=(t0, t1), save=[t1], **words)  # type: ignore[arg-type]
+        for name, values in data.data_vars.items():
+            if "time" in values.dims:
+                ends.setdefault(str(name), []).append(values.isel(time=-1).values.reshape(members, -1))
+    whole = np.all([np.isfinite(v).all(axis=1) for per_level in ends.values() for v in per_level], axis=0)
+    count, steps = int(whole.sum()), step / 2.0 ** np.arange(levels)
+    found: dict[str, tuple[str, np.ndarray]] = {}
+    orders: dict[str, dict[str, float]] = {"strong": {}, "weak": {}}
+    for name, per_level in ends.items():
+        apart = np.array([fine[whole] - coarse[whole] for coarse, fine in pairwise(per_level)])
+        strong, mean = np.sqrt((apart**2).mean(axis=1)), np.abs(apart.mean(axis=1))
+        noise = apart.std(axis=1, ddof=1) / np.sqrt(count)
+        for kind, errors in (("strong", strong), ("weak", mean), ("noise", noise)):
+            largest = errors.max(axis=1)
+            found[f"{name}_{kind}"] = ("step", largest)
+            if kind in orders and (largest > 0).all():
+                orders[kind][name] = float(np.polyfit(np.log(steps), np.log(largest), 1)[0])
+    about = {"model": system.name, "method": data.attrs["method"], "members": count, "seed": seed}
+    return xr.Dataset(found, {"step": steps}, {**about, "strong_order": orders["strong"], "weak_order": orders["weak"]})
