@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from odesim.api.convergence import convergence
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
+    from odesim.dynamics.rest import rest
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
     from odesim.lab.compare.comparison import Comparison
@@ -24,6 +25,7 @@ _HOMES = {
     "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
     "integrate": "odesim.api.integrate",
+    "rest": "odesim.dynamics.rest",
     "train": "odesim.lab.train",
     "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
@@ -48,6 +50,7 @@ __all__ = [
     "list_models",
     "load_model",
     "open_run",
+    "rest",
     "train",
     "verify",
 ]

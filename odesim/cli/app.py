@@ -19,6 +19,7 @@ COMMANDS = {
     "new": "odesim.cli.models",
     "integrate": "odesim.cli.run",
     "ensemble": "odesim.cli.run",
+    "rest": "odesim.cli.dynamics",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",

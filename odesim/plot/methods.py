@@ -14,6 +14,7 @@ from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.members import as_members, as_solution
+from odesim.plot.rest import figure_of_rest
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.trajectory import figure_of_trajectory
 
@@ -41,6 +42,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_ensemble(as_members(run), choice, ax)
     if "task" in run.attrs:
         return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
+    if "rest_states" in run.attrs:
+        return figure_of_rest(run)
     if "states" in run.attrs and TIME in run.coords:
         return figure_of_solution(as_solution(run), choice, ax)
     raise ParamError("this Dataset is no run of odesim: its attributes name no states")

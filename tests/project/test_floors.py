@@ -19,7 +19,7 @@ FLOORS = (
     ("stepper", "inputs"),
     ("ensembles",),
     ("run", "store", "plot"),
-    ("api",),
+    ("api", "dynamics"),
     ("cli",),
     ("lab",),
     ("__main__",),

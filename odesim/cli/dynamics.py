@@ -1,0 +1,133 @@
+"""`odesim rest`: what a model does in the long run, printed, stored, drawn."""
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odesim.base.backends import ENSEMBLE, RUN
+from odesim.base.errors import counted, escaped
+from odesim.cli.options import ModelKind, options
+from odesim.cli.outcome import DONE, STOPPED, say
+from odesim.cli.run import check_picture_place, draw
+from odesim.cli.tables import Progress, echo, number_text, table
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+ENTRIES = 5  # numbers of a state in a table
+SHOWN = 20  # rest states in a table; --json and --out have all
+OUT: dict[str, Any] = {"metavar": "FILE.nc", "help": "Store the result as netCDF."}
+PLOT: dict[str, Any] = {"help": "Draw the result as png, pdf or svg (by the extension)."}
+OVERWRITE: dict[str, Any] = {"help": "Replace an existing file or picture. (odesim always replaces a picture that it drew itself.)"}
+
+
+def computed(
+    model: str, compute: Callable[[], "xarray.Dataset"], figure: Callable[["xarray.Dataset"], "Figure"], places: dict[str, Any], quiet: bool
+) -> tuple["xarray.Dataset", list[tuple[str, str]], int]:
+    """The Dataset that is computed, stored and drawn; rows on its files, and the exit code. places: out, overwrite and plot."""
+    from odesim.plot.files import write_atomically
+    from odesim.store.export import write_netcdf
+    from odesim.store.paths import check_new_file
+
+    out, plot = places["out"], places["plot"]
+    if out:
+        check_new_file(out, overwrite=places["overwrite"])
+    check_picture_place(out, plot, overwrite=places["overwrite"])
+    with Progress(model, False if quiet else None):
+        data = compute()
+    if out:
+        texts = {name: v.astype(object) for name, v in data.items() if v.dtype.kind == "U"}  # of a length of its own: so netCDF takes them
+        write_atomically(out, lambda path: write_netcdf(data.assign(texts), path, out))
+    drawn, undrawn = draw(lambda: figure(data), plot)
+    if undrawn:
+        say(undrawn)
+    return data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path], STOPPED if undrawn else DONE
+
+
+def as_object(data: "xarray.Dataset") -> dict[str, Any]:
+    """A Dataset as the object that --json prints: null for numbers that are not finite."""
+    from odesim.store.write import to_plain
+
+    return {**to_plain(dict(data.attrs)), **{str(name): to_plain(v.values) for name, v in data.variables.items()}}
+
+
+@click.command("rest", short_help="Find the rest states of a model and how stable they are.")
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+@options("params sizes initial file span steps method rtol seed", RUN)
+@options("vary grid zipped members", ENSEMBLE)
+@click.option("--up-to", "up_to", metavar="INDEX", default="", help="Count states that differ by the order along this index only as one.")
+@options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
+def rest_command(
+    model: str, up_to: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any
+) -> int:
+    """Find the states of MODEL at which nothing changes, by Newton's method with the exact Jacobian.
+
+    It starts from the begin, the end and the slowest states of a run, or from
+    the initial values of members: --vary 'v=uniform(-1,1)' --members 100.
+    Invariants keep the value that they have at the start. `odesim ensemble
+    --help` explains VALUE and POINTS.
+    """
+    from odesim.cli.arguments import read_request
+
+    request = read_request(words)
+
+    def compute() -> "xarray.Dataset":
+        from odesim.dynamics.rest import rest
+
+        return rest(
+            model, **{name: value for name, value in request.items() if value or name not in ("vary", "grid", "zipped")}, up_to=up_to
+        )
+
+    places = {"out": out, "overwrite": overwrite, "plot": plot}
+    data, files, code = computed(model, compute, lambda data: import_module("odesim.plot.rest").figure_of_rest(data), places, quiet)
+    if as_json:
+        echo(json.dumps(as_object(data), allow_nan=False))
+    elif not quiet:
+        echo(rest_text(data, files))
+    return code if data.sizes["rest"] else STOPPED
+
+
+def rest_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
+    """Rest states as text in 80 columns, and the starts that led to none."""
+    import numpy as np
+
+    about, count = data.attrs, data.sizes["rest"]
+    head = f"{escaped(about['model'], '')}: {counted(count, 'rest state')} from {counted(about['starts'], 'start')}"
+    loss = ["loss"] * ("loss" in data and data["loss"].ndim == 1)
+    rows = []
+    for k in range(min(count, SHOWN)):
+        r = data.isel(rest=k)
+        fastest = complex(r["eigenvalue_real"].values[0], r["eigenvalue_imag"].values[0]) if data.sizes["mode"] else 0j
+        rate = number_text(fastest.real) + (f" + {number_text(abs(fastest.imag))}i" if fastest.imag else "")
+        numbers = np.concatenate([np.ravel(r[name].values) for name in about["rest_states"].split()])
+        states = "  ".join(f"{x + 0.0:.3g}" for x in np.where(np.abs(numbers) < 1e-9 * np.max(np.abs(numbers)), 0.0, numbers)[:ENTRIES])
+        states += f" ... {numbers[-1]:.3g}" * (len(numbers) > ENTRIES)
+        rows.append(
+            (
+                str(int(r["times"])),
+                str(r["stability"].values),
+                str(int(r["index"])),
+                rate,
+                *(number_text(float(r[x])) for x in loss),
+                states,
+            )
+        )
+    header = (
+        "starts",
+        "stability",
+        "index",
+        "multiplier" if about["discrete"] else "fastest",
+        *loss,
+        f"state {', '.join(about['rest_states'].split())}",
+    )
+    notes = [(f"{counted(about[what], 'start')}", words) for what, words in MISSED.items() if about[what]]
+    notes += [("not shown", f"{counted(count - SHOWN, 'rest state')} more; --json and --out have all")] * (count > SHOWN)
+    return "\n".join(part for part in (head, table(rows, header) if rows else "", table([*notes, *files])) if part)
+
+
+MISSED = {"failed": "led to no rest state", "outside": "led outside the sets that states assume"}

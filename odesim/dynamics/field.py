@@ -1,0 +1,164 @@
+"""A System with numbers as a vector field: right-hand side, exact Jacobian, and what no run changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from odesim.base.arrays import Array, Layout
+from odesim.base.errors import ParamError
+from odesim.inputs.bind import Numbers
+from odesim.ir.linear_systems import Jacobian
+from odesim.run.problem import compiled_for, compiled_parts
+from odesim.symbolic.assumptions import assumed_intervals
+from odesim.symbolic.parts import GradientFlow, Invariant
+from odesim.symbolic.system import System
+from odesim.targets.compiled import CompiledRHS
+from odesim.targets.linearization import BoundLinear
+
+MOST_STATES = 2000
+"""The most states: a decomposition of a dense matrix of 2000 takes some 10 s, and a rest state needs about ten."""
+LOSS = "loss"
+
+
+@dataclass(frozen=True)
+class Field:
+    """The right-hand side f(y) of a System that does not depend on t, with numbers; of a Map the change y' - y of an update."""
+
+    system: System
+    numbers: Numbers
+
+    @cached_property
+    def compiled(self) -> CompiledRHS:
+        # numpy: a few thousand values are computed, and nothing waits for a compiler
+        return compiled_for(self.system, self.numbers.sizes, "numpy", "float64", False)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.compiled.layout(self.numbers.sizes)
+
+    @property
+    def n(self) -> int:
+        """The number of states, components counted."""
+        return self.layout.size
+
+    def values(self, y: Array) -> dict[str, Any]:
+        """Parameters, states y (n,) and time by name."""
+        return {**self.numbers.params, **self.layout.split(y), "t": self.numbers.t0}
+
+    def __call__(self, y: Array) -> Array:
+        """f(y) (n,)."""
+        slopes = self.compiled.arrays(self.numbers.sizes, self.values(y))
+        f = self.layout.join({name: slopes[f"d_{name}"] for name in self.layout.names})
+        return f - y if self.system.discrete else f
+
+    def sparse_jacobian(self, y: Array) -> Jacobian:
+        """The Jacobian of the equations at y in its cheapest form, not of the change of a Map."""
+        return self.linear.jacobian(self.numbers.t0, y)
+
+    def jacobian(self, y: Array) -> Array:
+        """df/dy (n, n) at y (n,)."""
+        J = np.array(self.sparse_jacobian(y).dense(), np.float64)
+        return J - np.eye(self.n) if self.system.discrete else J
+
+    @cached_property
+    def linear(self) -> BoundLinear:
+        return self.compiled.linear.bind(self.numbers.sizes, self.numbers.params, self.layout)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The linear invariants as rows (k, n): f changes no weights @ y. Of a Map none are known."""
+        found = () if self.system.discrete else self.linear.invariants()
+        rows = np.zeros((len(found), self.n))
+        for row, invariant in zip(rows, found, strict=True):
+            row[list(invariant.places)] = invariant.weights
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return independent(rows / np.where(norms > 0, norms, 1.0))
+
+    def constants(self, y: Array) -> tuple[Invariant, ...]:
+        """The declared laws that hold a value on the run from y."""
+        observer = compiled_parts(self.system, "numpy", "float64", False)[1]
+        laws = (law for law in self.system.invariants if law.sense == "constant" and isinstance(law.expr, sp.Basic))
+        states = self.layout.split(y)
+        return tuple(
+            law
+            for law in laws
+            if not law.expr.has(sp.Symbol("t", real=True)) and observer.applies(law, self.numbers.sizes, self.numbers.params, states)
+        )
+
+    def kept(self, laws: tuple[Invariant, ...], y: Array) -> Array:
+        """The values (k,) of these laws at y."""
+        if not laws:
+            return np.zeros(0)
+        numbers = [k for k, law in enumerate(self.system.invariants) if law in laws]
+        values = self.compiled.laws.arrays(self.numbers.sizes, self.values(y))
+        return np.concatenate([np.ravel(values[f"law{k}"]) for k in numbers])
+
+    def normals(self, laws: tuple[Invariant, ...], y: Array) -> Array:
+        """Rows (k, n) that span what is normal to the leaf of all invariants at y."""
+        rows = [self.weights]
+        if laws:
+            # central differences: an error of 1e-10 in a direction changes how fast Newton's method converges, not to what
+            steps = 6e-6 * np.maximum(np.abs(y), 1.0)
+            around = [
+                (self.kept(laws, y + h * e) - self.kept(laws, y - h * e)) / (2 * h) for h, e in zip(steps, np.eye(self.n), strict=True)
+            ]
+            slopes = np.array(around).T
+            rows.append(slopes[np.isfinite(slopes).all(axis=1)])
+        return np.vstack(rows)
+
+    def outside(self, y: Array) -> bool:
+        """Whether a state lies outside the set that its symbol assumes, by more than rounding; the ends count as inside."""
+        for name, (low, high) in self._bounds.items():
+            values = self.layout.split(y)[name]
+            slack = 1e-9 * max(1.0, float(np.max(np.abs(values), initial=0.0)))
+            if np.any(values < low - slack) or np.any(values > high + slack):
+                return True
+        return False
+
+    @cached_property
+    def _bounds(self) -> Mapping[str, tuple[float, float]]:
+        return {name: (float(i.start), float(i.end)) for name, i in assumed_intervals(self.system).items() if i is not None}
+
+
+def independent(rows: Array) -> Array:
+    """An orthonormal basis (r, n) of the span of rows (k, n)."""
+    if not len(rows):
+        return rows
+    _, s, V = np.linalg.svd(rows, full_matrices=False)
+    return V[s > 1e-9 * max(s[0], 1e-300)]
+
+
+def make_field(system: System, numbers: Numbers, what: str) -> Field:
+    """The field of a System that has rest states. what: what is asked of it. Raises ParamError where it has none, or is too large."""
+    if system.noise:
+        raise ParamError(f"{system.name} has noise, and {what} are for equations without; replace(system, noise={{}}) has none")
+    field = Field(system, numbers)
+    if field.compiled.linear.time_program is not None:
+        raise ParamError(f"{what} are for equations that do not depend on t, and those of {system.name} do")
+    check_size(field, what)
+    return field
+
+
+def check_size(field: Field, what: str) -> None:
+    """Raises ParamError for more states than dense matrices are for."""
+    if field.n > MOST_STATES:
+        raise ParamError(f"{what} are computed with dense matrices, of at most {MOST_STATES} states: {field.system.name} has {field.n}")
+
+
+def with_loss(system: System) -> System:
+    """The System whose loss, where it is a gradient flow, is an observable of that name."""
+    from dataclasses import replace
+
+    flow = system.equations
+    if (
+        LOSS in system.observables
+        or not isinstance(flow, GradientFlow)
+        or not flow.rates
+        or LOSS in {*system.states, *(p.name for p in system.params)}
+    ):
+        return system
+    return replace(system, observables={LOSS: flow.loss, **system.observables})

@@ -1,0 +1,151 @@
+"""Newton's method for a rest state: damped as Levenberg and Marquardt do, least norm where the Jacobian is singular."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.dynamics.field import Field, independent
+from odesim.symbolic.parts import Invariant
+
+MOST_ITERATIONS = 60
+CLOSE = 1e-10
+"""The last correction of an accepted state, relative to the largest of its numbers and 1."""
+DAMPING = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+"""Damping that is tried, as parts of the largest singular value."""
+UNKNOWN = 1e-5
+"""The most that a number of an accepted state is off, as in CLOSE, at roots of higher order."""
+ROUNDING = 16 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Root:
+    """A state y (n,) where f is 0 to rounding. J (n, n): the Jacobian; slack: how far it may be off; normals (k, n): of the leaf."""
+
+    y: Array
+    residual: float
+    J: Array
+    slack: float
+    normals: Array
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues (m,) of a rest state on its leaf, the fastest growing first, and how many grow and neither grow nor decay."""
+
+    values: Array
+    growing: int
+    resting: int
+
+    @property
+    def stability(self) -> str:
+        """stable, saddle, unstable (in every direction), or neutral: nothing grows, and not everything decays."""
+        if self.growing:
+            return "unstable" if self.growing == len(self.values) else "saddle"
+        return "neutral" if self.resting else "stable"
+
+
+def find_root(field: Field, start: Array) -> Root | None:
+    """The rest state to which Newton's method comes from start (n,), on the leaf of the invariants there; None where to none.
+
+    First without damping: (mu - v) exp(v^2/2) grows on the way to its root, and whoever makes f smaller with every step stays away. Then
+    with damping.
+    """
+    laws = field.constants(start)
+    fixed, kept = field.weights @ start, field.kept(laws, start)
+
+    def residual(y: Array) -> Array:
+        return np.concatenate([field(y), field.weights @ y - fixed, field.kept(laws, y) - kept])
+
+    with np.errstate(all="ignore"):
+        return _iterated(field, start, laws, residual, _whole) or _iterated(field, start, laws, residual, _damped)
+
+
+Residual = Callable[[Array], Array]
+Choice = Callable[["Step", Array, Array, Residual], Array | None]
+
+
+def _iterated(field: Field, y: Array, laws: tuple[Invariant, ...], residual: Residual, choose: Choice) -> Root | None:
+    """The root to which corrections chosen like this lead from y (n,)."""
+    G = residual(y)
+    for _ in range(MOST_ITERATIONS):
+        J, normals = field.jacobian(y), field.normals(laws, y)
+        A = np.vstack([J, normals])
+        if len(A) != len(G) or not (np.isfinite(A).all() and np.isfinite(G).all()):
+            return None
+        U, s, V = np.linalg.svd(A, full_matrices=False)
+        step, size = Step(U, s, V, -(U.T @ G)), np.maximum(np.abs(y), 1.0)
+        noise = ROUNDING * (np.abs(U).T @ (np.abs(A) @ size))
+        if step.is_small(CLOSE * float(np.max(size)), noise):
+            return _accepted(field, y, step, noise, laws)
+        d = choose(step, y, G, residual)
+        if d is None:
+            return None
+        y, G = y + d, residual(y + d)
+    return None
+
+
+def _whole(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:
+    """Newton's correction (n,), but no leap beyond what the state is like."""
+    d = step.damped(0.0)
+    return np.asarray(d * min(1.0, max(1.0, float(np.max(np.abs(y)))) / max(float(np.max(np.abs(d))), 1e-300)))
+
+
+def _damped(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:
+    """The least damped correction (n,) that makes f smaller; None where none does."""
+    for damping in DAMPING:
+        d = step.damped(damping)
+        if np.linalg.norm(residual(y + d)) < np.linalg.norm(G):
+            return d
+    return None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A linear least-squares problem: singular vectors U (m, n), V (n, n), values s (n,), and its right-hand side in them (n,)."""
+
+    U: Array
+    s: Array
+    V: Array
+    right: Array
+
+    def damped(self, damping: float) -> Array:
+        """The correction (n,) of this damping; without damping of least norm."""
+        s, most = self.s, self.s[0]
+        if damping:
+            return np.asarray(self.V.T @ (s * self.right / (s**2 + (damping * most) ** 2)))
+        large = s > len(s) * np.finfo(float).eps * most
+        return np.asarray(self.V.T @ np.where(large, self.right / np.where(large, s, 1.0), 0.0))
+
+    def is_small(self, length: float, noise: Array) -> bool:
+        """Whether the correction in every direction is at most this long, or due to rounding, which is noise (n,) there.
+
+        Both are asked of each direction alone: f = -exp(-y) never rests, and at y = 40 no norm tells that from rounding.
+        """
+        return bool(np.all((np.abs(self.right) <= length * self.s) | (np.abs(self.right) <= noise)))
+
+
+def _accepted(field: Field, y: Array, step: Step, noise: Array, laws: tuple[Invariant, ...]) -> Root:
+    """The root, after a last correction where that makes f smaller."""
+    J, d = field.jacobian(y), step.damped(0.0)
+    better = y + d
+    if np.max(np.abs(field(better))) < np.max(np.abs(field(y))):
+        J, y = field.jacobian(better), better
+    # at a root of higher order the state is known to a few digits only, and so are its eigenvalues: how far they move tells which are 0
+    doubt = replace(step, right=np.maximum(np.abs(step.right), noise)).damped(0.0)
+    doubt *= min(1.0, UNKNOWN * max(1.0, float(np.max(np.abs(y)))) / max(float(np.max(np.abs(doubt))), 1e-300))
+    slack = 4 * float(np.linalg.norm(field.jacobian(y + doubt) - J, 2))
+    return Root(y, float(np.max(np.abs(field(y)))), J, slack, independent(field.normals(laws, y)))
+
+
+def spectrum_of(root: Root, *, discrete: bool) -> Spectrum:
+    """The eigenvalues of a root on its leaf; of a Map the multipliers of an update."""
+    n = len(root.y)
+    tangent = np.linalg.qr(root.normals.T, mode="complete")[0][:, len(root.normals) :]
+    values = np.linalg.eigvals(tangent.T @ root.J @ tangent) + (1.0 if discrete else 0.0)
+    slack = 1e3 * n * float(np.finfo(float).eps) * max(float(np.linalg.norm(root.J, 2)), float(discrete)) + root.slack
+    values = np.where(np.abs(values.imag) <= slack, values.real, values)
+    rates = np.abs(values) - 1.0 if discrete else values.real
+    order = np.lexsort((-values.imag, -rates))
+    return Spectrum(values[order], int(np.sum(rates > slack)), int(np.sum(np.abs(rates) <= slack)))

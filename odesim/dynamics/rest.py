@@ -1,0 +1,215 @@
+"""`odesim.rest`: the states at which a model rests, how stable each is, and how often it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+
+from odesim.api.ensemble_request import choose_members
+from odesim.api.integrate import integrate
+from odesim.api.request import span_of_steps
+from odesim.base.arrays import Array
+from odesim.base.datasets import register
+from odesim.base.errors import ParamError, no_such
+from odesim.base.options import Values
+from odesim.dynamics.field import LOSS, Field, make_field, with_loss
+from odesim.dynamics.newton import Root, Spectrum, find_root, spectrum_of
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
+from odesim.run.problem import dimensions
+from odesim.symbolic.parts import key_indices
+from odesim.symbolic.system import System
+from odesim.targets.observe import Observer
+
+if TYPE_CHECKING:
+    import xarray
+
+LOOKED_AT = 201
+"""Times of a run at which its speed is looked at."""
+NEAR = 1e-6
+"""The distance, relative to the largest number and 1, within which two states are one."""
+
+
+@dataclass
+class Rest:
+    """A rest state, its eigenvalues, and how many starts led to it."""
+
+    root: Root
+    spectrum: Spectrum
+    times: int = 1
+
+
+@check_arguments
+def rest(
+    model: str | PathLike[str] | System,
+    *,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    steps: int | None = None,
+    vary: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Any] | None = None,
+    zipped: Mapping[str, Any] | None = None,
+    members: int | None = None,
+    method: str = "auto",
+    rtol: float = 1e-6,
+    seed: int = 0,
+    up_to: str = "",
+) -> xarray.Dataset:
+    """The rest states of a model, where its right-hand side is 0, or of a Map those that an update leaves: a Dataset (rest, index names).
+
+    Starts: without vary, grid and zipped, a run over span (steps of a Map), by method and rtol: its start, its end, and where it
+    is slowest in between, so that the plateaus of a training lead to their saddles. With them the initial values of members, as `ensemble`
+    has them: vary={"v": "uniform(-1,1)"}, members=100. From each, Newton's method with the exact Jacobian, on the leaf of the start: the
+    linear invariants, and those declared constant, keep their values.
+
+    Results: the states; times, how many starts led there; stability: stable, saddle, unstable or neutral (nothing grows, and something
+    neither grows nor decays); index, how many eigenvalues grow; eigenvalue_real and eigenvalue_imag (rest, mode) on the leaf, the
+    fastest growing first and NaN beyond it, of a Map the multipliers; residual, the largest number of the right-hand side there;
+    the observables, and the loss of a gradient flow. attrs: starts, failed (starts that led nowhere), outside (rest states outside the
+    sets that states assume, which are left out). up_to: an index; states that differ by the order along it only are one.
+
+    Raises an OdesimError where the right-hand side depends on t or has noise, and for more than 2000 states.
+    """
+    system = with_loss(load_model(model))
+    values = Values(params or {}, initial or {}, sizes, span_of_steps(system, span, steps), vary=vary or {}, grid=grid or {})
+    values = replace(values, zipped=zipped or {}, members=members)
+    numbers = bind(system, params=params, initial=initial if not values.has_design else None, sizes=sizes, span=values.span, seed=seed)
+    if values.has_design:
+        field, starts = starts_of_members(system, values, seed)
+    else:
+        field = make_field(system, numbers, "rest states")
+        run = integrate(
+            system, params=params, initial=initial, sizes=sizes, span=values.span, save=LOOKED_AT, method=method, rtol=rtol, seed=seed
+        )
+        starts = slow_states(field, np.array([field.layout.join({name: v[k] for name, v in run.y.items()}) for k in range(len(run.t))]))
+    return dataset(field, *distinct(field, starts, Order(field, up_to) if up_to else None))
+
+
+def starts_of_members(system: System, values: Values, seed: int) -> tuple[Field, Array]:
+    """The field, and the initial values of all members (N, n). Raises ParamError where more than these differ."""
+    chosen = choose_members(system, values, seed)
+    field = make_field(system, chosen.shared, "rest states")
+    params, initial = chosen.chunk(0, chosen.source.count)
+    if params:
+        raise ParamError(
+            f"starts are initial values, and {next(iter(params))} is a parameter: find the rest states of each value by itself"
+        )
+    rows = {name: np.broadcast_to(value, (chosen.source.count, *np.shape(value))) for name, value in chosen.shared.initial.items()}
+    starts = np.empty((chosen.source.count, field.n))
+    for name, view in field.layout.split(starts).items():
+        view[...] = initial.get(name, rows[name])
+    return field, starts
+
+
+def slow_states(field: Field, path: Array) -> Array:
+    """Of the states (T, n) of a run the first, the last, and those that are slower than the ones beside them."""
+    path = path[np.isfinite(path).all(axis=1)]
+    with np.errstate(all="ignore"):
+        speeds = np.array([np.linalg.norm(field(y)) for y in path])
+    inner = np.flatnonzero((speeds[1:-1] < speeds[:-2]) & (speeds[1:-1] <= speeds[2:])) + 1
+    inner = inner[speeds[inner] > 1e-6 * np.max(speeds)]  # where a run has come to rest, its speed is that of rounding
+    return np.asarray(path[[*dict.fromkeys((0, *inner.tolist(), len(path) - 1))]])
+
+
+class Order:
+    """The order along one index, up to which states are one. Raises ParamError where the equations have not this symmetry."""
+
+    def __init__(self, field: Field, index: str) -> None:
+        layout, keys = field.layout, dict(zip(field.system.states, map(key_indices, field.system.equations), strict=True))
+        names = {i.name for indices in keys.values() for i in indices}
+        if index not in names:
+            raise ParamError(no_such("index of a state", index, sorted(names), field.system.name))
+        count = next(layout.shapes[k][n] for k, at in enumerate(keys.values()) for n, i in enumerate(at) if i.name == index)
+        # the places of each entry along the index in the vector (entries, numbers of an entry)
+        blocks = layout.split(np.arange(layout.size))
+        along = {name: [i.name for i in at].index(index) for name, at in keys.items() if index in (i.name for i in at)}
+        self.places = np.hstack([np.moveaxis(blocks[name], axis, 0).reshape(count, -1) for name, axis in along.items()])
+        y = field.layout.join(field.numbers.initial) + 0.1 * np.random.default_rng(0).random(layout.size)
+        for order in (np.roll(np.arange(count), 1), [*range(count)[:2][::-1], *range(2, count)]):  # which generate all others
+            turned = np.arange(layout.size)
+            turned[self.places] = self.places[order]
+            f = field(y)
+            if not np.allclose(field(y[turned]), f[turned], rtol=1e-9, atol=1e-12 * max(1.0, float(np.max(np.abs(f))))):
+                raise ParamError(
+                    f"{field.system.name} is not the same in another order along {index}: its states cannot be counted up to it"
+                )
+
+    def nearest(self, a: Array, b: Array) -> Array:
+        """b (n,) in the order along the index in which it is nearest to a (n,)."""
+        cost = ((a[self.places][:, None] - b[self.places][None]) ** 2).sum(axis=2)
+        out = b.copy()
+        out[self.places] = b[self.places][linear_sum_assignment(cost)[1]]
+        return out
+
+
+def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Rest], Mapping[str, int]]:
+    """The rest states to which starts (N, n) lead, each once, and how many starts there were, led nowhere, and led outside."""
+    rests: list[Rest] = []
+    counts = {"starts": len(starts), "failed": 0, "outside": 0}
+    for start in starts:
+        root = find_root(field, start)
+        if root is None or field.outside(root.y):
+            counts["failed" if root is None else "outside"] += 1
+            continue
+        known = next((r for r in rests if is_same(r.root, root, order)), None)
+        if known is not None:
+            known.times += 1
+        else:
+            rests.append(Rest(root, spectrum_of(root, discrete=field.system.discrete)))
+    return rests, counts
+
+
+def is_same(a: Root, b: Root, order: Order | None) -> bool:
+    """Whether two roots are one state."""
+    y = b.y if order is None else order.nearest(a.y, b.y)
+    return bool(np.max(np.abs(a.y - y)) <= NEAR * max(1.0, float(np.max(np.abs(a.y)))))
+
+
+def observed(field: Field, states: Sequence[Array]) -> Iterator[tuple[str, Array]]:
+    """(observable, its values (R, *shape)) at these states."""
+    y = field.layout.split(np.array(states).reshape(-1, field.n))
+
+    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+        state = field.layout.join(now)
+        return field.layout.split(field(state) + (state if field.system.discrete else 0.0))
+
+    if states:
+        times = np.full(len(states), field.numbers.t0)
+        yield from Observer(field.system)(times, y, field.numbers.sizes, field.numbers.params, slopes).items()
+
+
+def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarray.Dataset:
+    """Rest states as a Dataset: by their loss where there is one, else by how many eigenvalues grow."""
+    import xarray as xr
+
+    values = dict(observed(field, [r.root.y for r in rests]))
+    ranks = [(r.spectrum.growing, -r.times) for r in rests]
+    by_loss = np.ravel(values[LOSS]) if LOSS in values and values[LOSS].ndim == 1 else np.zeros(len(rests))
+    order = sorted(range(len(rests)), key=lambda k: (round(float(by_loss[k]), 12), *ranks[k]))
+    rests = [rests[k] for k in order]
+    dims, data = dimensions(field.system), dict[str, Any]()
+    for name, array in field.layout.split(np.array([r.root.y for r in rests]).reshape(-1, field.n)).items():
+        data[name] = (("rest", *dims[name]), array)
+    for name, array in values.items():
+        axes = dims[name] if len(dims[name]) == array.ndim - 1 else tuple(f"{name}_{k}" for k in range(array.ndim - 1))
+        data[name] = (("rest", *axes), array[order])
+    modes = np.full((2, len(rests), field.n), np.nan)
+    for k, r in enumerate(rests):
+        modes[:, k, : len(r.spectrum.values)] = r.spectrum.values.real, r.spectrum.values.imag
+    data |= {"eigenvalue_real": (("rest", "mode"), modes[0]), "eigenvalue_imag": (("rest", "mode"), modes[1])}
+    data["stability"] = ("rest", np.array([r.spectrum.stability for r in rests], "U8"))
+    for name, numbers in (("index", [r.spectrum.growing for r in rests]), ("times", [r.times for r in rests])):
+        data[name] = ("rest", np.array(numbers, np.int64))
+    data["residual"] = ("rest", np.array([r.root.residual for r in rests], np.float64))
+    register()
+    about = {"model": field.system.name, "discrete": int(field.system.discrete), "rest_states": " ".join(field.layout.names), **counts}
+    return xr.Dataset(data, coords={"rest": np.arange(len(rests))}, attrs=about)

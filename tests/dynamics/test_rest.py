@@ -1,0 +1,170 @@
+"""Rest states: those of closed forms, numpy's roots and scipy's equations, with their eigenvalues; what has none is said."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.optimize import brentq
+from sympy import Interval, Symbol, exp, oo, symbols
+
+import odesim
+from odesim.base.errors import OdesimError
+from odesim.cli.app import cli
+from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, gradient_flow, index, sizes, time
+
+SOURCE = Source("none", "made for the tests")
+REAL = Interval(-oo, oo)
+x, y, a, b = symbols("x y a b", real=True)
+(m,), (M,) = index("m"), sizes("M")
+v = IndexedBase("v", shape=(M,))
+
+
+def system(equations, *, params=(), initial=None, **more):
+    """A System of these equations {state: right-hand side} from 0.5."""
+    start = dict.fromkeys(equations, 0.5) if initial is None else initial
+    return System("test.rest", SOURCE, more.pop("axes", {}), equations, params, start, **more)
+
+
+COEFFICIENTS = {
+    "three": [-1.0, 0.3, 2.0, -0.4],
+    "five": [1.0, 0.0, -5.0, 0.5, 4.0, -0.2],
+    "one of three": [-1.0, 0.0, -1.0, 0.7],
+}
+
+
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_roots_of_a_polynomial(name):
+    """Random starts find the real roots that numpy finds, each once, and the slope there is the eigenvalue."""
+    p = np.array(COEFFICIENTS[name])
+    roots = np.roots(p)
+    real = np.sort(roots[np.abs(roots.imag) < 1e-9].real)
+    found = odesim.rest(system({x: sum(c * x**k for k, c in enumerate(p[::-1].tolist()))}), vary={"x": "uniform(-3,3)"}, members=60)
+    order = np.argsort(found["x"].values)
+    np.testing.assert_allclose(found["x"].values[order], real, rtol=1e-12)
+    slopes = np.polyval(np.polyder(p), real)
+    np.testing.assert_allclose(found["eigenvalue_real"].values[order, 0], slopes, rtol=1e-10)
+    assert found["stability"].values[order].tolist() == ["stable" if s < 0 else "unstable" for s in slopes]
+    assert int(found["times"].sum()) + found.attrs["failed"] == 60
+
+
+def test_states_of_the_potts_model():
+    """At c = 4.4 there are the uniform state, and a stable and a growing one with one larger overlap, each in N places."""
+    N, c = 8, 4.4
+
+    def off(z):  # the equation of one overlap z and N - 1 others that share the rest
+        return z - 1 / (1 + (N - 1) * np.exp(c * ((1 - z) / (N - 1) - z)))
+
+    low, high = brentq(off, 0.3, 0.7, xtol=1e-14), brentq(off, 0.7, 1.0, xtol=1e-14)
+    found = odesim.rest("hopfield.potts", params={"c": c}, vary={"z": "uniform(0,1)"}, members=60, up_to="k")
+    largest = dict(zip(found["stability"].values.tolist(), found["z"].values.max(axis=1).tolist(), strict=True))
+    assert sorted(found["z"].values.max(axis=1)) == pytest.approx([1 / N, low, high], abs=1e-10)
+    assert largest["saddle"] == pytest.approx(low, abs=1e-10)
+    # the uniform state: c/N - 1 in every direction of sum 0
+    uniform = found.isel(rest=int(np.argmin(found["z"].values.max(axis=1))))
+    assert uniform["eigenvalue_real"].values[:7] == pytest.approx(c / N - 1, abs=1e-10)
+
+
+def test_newton_stays_on_the_leaf():
+    """x <-> y at rates 1 and 2: of a line of rest states it takes the one of the start's sum, and the zero eigenvalue is no part of it."""
+    found = odesim.rest(system({x: -x + 2 * y, y: x - 2 * y}, initial={x: 0.9, y: 0.6}))
+    assert (float(found["x"][0]), float(found["y"][0])) == pytest.approx((1.0, 0.5), abs=1e-12)
+    assert found["stability"].values.tolist() == ["stable"]
+    assert found["eigenvalue_real"].values[0, 0] == pytest.approx(-3, abs=1e-12) and np.isnan(found["eigenvalue_real"].values[0, 1])
+
+
+def test_saddle_of_a_training_and_its_minimum():
+    """Two layers a b -> s from small weights: the run passes the saddle at 0 with eigenvalues s and -s, and ends where a b = s."""
+    s, start = 2.0, 1e-3
+    loss = (s - a * b) ** 2 / 2
+    law = Invariant("balance", a**2 - b**2, "constant")
+    flow = system(gradient_flow(loss, {a: 1, b: 1}), initial={a: start, b: start}, span=(0.0, 10.0), invariants=(law,))
+    found = odesim.rest(flow)
+    assert found["loss"].values == pytest.approx([0, s**2 / 2], abs=1e-12)
+    assert found["index"].values.tolist() == [0, 1] and found["stability"].values.tolist() == ["stable", "saddle"]
+    assert np.abs([found["a"].values[0], found["b"].values[0]]) == pytest.approx(np.sqrt(s), abs=1e-9)
+    assert found["eigenvalue_real"].values[0, 0] == pytest.approx(-2 * s, abs=1e-8)
+    assert found["eigenvalue_real"].values[1, 0] == pytest.approx(s, abs=1e-8)
+
+
+def test_fixed_points_of_a_map():
+    """Henon's map has two, with the multipliers of its matrix."""
+    henon = Map("test.henon", SOURCE, {}, {x: 1 - 1.4 * x**2 + y, y: 0.3 * x}, (), {x: 0.1, y: 0.1})
+    found = odesim.rest(henon, vary={"x": "uniform(-2,2)", "y": "uniform(-1,1)"}, members=30)
+    expected = np.sort(np.roots([1.4, 0.7, -1]).real)
+    order = np.argsort(found["x"].values)
+    np.testing.assert_allclose(found["x"].values[order], expected, rtol=1e-12)
+    for k, at in zip(order, expected, strict=True):
+        multipliers = np.linalg.eigvals([[-2.8 * at, 1], [0.3, 0]])
+        assert found["eigenvalue_real"].values[k] == pytest.approx(multipliers[np.argsort(-np.abs(multipliers))], rel=1e-10)
+        assert found["index"].values[k] == np.sum(np.abs(multipliers) > 1)
+
+
+@pytest.mark.parametrize("power", [3, 5])
+def test_a_root_of_higher_order_is_neutral(power):
+    """y' = -y^3 rests at 0 without an eigenvalue that decays, beside a state that does."""
+    found = odesim.rest(system({y: -(y**power), x: 1 - x}))
+    assert found["stability"].values.tolist() == ["neutral"] * found.sizes["rest"]
+    assert np.abs(found["y"].values) == pytest.approx(0, abs=1e-2) and found["x"].values == pytest.approx(1)
+
+
+def test_what_only_slows_down_does_not_rest():
+    """y' = exp(-y) goes on for ever, however small its right-hand side, alone and beside states that rest."""
+    found = odesim.rest(system({y: exp(-y), x: 1 - x}, span=(0.0, 1e6)))
+    assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"]
+
+
+def test_states_outside_their_sets_are_left_out():
+    """Of x' = x^2 - 1 a positive x has the one rest state."""
+    p = Symbol("p", positive=True)
+    found = odesim.rest(system({p: p**2 - 1}, span=(0.0, 0.1)), vary={"p": [0.3, 0.9, 2.0, 1e-3]})
+    assert found["p"].values == pytest.approx([1.0])
+
+
+k = Symbol("k", real=True)
+RATE = Param(k, 1.0, REAL, "rate")
+WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "time": (system({x: time - x}), {}, "do not depend on t"),
+    "noise": ("particles.noisy_circle", {}, "has noise"),
+    "large": (system({v[m]: -v[m]}, axes={m: M}, sizes={M: 3}), {"sizes": {"M": 2001}}, "at most 2000 states"),
+    "parameter": (system({x: k - x}, params=(RATE,)), {"vary": {"k": "uniform(0,1)"}, "members": 3}, "k is a parameter"),
+    "index": ("hopfield.potts", {"up_to": "j"}, "no index of a state 'j'"),
+    "order": (system({v[m]: m - v[m]}, axes={m: M}, sizes={M: 3}), {"up_to": "m"}, "not the same in another order along m"),
+    "steps": (system({x: -x}), {"steps": 3}, "steps"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_request_is_a_sentence(name):
+    """What has no rest states, or asks for what is not there, is refused."""
+    model, request, words = WRONG[name]
+    with pytest.raises(OdesimError, match=words):
+        odesim.rest(model, **request)
+
+
+WORDS = ["rest", "hopfield.potts", "--set", "c=4.4", "--vary", "z=uniform(0,1)", "--members", "12", "--up-to", "k"]
+
+
+def test_the_command(tmp_path, monkeypatch):
+    """Prints a table in 80 columns; stores, draws and prints the same states as Python has."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, [*WORDS, "--out", "r.nc", "--plot", "r.png"])
+    assert done.exit_code == 0 and max(map(len, done.stdout.splitlines())) <= 80, done.output
+    import xarray as xr
+
+    found = odesim.rest("hopfield.potts", params={"c": 4.4}, vary={"z": "uniform(0,1)"}, members=12, up_to="k")
+    with xr.open_dataset("r.nc") as stored:
+        np.testing.assert_array_equal(stored["z"], found["z"])
+    assert (tmp_path / "r.png").stat().st_size > 1000
+    printed = json.loads(CliRunner().invoke(cli, [*WORDS, "--json"]).stdout)
+    assert printed["stability"] == found["stability"].values.tolist() and printed["starts"] == 12
+    assert len(found.odesim.plot()) == 2
+
+
+def test_the_command_refuses(tmp_path, monkeypatch):
+    """Exit code 2 and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    for words in (["--up-to", "q"], ["--set", "c=-1"], ["--out", "no/r.nc"], ["--plot", "r.txt"]):
+        done = CliRunner().invoke(cli, [*WORDS, *words])
+        assert done.exit_code == 2 and not list(tmp_path.iterdir()), (words, done.output)
