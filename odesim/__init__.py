@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from odesim.api.convergence import convergence
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
+    from odesim.dynamics.exponents import lyapunov
     from odesim.dynamics.rest import rest
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
@@ -25,6 +26,7 @@ _HOMES = {
     "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
     "integrate": "odesim.api.integrate",
+    "lyapunov": "odesim.dynamics.exponents",
     "rest": "odesim.dynamics.rest",
     "train": "odesim.lab.train",
     "verify": "odesim.lab.claims",
@@ -49,6 +51,7 @@ __all__ = [
     "integrate",
     "list_models",
     "load_model",
+    "lyapunov",
     "open_run",
     "rest",
     "train",

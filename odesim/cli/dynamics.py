@@ -1,4 +1,4 @@
-"""`odesim rest`: what a model does in the long run, printed, stored, drawn."""
+"""`odesim rest` and `odesim lyapunov`: what a model does in the long run, printed, stored, drawn."""
 
 import json
 from collections.abc import Callable
@@ -131,3 +131,46 @@ def rest_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
 
 
 MISSED = {"failed": "led to no rest state", "outside": "led outside the sets that states assume"}
+
+
+@click.command("lyapunov", short_help="Compute the Lyapunov exponents of a run.")
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+@options(
+    "params sizes initial file span steps method rtol seed out overwrite plot as_json quiet", RUN, out=OUT, overwrite=OVERWRITE, plot=PLOT
+)
+def lyapunov_command(model: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any) -> int:
+    """Compute how fast neighbours of a run of MODEL part, in every direction.
+
+    The first tenth of the span does not count: there the run comes to its
+    attractor. The error is that of the mean, by 20 parts of the rest.
+    """
+    from odesim.cli.arguments import read_request
+
+    request = read_request(words)
+
+    def compute() -> "xarray.Dataset":
+        from odesim.dynamics.exponents import lyapunov
+
+        return lyapunov(model, **request)
+
+    places = {"out": out, "overwrite": overwrite, "plot": plot}
+    drawing = lambda data: import_module("odesim.plot.exponents").figure_of_exponents(data)  # noqa: E731
+    data, files, code = computed(model, compute, drawing, places, quiet)
+    if as_json:
+        echo(json.dumps(as_object(data), allow_nan=False))
+    elif not quiet:
+        echo(exponents_text(data, files))
+    return code
+
+
+def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
+    """Exponents as text in 80 columns, with their sum and dimension."""
+    about, end = data.attrs, float(data["time"].values[-1])
+    pairs = zip(data["value"].values, data["error"].values, strict=True)
+    rows = [(number_text(value), f"{error:.1g}") for value, error in pairs]
+    head = f"{escaped(about['model'], '')}: {counted(len(rows), 'exponent')}, up to t = {number_text(end)}"
+    rest = [("sum", number_text(float(data["total"]))), ("dimension", number_text(float(data["dimension"])))]
+    rest += [("method", f"{about['method']}, {counted(about['pieces'], 'piece')}"), *files]
+    return "\n".join(
+        [head, table(rows[:SHOWN], ("exponent", "error")), *[f"  {len(rows) - SHOWN} more"] * (len(rows) > SHOWN), table(rest)]
+    )

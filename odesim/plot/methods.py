@@ -13,6 +13,7 @@ from odesim.base.errors import ParamError, no_such, value_text
 from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.exponents import figure_of_exponents
 from odesim.plot.members import as_members, as_solution
 from odesim.plot.rest import figure_of_rest
 from odesim.plot.solution import figure_of_solution
@@ -42,6 +43,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_ensemble(as_members(run), choice, ax)
     if "task" in run.attrs:
         return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
+    if "lyapunov" in run.attrs:
+        return figure_of_exponents(run)
     if "rest_states" in run.attrs:
         return figure_of_rest(run)
     if "states" in run.attrs and TIME in run.coords:
