@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from odesim.api.convergence import convergence
     from odesim.api.ensemble import ensemble
     from odesim.api.integrate import integrate
+    from odesim.dynamics.branch import branch
     from odesim.dynamics.exponents import lyapunov
     from odesim.dynamics.rest import rest
     from odesim.inputs.registry import list_models, load_model
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from odesim.symbolic import System
 
 _HOMES = {
+    "branch": "odesim.dynamics.branch",
     "compare": "odesim.lab.compare.runs",
     "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
@@ -45,6 +47,7 @@ __all__ = [
     "System",
     "Trajectory",
     "__version__",
+    "branch",
     "compare",
     "convergence",
     "ensemble",

@@ -20,6 +20,7 @@ COMMANDS = {
     "integrate": "odesim.cli.run",
     "ensemble": "odesim.cli.run",
     "rest": "odesim.cli.dynamics",
+    "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",

@@ -1,4 +1,4 @@
-"""`odesim rest` and `odesim lyapunov`: what a model does in the long run, printed, stored, drawn."""
+"""`odesim rest`, `odesim branch` and `odesim lyapunov`: what a model does in the long run, printed, stored, drawn."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.backends import ENSEMBLE, RUN
-from odesim.base.errors import counted, escaped
+from odesim.base.errors import ParamError, counted, escaped
 from odesim.cli.options import ModelKind, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
@@ -174,3 +174,73 @@ def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     return "\n".join(
         [head, table(rows[:SHOWN], ("exponent", "error")), *[f"  {len(rows) - SHOWN} more"] * (len(rows) > SHOWN), table(rest)]
     )
+
+
+@click.command("branch", short_help="Follow rest states along one parameter.")
+@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+@click.argument("name", metavar="PARAMETER")
+@click.argument("range_", metavar="A:B")
+@options("params sizes initial file method rtol seed", RUN)
+@click.option("--up-to", "up_to", metavar="INDEX", default="", help="Follow branches that differ by the order along this index only once.")
+@options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
+def branch_command(
+    model: str,
+    name: str,
+    range_: str,
+    up_to: str,
+    out: Path | None,
+    overwrite: bool,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **words: Any,
+) -> int:
+    """Follow the rest states of MODEL along PARAMETER from A to B, through folds and onto the branches that cross.
+
+    It starts where a run with PARAMETER = A comes to rest; A may be the
+    larger one.
+    """
+    from odesim.cli.arguments import read_request
+    from odesim.inputs.grammar import parse_numbers
+
+    ends = parse_numbers(range_.split(":"), f"the range of {name}")
+    if len(ends) != 2:
+        raise ParamError(f"the range of {name} is A:B, as in 0:2, not {range_!r}")
+    request = read_request(words)
+    if beside := [key for key in ("span", "steps", "save") if request.pop(key, None) is not None]:
+        raise ParamError(f"{beside[0]} in the file is of a run: branch takes the span of the model")
+
+    def compute() -> "xarray.Dataset":
+        from odesim.dynamics.branch import branch
+
+        return branch(model, name, (ends[0], ends[1]), **request, up_to=up_to)
+
+    places = {"out": out, "overwrite": overwrite, "plot": plot}
+    drawing = lambda data: import_module("odesim.plot.branch").figure_of_branches(data)  # noqa: E731
+    data, files, code = computed(model, compute, drawing, places, quiet)
+    if as_json:
+        echo(json.dumps(as_object(data), allow_nan=False))
+    elif not quiet:
+        echo(branch_text(data, files))
+    return code
+
+
+def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
+    """Branches and their special points as text in 80 columns."""
+    import numpy as np
+
+    name, of, x = data.attrs["parameter"], data["branch"].values, data[data.attrs["parameter"]].values
+    numbers = np.unique(of)
+    rows = []
+    for k in numbers[:SHOWN]:
+        grow = data["growing"].values[of == k]
+        span = f"{number_text(x[of == k].min())} to {number_text(x[of == k].max())}"
+        rows.append((str(k), str(len(grow)), span, f"{np.mean(grow == 0) * 100:.0f} %"))
+    head = f"{escaped(data.attrs['model'], '')}: {len(numbers)} {'branch' if len(numbers) == 1 else 'branches'} along {name}"
+    parts = [head, table(rows, ("branch", "points", name, "stable"))]
+    if data.sizes["special"]:
+        specials = data[[f"special_{name}", "special_branch", "kind", "frequency"]].to_dict(data="list")["data_vars"]
+        columns = (specials[key]["data"] for key in ("special_branch", "kind", f"special_{name}", "frequency"))
+        points = [(str(k), kind, f"{at:.9g}", f"frequency {f:.6g}" if f else "") for k, kind, at, f in zip(*columns, strict=True)]
+        parts.append(table(points[:SHOWN], ("branch", "point", name, "")))
+    return "\n".join([*parts, *([table(files)] if files else [])])

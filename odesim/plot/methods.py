@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such, value_text
+from odesim.plot.branch import figure_of_branches
 from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.ensemble import figure_of_ensemble
@@ -45,6 +46,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
     if "lyapunov" in run.attrs:
         return figure_of_exponents(run)
+    if "rest_branches" in run.attrs:
+        return figure_of_branches(run)
     if "rest_states" in run.attrs:
         return figure_of_rest(run)
     if "states" in run.attrs and TIME in run.coords:

@@ -1,0 +1,200 @@
+"""`odesim.branch`: rest states along one parameter: folds, branch points, Hopf points, and how stable each part is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sympy import Float, S, Symbol
+
+from odesim.api.integrate import integrate
+from odesim.base.arrays import Array
+from odesim.base.datasets import register
+from odesim.base.errors import ParamError, no_such
+from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
+from odesim.dynamics.field import Field, make_field
+from odesim.dynamics.newton import find_root
+from odesim.dynamics.rest import Order
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.registry import load_model
+from odesim.run.problem import dimensions
+from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+MOST_BRANCHES = 20
+STEPS = 200
+"""The longest step is the span by this."""
+ASIDE = 0.01
+"""How far beside a branch point others are looked for, as a part of the span and of the largest number."""
+
+
+@dataclass
+class Branch:
+    """The points of a branch in order, and its special points."""
+
+    points: list[Point]
+    specials: list[Special]
+
+
+@check_arguments
+def branch(
+    model: str | PathLike[str] | System,
+    name: str,
+    span: tuple[float, float],
+    *,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    most_points: int = 1000,
+    method: str = "auto",
+    rtol: float = 1e-6,
+    seed: int = 0,
+    up_to: str = "",
+) -> xarray.Dataset:
+    """The rest states of a model along its parameter `name` from span[0] to span[1]: a Dataset (point, special, index names).
+
+    It starts where a run at span[0] comes to rest, and goes on by pseudo-arclength, through folds, with the exact derivatives by states and
+    parameter. At branch points it also follows the branches that cross there. Linear invariants keep their values. span[0] may be the
+    larger one.
+
+    Results: the parameter and the states at each point, branch (its number), growing (how many eigenvalues grow: 0 is stable), eigenvalue
+    (the largest real part). Special points: kind, fold, branch or hopf; special_NAME of parameter and states; special_branch; frequency, 2
+    pi over the period of what begins at a Hopf point. attrs: parameter. most_points: of a branch. up_to: an index; branches that differ by
+    the order along it only are followed once.
+
+    Raises an OdesimError for a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
+    """
+    system, (low, high) = load_model(model), sorted(map(float, span))
+    begin = float(span[0])
+    if not low < high:
+        raise ParamError(f"span is the range of {name}, two different numbers, not {span[0]:g} and {span[1]:g}")
+    curve, start = curve_of(
+        system, name, begin, low, high, params=params, initial=initial, sizes=sizes, seed=seed, method=method, rtol=rtol
+    )
+    order = Order(curve.field, up_to) if up_to else None
+    unit = np.eye(len(start))[-1] * (1.0 if begin == low else -1.0)
+    first = curve.point(start, unit, unit)
+    if first is None:
+        raise ParamError(f"{system.name}: the rest state at {name} = {begin:g} has no branch; begin at another {name}")
+    todo, done = [[first]], list[Branch]()
+    while todo and len(done) < MOST_BRANCHES:
+        points = todo.pop(0)
+        if not low <= points[-1].z[-1] <= high:
+            continue
+        if len(points) > 1 and any(is_on(points[-1], other, order) for other in done):
+            continue
+        followed = Branch(points, [])
+        for point, specials in walk(points[-1], low, high, (high - low) / STEPS, most_points):
+            known = [s.point for b in done for s in b.specials if s.kind == "branch"]
+            met = next((p for p in known if is_near_in(p, point, order, (high - low) / STEPS)), None)
+            followed.points.append(point)
+            new = [s for s in specials if not any(is_near_in(p, s.point, order, 1e-4 * (high - low)) for p in known)]
+            followed.specials += new
+            if met is not None and len(followed.points) > 10:
+                break
+        done.append(followed)
+        for special in followed.specials:
+            if special.kind == "branch":
+                size = ASIDE * min(high - low, max(1.0, float(np.max(np.abs(special.point.z)))))
+                todo += [[special.point, beside] for beside in branches_at(special, size)]
+    return dataset(system, name, curve.field, done)
+
+
+def curve_of(
+    system: System, name: str, begin: float, low: float, high: float, *, method: str, rtol: float, **values: Any
+) -> tuple[Curve, Array]:
+    """The curve of rest states with the parameter as its last state, and one of them (n + 1,). Raises an OdesimError."""
+    if system.discrete:
+        raise ParamError(f"branches are those of differential equations, and {system.name} is a Map")
+    scalars = [p.name for p in system.params if not p.shape and not p.integer]
+    if name not in scalars:
+        raise ParamError(no_such("parameter that is a real number", name, scalars, system.name))
+    params = dict(values.pop("params") or {})
+    for end in (low, high):  # its domain and the constraints of the model
+        bind(system, **{**values, "params": {**params, name: end}})
+    seed = values["seed"]
+    request = {key: value for key, value in values.items() if key != "seed"}
+    numbers = bind(system, **request, params={**params, name: begin}, seed=seed)
+    plain = make_field(system, numbers, "branches")
+    run = integrate(system, **request, params={**params, name: begin}, seed=seed, method=method, rtol=rtol)
+    last = plain.layout.join(run.final)
+    root = find_root(plain, last) if np.isfinite(last).all() else None
+    if root is None:
+        raise ParamError(
+            f"{system.name}: the run at {name} = {begin:g} leads to no rest state; give other starts, or begin at another {name}"
+        )
+    if plain.constants(root.y):
+        raise ParamError(
+            f"{system.name} declares laws that hold a value, and branches are followed on the leaves of linear invariants only"
+        )
+    field = with_parameter(system, name, numbers)
+    z = field.layout.join({**plain.layout.split(root.y), name: begin})
+    return Curve(field, z), z
+
+
+def with_parameter(system: System, name: str, numbers: Numbers) -> Field:
+    """The field with a parameter as one more state, the last, which rests: so its exact Jacobian has the derivatives by it."""
+    symbol: Any = system.param(name).symbol
+    assert isinstance(symbol, Symbol)
+    value = Float(numbers.params[name])
+    extended = replace(
+        system,
+        equations={**system.equations, symbol: S.Zero},
+        params=tuple(p for p in system.params if p.name != name),
+        initial={key: S(e).xreplace({symbol: value}) for key, e in system.initial.items()} | {symbol: value},
+        invariants=(),
+        events=(),
+        closed_forms=(),
+        constraints=(),
+        observables={},
+        display={},
+        growth=None,
+    )
+    others = {key: value for key, value in numbers.params.items() if key != name}
+    return Field(extended, replace(numbers, params=others, initial={**numbers.initial, name: np.array(numbers.params[name], float)}))
+
+
+def is_near_in(a: Point, b: Point, order: Order | None, distance: float) -> bool:
+    """Whether two points are within a distance, in the nearest order along an index."""
+    other = b.z if order is None else order.nearest(a.z, b.z)
+    return float(np.linalg.norm(a.z - other)) <= distance
+
+
+def is_on(point: Point, other: Branch, order: Order | None) -> bool:
+    """Whether a point lies on a branch that has been followed: what that branch has in the plane through the point is the point."""
+    z = np.array([p.z for p in other.points])
+    nearest = int(np.argmin([np.linalg.norm(p - (point.z if order is None else order.nearest(p, point.z))) for p in z]))
+    mine, close = point.z if order is None else order.nearest(z[nearest], point.z), other.points[nearest]
+    there = close.curve.point(close.z + ((mine - close.z) @ close.tangent) * close.tangent, close.tangent)
+    return there is not None and is_near(there, replace(point, z=mine))
+
+
+def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> xarray.Dataset:
+    """Branches as a Dataset."""
+    import xarray as xr
+
+    dims, data = dimensions(system), dict[str, Any]()
+    points = [(k, p) for k, b in enumerate(branches) for p in b.points]
+    specials = [(k, s) for k, b in enumerate(branches) for s in b.specials]
+    for prefix, dim, rows in (("", "point", [p.z for _, p in points]), ("special_", "special", [s.point.z for _, s in specials])):
+        for state, values in field.layout.split(np.array(rows).reshape(-1, field.n)).items():
+            data[f"{prefix}{state}"] = ((dim, *dims.get(state, ())), values)
+    for label, dim, numbers in (
+        ("branch", "point", [k for k, _ in points]),
+        ("growing", "point", [p.growing for _, p in points]),
+        ("special_branch", "special", [k for k, _ in specials]),
+    ):
+        data[label] = (dim, np.array(numbers, np.int64))
+    data["eigenvalue"] = ("point", np.array([p.eigenvalues[0].real for _, p in points]))
+    data["kind"] = ("special", np.array([s.kind for _, s in specials], "U6"))
+    data["frequency"] = ("special", np.array([s.frequency for _, s in specials], np.float64))
+    register()
+    about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != name)}
+    return xr.Dataset(data, attrs=about)

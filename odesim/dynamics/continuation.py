@@ -1,0 +1,208 @@
+"""Pseudo-arclength continuation of a rest state in one parameter, with the points at which its stability changes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+
+from odesim.base.arrays import Array
+from odesim.dynamics.field import Field, independent
+
+MOST_CORRECTIONS = 8
+EXACT = 1e-11
+"""The last correction of a point, relative to the largest of its numbers and 1."""
+SHORTEST = 1e-7
+"""The shortest step, as a part of the longest."""
+TURN = 0.97
+"""The least cosine between the tangents of neighbouring points."""
+SAME_POINT = 1e-5
+"""The distance, relative to the largest number and 1, within which two points are one."""
+ZERO = 1e-11
+"""The real part of an eigenvalue, relative to the Jacobian, that is due to rounding."""
+CRITICAL = 1e-5
+"""The real part of an eigenvalue, relative to the Jacobian, that counts as 0 at a special point."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A rest state with its parameter z (n + 1,), the parameter last, and the direction of the branch there (n + 1,)."""
+
+    curve: "Curve"
+    z: Array
+    tangent: Array
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """The derivatives (n, n + 1) of the right-hand side by state and parameter."""
+        return self.curve.jacobian(self.z)
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Eigenvalues (n,) of the state, the fastest growing first."""
+        inside = self.curve.inside
+        values = np.linalg.eigvals(self.jacobian[: inside.shape[1], :-1] @ inside)
+        return np.asarray(values[np.lexsort((-values.imag, -values.real))])
+
+    @property
+    def growing(self) -> int:
+        """How many eigenvalues grow."""
+        return int(np.sum(self.eigenvalues.real > ZERO * np.linalg.norm(self.jacobian, 2)))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The rest states of a field whose last state is the parameter, on the leaf of its linear invariants through start (n + 1,)."""
+
+    field: Field
+    start: Array
+
+    @cached_property
+    def normals(self) -> Array:
+        """An orthonormal basis (k, n) of the linear invariants of the states; that the parameter stays is none of them."""
+        return independent(self.field.weights[:, :-1])
+
+    @cached_property
+    def inside(self) -> Array:
+        """An orthonormal basis (n, n - k) of the leaf."""
+        return np.linalg.qr(self.normals.T, mode="complete")[0][:, len(self.normals) :]
+
+    def f(self, z: Array) -> Array:
+        """The right-hand side in the leaf, then how far z (n + 1,) is off it: (n,)."""
+        return np.concatenate([self.inside.T @ self.field(z)[:-1], self.normals @ (z - self.start)[:-1]])
+
+    def jacobian(self, z: Array) -> Array:
+        """Its derivatives (n, n + 1)."""
+        beside = np.hstack([self.normals, np.zeros((len(self.normals), 1))])
+        return np.vstack([self.inside.T @ self.field.jacobian(z)[:-1], beside])
+
+    def point(self, guess: Array, normal: Array, along: Array | None = None) -> Point | None:
+        """The point near guess (n + 1,) in the plane through it that is normal to `normal`; None where Newton's method finds none.
+
+        along (n + 1,): the side on which the tangent of the point is to lie.
+        """
+        z = guess.copy()
+        for _ in range(MOST_CORRECTIONS):
+            A = np.vstack([self.jacobian(z), normal])
+            right = np.append(self.f(z), normal @ (z - guess))
+            if not (np.isfinite(A).all() and np.isfinite(right).all()):
+                return None
+            d = np.linalg.lstsq(A, -right, rcond=1e-13)[0]  # A is singular at a branch point, where the residual is 0
+            z = z + d
+            if np.max(np.abs(d)) <= EXACT * max(1.0, float(np.max(np.abs(z)))):
+                _, s, V = np.linalg.svd(self.jacobian(z))
+                # the part of the way in the kernel: at a branch point that has more dimensions than one
+                kernel = V[np.append(s, 0.0) <= 1e-9 * max(float(s[0]), 1e-9)]
+                tangent = kernel.T @ (kernel @ (normal if along is None else along))
+                size = float(np.linalg.norm(tangent))
+                return Point(self, z, tangent / size) if size > 0 else None
+        return None
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special point of a branch: fold, branch point or Hopf point. frequency: of the oscillation that begins there."""
+
+    kind: str
+    point: Point
+    frequency: float = 0.0
+
+
+def walk(start: Point, low: float, high: float, longest: float, most: int) -> Iterator[tuple[Point, list[Special]]]:
+    """The points of a branch from start in the direction of its tangent, each with the special ones since the one before.
+
+    Ends where the parameter leaves [low, high], where the branch closes or no next point is found, and after `most` points.
+    """
+    here, step = start, longest / 10
+    for count in range(most):
+        after = None
+        while step > SHORTEST * longest:
+            after = here.curve.point(here.z + step * here.tangent, here.tangent)
+            if after is not None and after.tangent @ here.tangent >= TURN:
+                break
+            after, step = None, step / 2
+        if after is None:
+            return
+        if not low <= after.z[-1] <= high:
+            edge = low if after.z[-1] < low else high
+            unit = np.eye(len(after.z))[-1]
+            part = (edge - here.z[-1]) / (after.z[-1] - here.z[-1])
+            guess = here.z + part * (after.z - here.z)
+            guess[-1] = edge
+            last = here.curve.point(guess, unit, here.tangent)
+            if last is not None:
+                yield last, special_points(here, last)
+            return
+        yield after, special_points(here, after)
+        if count > 4 and np.linalg.norm(after.z - start.z) < step and after.tangent @ start.tangent > 0.5:
+            return
+        here, step = after, min(1.5 * step, longest)
+
+
+def special_points(a: Point, b: Point) -> list[Special]:
+    """The folds, branch points and Hopf points between two neighbouring points."""
+    length = float(np.linalg.norm(b.z - a.z))
+    chord = (b.z - a.z) / max(length, 1e-300)
+    near: dict[float, Point] = {0.0: a, length: b}
+
+    def at(s: float) -> Point:
+        if s not in near:
+            found = a.curve.point(a.z + s * chord, chord)
+            if found is None:
+                raise ArithmeticError
+            near[s] = found
+        return near[s]
+
+    def root(test: Callable[[Point], float]) -> Point | None:
+        try:
+            return at(float(brentq(lambda s: test(at(s)), 0.0, length, xtol=1e-12 * max(1.0, length), rtol=1e-14)))
+        except (ArithmeticError, ValueError):
+            return None
+
+    specials: list[Special] = []
+    if a.tangent[-1] * b.tangent[-1] < 0 and (point := root(lambda p: float(p.tangent[-1]))) is not None:
+        specials.append(Special("fold", point))
+    for k in range(min(a.growing, b.growing), max(a.growing, b.growing)):
+        point = root(lambda p, k=k: float(p.eigenvalues[k].real))  # type: ignore[misc]
+        if point is None or any(is_near(point, s.point) for s in specials):
+            continue
+        size = float(np.linalg.norm(point.jacobian, 2))
+        crossing = [v for v in point.eigenvalues if abs(v.real) <= CRITICAL * size]
+        frequency = max((abs(v.imag) for v in crossing), default=0.0)
+        if frequency > CRITICAL * size:
+            specials.append(Special("hopf", point, float(frequency)))
+        else:
+            specials.append(Special("branch", point))
+    return specials
+
+
+def is_near(a: Point, b: Point) -> bool:
+    """Whether two points are one."""
+    return float(np.max(np.abs(a.z - b.z))) <= SAME_POINT * max(1.0, float(np.max(np.abs(a.z))))
+
+
+def branches_at(special: Special, size: float) -> list[Point]:
+    """Points of other branches beside a branch point, with directions away from it.
+
+    size: how far from it they are looked for. The directions are those of the kernel of all derivatives; of a kernel of many dimensions,
+    as symmetry makes them, the unit vectors' parts in it.
+    """
+    point = special.point
+    _, s, V = np.linalg.svd(np.vstack([point.jacobian, point.tangent]))
+    kernel = V[s <= 1e-4 * max(s[0], 1e-300)]
+    if not len(kernel):
+        return []
+    ways = [kernel[0]] if len(kernel) == 1 else [kernel.T @ column for column in kernel.T if np.linalg.norm(column) > 0.1]
+    found: list[Point] = []
+    for way in ways:
+        way = way / np.linalg.norm(way)
+        for side in (way, -way):
+            # near the point first, where the corrections are good; farther where they are lost in rounding
+            tries = (point.curve.point(point.z + part * size * side, side) for part in (0.2, 0.05, 1.0))
+            beside = next((b for b in tries if b is not None), None)
+            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other) for other in found):
+                continue
+            away = beside.z - point.z
+            found.append(beside if beside.tangent @ away >= 0 else replace(beside, tangent=-beside.tangent))
+    return found

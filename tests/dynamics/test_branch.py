@@ -1,0 +1,127 @@
+"""Branches of rest states: folds, branch points and Hopf points of closed forms, and what is stable between them."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sympy import Interval, Symbol, oo, symbols
+
+import odesim
+from odesim.base.errors import OdesimError
+from odesim.cli.app import cli
+from odesim.symbolic import Map, Param, Source, System, time
+
+SOURCE = Source("none", "made for the tests")
+REAL = Interval(-oo, oo)
+x, y, r, h, a, b = symbols("x y r h a b", real=True)
+
+
+def system(equations, initial, **params: Any):
+    """A System of these equations {state: right-hand side} with real parameters {name: value}."""
+    rows = tuple(Param(Symbol(name, real=True), value, REAL, "a number") for name, value in params.items())
+    return System("test.branch", SOURCE, {}, equations, rows, initial, span=(0.0, 200.0))
+
+
+PITCHFORK = system({x: r * x - x**3}, {x: 0.1}, r=-1.0)
+CUSP = system({x: h + r * x - x**3}, {x: -1.0}, h=0.0, r=1.5)
+BRUSSELATOR = system({x: a - (b + 1) * x + x**2 * y, y: b * x - x**2 * y}, {x: 1.0, y: 1.0}, a=1.2, b=1.0)
+
+
+def test_pitchfork():
+    """At r = 0 the state 0 becomes unstable, and +-sqrt(r) begin, stable."""
+    found = odesim.branch(PITCHFORK, "r", (-1, 1))
+    assert found["kind"].values.tolist() == ["branch"] and found["special_r"].values == pytest.approx([0], abs=1e-8)
+    at, states, of = found["r"].values, found["x"].values, found["branch"].values
+    assert np.abs(states[of == 0]).max() < 1e-9 and set(of) == {0, 1, 2}
+    assert np.array_equal(found["growing"].values[of == 0] > 0, at[of == 0] > 1e-9)
+    for k in (1, 2):
+        np.testing.assert_allclose(states[of == k] ** 2, at[of == k], atol=1e-9)
+        assert not found["growing"].values[of == k].any() and at[of == k].max() == pytest.approx(1, abs=1e-12)
+
+
+def test_transcritical():
+    """r x - x^2: 0 and r exchange their stability at r = 0, and both are followed through it."""
+    found = odesim.branch(system({x: r * x - x**2}, {x: 0.1}, r=-1.0), "r", (-1, 1))
+    assert found["kind"].values.tolist() == ["branch"]
+    at, states = found["r"].values, found["x"].values
+    np.testing.assert_allclose(states * (at - states), 0, atol=1e-9)
+    for stable in (0.0, 1.0):  # of what is away from the point, the larger of 0 and r is stable
+        away = np.abs(at) > 1e-6
+        assert np.array_equal((found["growing"].values == 0)[away], (states >= np.maximum(at, 0) - 1e-9)[away])
+        assert np.any(np.isclose(states, at) & away & (np.sign(at) == 2 * stable - 1))
+
+
+def test_two_folds_of_a_cusp():
+    """h + r x - x^3 folds at h = +-2 (r/3)^(3/2), whichever end one starts at, and is unstable between."""
+    for ends in ((-2, 2), (2, -2)):
+        found = odesim.branch(CUSP, "h", ends)
+        assert found["kind"].values.tolist() == ["fold", "fold"]
+        edge = 2 * (1.5 / 3) ** 1.5
+        assert sorted(found["special_h"].values) == pytest.approx([-edge, edge], rel=1e-10)
+        assert np.abs(found["special_x"].values) == pytest.approx(np.sqrt(0.5), rel=1e-5)
+        inside = np.abs(found["x"].values) < np.sqrt(0.5)
+        assert np.array_equal(found["growing"].values == 1, inside)
+        np.testing.assert_allclose(found["h"] + 1.5 * found["x"] - found["x"] ** 3, 0, atol=1e-9)
+
+
+def test_hopf_point_of_the_brusselator():
+    """(a, b/a) loses its stability at b = 1 + a^2 to an oscillation of frequency a."""
+    found = odesim.branch(BRUSSELATOR, "b", (1, 4))
+    assert found["kind"].values.tolist() == ["hopf"]
+    assert found["special_b"].values == pytest.approx([1 + 1.2**2], rel=1e-10) and found["frequency"].values == pytest.approx(
+        [1.2], rel=1e-9
+    )
+
+
+def test_potts():
+    """N = 8: the uniform state loses 7 directions at c = 8, and patterns are stable from the fold at 4.249799 on."""
+    found = odesim.branch("hopfield.potts", "c", (3, 10), up_to="k")
+    kinds = dict(zip(found["kind"].values.tolist(), found["special_c"].values.tolist(), strict=True))
+    assert kinds["branch"] == pytest.approx(8, abs=1e-8) and kinds["fold"] == pytest.approx(4.249799, abs=1e-6)
+    of, growing = found["branch"].values, found["growing"].values
+    assert set(growing[of == 0]) == {0, 7}
+    large = found["z"].values.max(axis=1) > 0.9
+    assert large.any() and not growing[large].any()
+    small = (found["c"].values > 8.5) & (found["z"].values.min(axis=1) < 0.12)
+    assert small.any()  # the branch goes on to the other side of c = 8, where one overlap is the smallest
+
+
+def test_a_branch_stays_on_the_leaf():
+    """x <-> y with rates r and 1: x = (sum) / (1 + r) for the sum of the start, without a special point."""
+    found = odesim.branch(system({x: -r * x + y, y: r * x - y}, {x: 0.9, y: 0.6}, r=0.5), "r", (0.5, 3))
+    np.testing.assert_allclose(found["x"], 1.5 / (1 + found["r"]), rtol=1e-9)
+    assert found.sizes["special"] == 0 and not found["growing"].values.any()
+
+
+WRONG: dict[str, tuple[Any, str, tuple[float, float], dict[str, Any], str]] = {
+    "name": (PITCHFORK, "q", (-1, 1), {}, "no parameter that is a real number 'q'"),
+    "empty": (PITCHFORK, "r", (1, 1), {}, "two different numbers"),
+    "domain": ("hopfield.potts", "c", (-1, 4), {}, "outside"),
+    "time": (system({x: time * r - x}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "do not depend on t"),
+    "no rest": (system({x: 1 + r**2}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "leads to no rest state"),
+    "map": (Map("test.map", SOURCE, {}, {x: r * x}, (Param(r, 0.5, REAL, "rate"),), {x: 0.1}), "r", (0, 0.5), {}, "is a Map"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_request_is_a_sentence(name):
+    """What has no branches is refused."""
+    model, parameter, span, request, words = WRONG[name]
+    with pytest.raises(OdesimError, match=words):
+        odesim.branch(model, parameter, span, **request)
+
+
+WORDS = ["branch", "hopfield.potts", "c", "3:9", "--up-to", "k"]
+
+
+def test_the_command(tmp_path, monkeypatch):
+    """Prints a table in 80 columns, stores and draws; refuses with code 2 and writes nothing."""
+    monkeypatch.chdir(tmp_path)
+    for wrong in (["branch", "hopfield.potts", "c", "3"], ["branch", "hopfield.potts", "N", "3:9"], [*WORDS, "--plot", "b.txt"]):
+        assert CliRunner().invoke(cli, [*wrong, "--out", "b.nc"]).exit_code == 2 and not list(tmp_path.iterdir())
+    done = CliRunner().invoke(cli, [*WORDS, "--out", "b.nc", "--plot", "b.png"])
+    assert done.exit_code == 0 and max(map(len, done.stdout.splitlines())) <= 80, done.output
+    assert {path.name for path in tmp_path.iterdir()} == {"b.nc", "b.png"}
+    assert "fold" in json.loads(CliRunner().invoke(cli, [*WORDS, "--json"]).stdout)["kind"]
