@@ -75,9 +75,8 @@ def branch(
     begin = float(span[0])
     if not low < high:
         raise ParamError(f"span is the range of {name}, two different numbers, not {span[0]:g} and {span[1]:g}")
-    curve, start = curve_of(
-        system, name, begin, low, high, params=params, initial=initial, sizes=sizes, seed=seed, method=method, rtol=rtol
-    )
+    values: dict[str, Any] = {"initial": initial, "sizes": sizes, "seed": seed}
+    curve, start = curve_of(system, name, (float(span[0]), float(span[1])), method=method, rtol=rtol, params=params, **values)
     order = Order(curve.field, up_to) if up_to else None
     unit = np.eye(len(start))[-1] * (1.0 if begin == low else -1.0)
     first = curve.point(start, unit, unit)
@@ -107,9 +106,7 @@ def branch(
     return dataset(system, name, curve.field, done)
 
 
-def curve_of(
-    system: System, name: str, begin: float, low: float, high: float, *, method: str, rtol: float, **values: Any
-) -> tuple[Curve, Array]:
+def curve_of(system: System, name: str, span: tuple[float, float], *, method: str, rtol: float, **values: Any) -> tuple[Curve, Array]:
     """The curve of rest states with the parameter as its last state, and one of them (n + 1,). Raises an OdesimError."""
     if system.discrete:
         raise ParamError(f"branches are those of differential equations, and {system.name} is a Map")
@@ -117,7 +114,8 @@ def curve_of(
     if name not in scalars:
         raise ParamError(no_such("parameter that is a real number", name, scalars, system.name))
     params = dict(values.pop("params") or {})
-    for end in (low, high):  # its domain and the constraints of the model
+    begin = span[0]
+    for end in span:  # its domain and the constraints of the model
         bind(system, **{**values, "params": {**params, name: end}})
     seed = values["seed"]
     request = {key: value for key, value in values.items() if key != "seed"}
