@@ -51,7 +51,7 @@ print(
 assert np.abs(clock).max() < 1e-7
 
 # %% [markdown]
-# The paper prints $\mathrm{erf}(v/2)/\Delta$ as conserved. It is not; `odesim verify` keeps both forms in its ledger.
+# The paper prints $\mathrm{erf}(v/2)/\Delta$ as conserved. It is not; `odesim verify` checks both forms.
 
 # %%
 checked = odesim.verify("joma.conserved_ratio")

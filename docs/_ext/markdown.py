@@ -1,14 +1,18 @@
-"""Text of the code as Markdown: plain text, formulas of a LaTeX document, references."""
+"""Text of the code as Markdown: plain text, text with symbols, references."""
 
 import re
 from importlib import import_module
 from pathlib import Path
 
+from sympy import Symbol
+
+from odesim.display.formulas import Formulas
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.symbolic import System
+from odesim.symbolic.parts import all_names
 
 ROOT = Path(__file__).parents[2]
-SIGNS = {r"\_": "_", r"\&": "&", r"\%": "%", r"\#": "#", r"\textless{}": "<", r"\textgreater{}": ">", r"\^{}": "^", r"\~{}": "~"}
 
 
 def plain(text: str) -> str:
@@ -17,35 +21,18 @@ def plain(text: str) -> str:
     return "".join(part if k % 2 else re.sub(r"([\\*_<>\[\]$#|])", r"\\\1", part) for k, part in enumerate(parts))
 
 
-def formulas(document: str) -> str:
-    """The body of a LaTeX document of a System as Markdown."""
-    body = document.partition(r"\begin{document}")[2].partition(r"\end{document}")[0]
-    parts = []
-    for line in body.splitlines()[1:]:
-        if found := re.fullmatch(r"\\subsection\*\{(.*)\}", line):
-            parts.append(f"**{found[1]}**")
-        elif found := re.fullmatch(r"\\fit\{(.*)\}", line):
-            formula = found[1].replace(r"\mathtt", r"\text").replace("{aligned}", "{split}")  # latex2mathml does not know aligned
-            parts.append(f"$$\n{formula}\n$$")
-        elif line.startswith(r"\section"):
-            continue
-        else:
-            parts.append(to_text(line.removesuffix(r"\par")))
-    return "\n\n".join(parts)
-
-
-def to_text(line: str) -> str:
-    """A line of LaTeX text with formulas as Markdown."""
-    line = re.sub(r"\\textit\{((?:[^{}]|\{\})*)\}", r"*\1*", line)
-    parts = re.split(r"(\$[^$]+\$)", line)
-    return "".join(part if k % 2 else unescape(part) for k, part in enumerate(parts))
-
-
-def unescape(text: str) -> str:
-    """LaTeX text without its escapes, its markup escaped."""
-    for sign, letter in SIGNS.items():
-        text = text.replace(sign, letter)
-    return re.sub(r"([_<>\[\]$#])", r"\\\1", text)
+def prose(text: str, system: System) -> str:
+    """Text about a System as Markdown, with its symbols as formulas: xbar[c]. Names that are words stay words."""
+    latex = Formulas(system).print_latex
+    signs = {name: latex(Symbol(name)) for name in all_names(system)}
+    signs = {name: sign for name, sign in signs.items() if not sign.startswith(r"\mathrm")}
+    names = "|".join(sorted(map(re.escape, signs), key=len, reverse=True))
+    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?)", text)
+    for k in range(1, len(parts), 2):
+        name, _, index = parts[k].rstrip("]").partition("[")
+        if name in signs and (index or name not in ("a", "A", "I")):  # which are words too
+            parts[k] = f"${{{signs[name]}}}_{{{index}}}$" if index else f"${signs[name]}$"
+    return "".join(part if k % 2 else plain(part) for k, part in enumerate(parts))
 
 
 def bibliography(keys: set[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Pages that are made from the code before each build: models, figures, notebooks, gallery. They lie in `docs/generated`.
 
-A quick build (`sphinx-build -t quick`) runs nothing: the pages have their text, and a blank in the place of each picture.
+A page is made anew where its script or any file of odesim has changed. A quick build (`sphinx-build -t quick`) runs nothing: the pages
+have their text, and a blank in the place of each picture.
 """
 
 import hashlib
@@ -9,22 +10,26 @@ import re
 import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import cache
 from importlib import import_module
-from itertools import groupby
+from itertools import chain, groupby
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from markdown import bibliography, formulas, methods_table, plain
+from markdown import bibliography, methods_table, plain, prose
+from matplotlib.figure import Figure
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 import odesim
 from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
-from odesim.display.document import latex_document
+from odesim.display.document import markdown
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
-from odesim.plot.figures import list_figures, load_figure, run_figure
+from odesim.plot.figures import list_figures, load_figure
+from odesim.plot.files import METADATA, save
 
 ROOT = Path(__file__).parents[2]
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
@@ -39,22 +44,52 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def write_pages(folder: Path, run: bool) -> None:
-    """Writes all pages below folder, a process on each core; what has not changed is left as it is."""
+    """Writes all pages below folder, a process on each core; what has not changed is left as it is. The first failure ends all."""
     for name in ("models", "figures", "notebooks", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     if run:
         remove_blanks(folder / "pictures")
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
-        notebooks = [pool.submit(write_notebook, folder, name, path, run) for name, path in scripts().items()]
-        figures = [pool.submit(write_figure, folder, name, run) for name in list_figures()]
-        models = [pool.submit(write_family, folder, *family, run) for family in families()]
-        parts = {
-            "Notebooks": [one.result() for one in notebooks],
-            "Figures of the papers": [one.result() for one in figures],
-            "Models": [item for one in models for item in one.result()],
-        }
+        models = {family: pool.submit(write_family, folder, family, names, run) for family, names in families()}
+        figures = {name: pool.submit(write_figure, folder, name, run) for name in list_figures()}
+        notebooks = {name: pool.submit(write_notebook, folder, name, path, run) for name, path in scripts().items()}
+        names: dict[Future[Any], str] = {job: name for jobs in (models, figures, notebooks) for name, job in jobs.items()}
+        for job in as_completed(names):
+            if error := job.exception():
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise ExtensionError(f"{names[job]}: {error}") from error
     write(folder / "methods.txt", methods_table())
+    groups = [[job.result() for job in jobs.values()] for jobs in (notebooks, figures)]
+    groups.append(list(chain.from_iterable(job.result() for job in models.values())))
+    write(folder / "figures.txt", cards(groups[1], "generated/"))
+    write(folder / "families.txt", cards([family_card(family, job.result()) for family, job in models.items()], "generated/"))
+    parts = dict(zip(("Notebooks", "Figures of the papers", "Models"), groups, strict=True))
     write(folder / "gallery.md", "# Gallery\n\n" + "\n\n".join(f"## {title}\n\n{cards(items)}" for title, items in parts.items()))
+
+
+@cache
+def key_of(*files: Path, run: bool) -> str:
+    """The last line of a page, a comment: it changes with these files, with any file of odesim and of these extensions."""
+    sources = [*sorted(Path(odesim.__path__[0]).rglob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*sources, *files)))
+    return f"% {digest.hexdigest()} {'run' if run else 'quick'}\n"
+
+
+def is_current(page: Path, key: str) -> bool:
+    """Whether the page was written with this key."""
+    return page.exists() and page.read_text(encoding="utf-8").endswith(key)
+
+
+def thumbnail(figure: Figure, path: Path) -> None:
+    """Writes the largest panel of a figure: a page of many panels says nothing at the size of a card."""
+    figure.canvas.draw()
+    figure.set_layout_engine("none")
+    panel = max(figure.axes, key=lambda axes: axes.get_position().width * axes.get_position().height)
+    for artist in figure.get_children():
+        artist.set_visible(artist is panel)
+    figure.patch.set_visible(True)
+    box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
+    figure.savefig(path, bbox_inches=box, dpi=400 / box.height / 2, metadata=METADATA["png"])
 
 
 def write(path: Path, text: str) -> None:
@@ -63,18 +98,21 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def cards(items: list[Item]) -> str:
-    """A grid of thumbnails that link to their pages."""
+def cards(items: list[Item], folder: str = "") -> str:
+    """A grid of thumbnails that link to their pages; a title may go on below its first line. folder: where the pages lie."""
     grid = ["::::{grid} 1 2 2 3", ":gutter: 2", ""]
-    for page, picture, title in items:
-        grid += [f":::{{grid-item-card}} {title}", f":img-top: pictures/{picture}", f":link: {page}", ":link-type: doc", ":::", ""]
-    return "\n".join([*grid, "::::"])
+    for page, picture, words in items:
+        title, _, text = words.partition("\n")
+        grid += [f":::{{grid-item-card}} {title}", f":img-top: {folder}pictures/{picture}", f":link: {folder}{page}", ":link-type: doc"]
+        grid += ["", text] * bool(text) + [":::", ""]
+    return "\n".join([*grid, "::::"]) + "\n"
 
 
-def blank(path: Path) -> None:
-    """Puts one pixel in the place of a picture that is not there."""
-    if not path.exists():
-        path.write_bytes(BLANK)
+def blank(*pictures: Path) -> None:
+    """Puts one pixel in the place of each picture that is not there."""
+    for path in pictures:
+        if not path.exists():
+            path.write_bytes(BLANK)
 
 
 def remove_blanks(folder: Path) -> None:
@@ -90,7 +128,7 @@ def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
     from nbclient import NotebookClient
 
     text = script.read_text(encoding="utf-8")
-    key = hashlib.sha256(f"{odesim.__version__}{text}".encode()).hexdigest()
+    key = key_of(script, run=run)
     page, picture = folder / "notebooks" / f"{script.stem}.ipynb", f"notebook_{name}.png"
     if not page.exists() or json.loads(page.read_text(encoding="utf-8"))["metadata"].get("key") != key:
         notebook = nbformat.from_dict(notebook_of(text))
@@ -112,9 +150,20 @@ def first_picture(notebook: Any) -> bytes:
 
 def write_figure(folder: Path, name: str, run: bool) -> Item:
     """A page for a figure: the picture, what it stands beside, and its numbers with their targets."""
-    title, _, text = (load_figure(name).__doc__ or "").strip().partition("\n")
-    features = run_figure(name, fast=True, out=folder / "pictures").features if run else ()
-    blank(folder / "pictures" / f"{name}.png")
+    module, page, picture = load_figure(name), folder / "figures" / f"{name}.md", folder / "pictures" / f"{name}.png"
+    small = picture.with_suffix(".small.png")
+    title, _, text = (module.__doc__ or "").strip().partition("\n")
+    item = f"figures/{name}", small.name, f"{plain(title.partition(':')[0].rstrip('.'))} (`{name}`)"
+    key = key_of(Path(module.__file__), run=run)
+    if is_current(page, key):
+        return item
+    features = ()
+    if run:
+        dataset = module.data(True)
+        features, figure = module.expected(dataset), module.draw(dataset)
+        save(figure, picture)
+        thumbnail(figure, small)
+    blank(picture, small)
     rows = [(f.name, f"{f.measured:.6g}", f"{f.target:.6g}", f"{f.tolerance:.2g}", f.origin) for f in features]
     table = [
         "| feature | measured | target | tolerance | target from |",
@@ -122,9 +171,9 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
         *("| " + " | ".join(map(plain, row)) + " |" for row in rows),
     ]
     about = [f"# {plain(name)}", plain(title), f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
-    end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```"]
-    write(folder / "figures" / f"{name}.md", "\n\n".join([*about, "\n".join(table), *end]) + "\n")
-    return f"figures/{name}", f"{name}.png", f"{plain(title.partition(':')[0].rstrip('.'))} (`{name}`)"
+    end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```", key]
+    page.write_text("\n\n".join([*about, "\n".join(table), *end]), encoding="utf-8")
+    return item
 
 
 def families() -> Iterator[tuple[str, list[str]]]:
@@ -133,31 +182,49 @@ def families() -> Iterator[tuple[str, list[str]]]:
         yield family, list(names)
 
 
+def family_card(family: str, items: list[Item]) -> Item:
+    """The card of a family: the picture of its first model, what it is, and the names of its models."""
+    about = (import_module(f"odesim.models.{family}").__doc__ or "").partition("\n")[0]
+    names = ", ".join(words.partition("\n")[0].strip("`").partition(".")[2] for _, _, words in items)
+    return f"models/{family}", items[0][1], f"{family}\n{plain(about)}\n\n`{names}`"
+
+
 def write_family(folder: Path, family: str, names: list[str], run: bool) -> list[Item]:
-    """A page for a family of models: its papers, and for each model its text, equations, picture; then its rows of the ledger."""
-    parts, items = [f"# {family}"], []
+    """A page for a family of models: its papers, for each model its text, picture and equations, then its claims. Short equations first."""
     systems = {name: odesim.load_model(name) for name in names}
-    parts += bibliography({system.source.key for system in systems.values()})
+    systems = dict(sorted(systems.items(), key=lambda item: len(str(tuple(item[1].equations.values())))))
+    home, modules = import_module(f"odesim.models.{family}"), {name: import_module(f"odesim.models.{name}") for name in systems}
+    titles = {name: plain((module.__doc__ or "").partition("\n")[0]) for name, module in modules.items()}
+    items = [(f"models/{family}", f"{name}.small.png", f"`{name}`\n{title}") for name, title in titles.items()]
+    page, key = folder / "models" / f"{family}.md", key_of(*sorted(Path(home.__path__[0]).glob("*.py")), run=run)
+    if is_current(page, key):
+        return items
+    table = ["| model | |", "|---|---|", *(f"| [{name}](#{name.replace('.', '')}) | {title} |" for name, title in titles.items())]
+    parts = [f"# {family}", plain((home.__doc__ or "").strip()), *bibliography({system.source.key for system in systems.values()})]
+    parts.append("\n".join(table))
     for name, system in systems.items():
-        title, _, text = (import_module(f"odesim.models.{name}").__doc__ or "").strip().partition("\n")
+        text = (modules[name].__doc__ or "").strip().partition("\n")[2]
         picture = folder / "pictures" / f"{name}.png"
-        if run and not picture.exists():
+        if run:
             draw_model(picture, name)
-        blank(picture)
-        parts += [f"## {plain(name)}", f"**{plain(title)}**", f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
-        parts += [formulas(latex_document(system)), f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
-        items.append((f"models/{family}", f"{name}.png", f"`{name}`"))
+        blank(picture, picture.with_suffix(".small.png"))
+        parts += [f"## {plain(name)}", f"**{titles[name]}**", f"![{titles[name]}](../pictures/{name}.png)", prose(text.strip(), system)]
+        parts += [markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
     claims = [claim for claim in all_claims() if claim.name.partition(".")[0] == family]
     if claims:
-        parts += ["## What the papers state", "Each row is checked by `odesim verify CLAIM`; see the [ledger](../../ledger.md)."]
+        parts += [
+            "## What the papers state",
+            "Each row is checked by `odesim verify CLAIM`; see [all claims](../../claims.md).",
+        ]
         parts.append("\n".join(claim_table(claims)))
-    write(folder / "models" / f"{family}.md", re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts)) + "\n")
+    page.write_text(re.sub(r"\n{3,}", "\n\n", "\n\n".join([*parts, key])), encoding="utf-8")
     return items
 
 
 def draw_model(path: Path, name: str) -> None:
     """Draws a default run of a model; on arrays, for which nothing is compiled."""
-    from odesim.plot.files import save
     from odesim.plot.solution import figure_of_solution
 
-    save(figure_of_solution(odesim.integrate(name, save=200, backend="numpy")), path)
+    figure = figure_of_solution(odesim.integrate(name, save=200, backend="numpy"))
+    save(figure, path)
+    thumbnail(figure, path.with_suffix(".small.png"))

@@ -9,7 +9,7 @@ import sympy as sp
 from sympy import Indexed, Symbol
 from sympy.printing.conventions import split_super_sub
 from sympy.printing.latex import LatexPrinter as SympyLatexPrinter
-from sympy.printing.latex import greek_letters_set
+from sympy.printing.latex import greek_letters_set, modifier_dict
 
 from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, Slope, SoftmaxAt, plain
 from odesim.symbolic.indices import base_name
@@ -276,7 +276,8 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
 
     def _deal_with_super_sub(self, string: str, style: str = "plain") -> str:
         name, supers, subs = split_super_sub(string)
-        if len(name) > 1 and name.lower() not in greek_letters_set and name.isascii() and name.isalpha():
+        accent = name[1:] in modifier_dict  # xbar: sympy writes the accent
+        if len(name) > 1 and not accent and name.lower() not in greek_letters_set and name.isascii() and name.isalpha():
             return rf"\mathrm{{{name}}}" + "".join(f"^{{{s}}}" for s in supers) + (f"_{{{' '.join(subs)}}}" if subs else "")
         return str(super()._deal_with_super_sub(string, style=style))
 

@@ -1,1 +1,1 @@
-"""Small networks trained without torch, compared with their theory, and the ledger of claims: a room that nothing below imports."""
+"""Small networks trained without torch, compared with their theory, and the claims of the papers: a room that nothing below imports."""

@@ -1,4 +1,4 @@
-"""The ledger: statements of the papers, each checked by a run, with the verdict that is recorded for it."""
+"""The claims: statements of the papers, each checked by a run, with the verdict that is recorded for it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def verdict_of(inside: Iterable[Measurement], outside: Iterable[Measurement]) ->
 
 @dataclass(frozen=True)
 class Verification:
-    """The claims that were checked, in the order of the ledger."""
+    """The claims that were checked, sorted by paper."""
 
     results: tuple[ClaimResult, ...]
 

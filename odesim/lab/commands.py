@@ -281,14 +281,14 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_js
     if a check gives another one, the exit code is 3.
     """
     from odesim.lab.claims import choose_claims, verify
-    from odesim.lab.output import ledger_json, ledger_page, ledger_text, list_text
+    from odesim.lab.output import claims_json, claims_page, claims_text, list_text
 
     if sum((listed, page, as_json)) > 1:
         raise ParamError("--list, --page and --json exclude each other")
     if page or listed:
-        echo((ledger_page if page else list_text)(choose_claims(name, slow=True)))
+        echo((claims_page if page else list_text)(choose_claims(name, slow=True)))
         return DONE
     with Counter("verify", None if not quiet else False) as progress:
         checked = verify(name, slow=slow, progress=lambda done, total, claim: progress.count(done, total, lambda: claim, "claims"))
-    echo(ledger_json(checked) if as_json else ledger_text(checked))
+    echo(claims_json(checked) if as_json else claims_text(checked))
     return DONE if checked.as_recorded else STOPPED

@@ -1,4 +1,4 @@
-"""Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON, and the ledger as a page of Markdown."""
+"""Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON, and the claims as a page of Markdown."""
 
 import json
 import re
@@ -121,15 +121,15 @@ def comparison_json(comparison: Comparison) -> str:
     return json.dumps(to_plain({**fields, "numbers": rows} if rows else fields), allow_nan=False)
 
 
-# Output of `odesim verify`: the ledger as text in 80 columns, as JSON, and as a page of Markdown.
+# Output of `odesim verify`: the claims as text in 80 columns, as JSON, and as a page of Markdown.
 
 
-def ledger_text(checked: "Verification") -> str:
+def claims_text(checked: "Verification") -> str:
     """All claims by paper, each statement with its verdict and measurements, and a last line that counts them."""
     parts = []
     for paper, results in groupby(checked.results, key=lambda result: result.claim.source.key):
         parts += [paper, *(claim_text(result) for result in results)]
-    return "\n\n".join([*parts, ledger_summary(checked.results)])
+    return "\n\n".join([*parts, claims_summary(checked.results)])
 
 
 def claim_text(result: "ClaimResult") -> str:
@@ -168,7 +168,7 @@ def finding_text(finding: "Finding") -> str:
 OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
 
 
-def ledger_summary(results: Sequence["ClaimResult"]) -> str:
+def claims_summary(results: Sequence["ClaimResult"]) -> str:
     """One sentence: claims by outcome, and whether all verdicts are as recorded."""
     counts = Counter(outcome(result) for result in results)
     parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
@@ -187,7 +187,7 @@ def outcome(result: "ClaimResult") -> str:
     return OUTCOMES[0] if verdicts[0] == "holds" else OUTCOMES[1]
 
 
-def ledger_json(checked: "Verification") -> str:
+def claims_json(checked: "Verification") -> str:
     """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
     rows = [claim_object(result) for result in checked.results]
     return json.dumps({"as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
@@ -215,10 +215,10 @@ def claim_object(result: "ClaimResult") -> dict[str, Any]:
     return {**about, **outcome, "statements": statements}
 
 
-def ledger_page(claims: Iterable["Claim"]) -> str:
-    """docs/ledger.md: all claims with their recorded verdicts, a table for each paper."""
+def claims_page(claims: Iterable["Claim"]) -> str:
+    """docs/claims.md: all claims with their recorded verdicts, a table for each paper."""
     about = "Statements of the papers, each checked by `odesim verify NAME`. This page is written by `odesim verify --page`."
-    lines = ["# The ledger", "", about]
+    lines = ["# Claims of the papers", "", about]
     for paper, group in groupby(claims, key=lambda claim: claim.source.key):
         parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", paper)  # tian2023joma -> Tian 2023, joma
         title = f"{parts[1].capitalize()} {parts[2]}, {parts[3]}" if parts else paper

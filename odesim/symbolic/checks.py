@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from itertools import permutations
 from keyword import iskeyword
-from math import isfinite
+from math import isfinite, prod
 from numbers import Integral, Real
 from typing import Any
 
 import sympy as sp
-from sympy import Indexed, IndexedBase, Symbol
+from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.logic.boolalg import Boolean
 
 from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
@@ -288,7 +289,7 @@ def check_map(s: Definition) -> None:
 def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str]) -> dict[Any, sp.Expr]:
     """The resets of an event {state: expression}, with bound indices in their sums, and neighbours at the boundary of the System.
 
-    Raises SpecError where they are of another type.
+    {V[i]: e, V[j]: f} of an event on V[i] is e for its own component and f for all others. Raises SpecError where they are of another type.
     """
     where = f"{system}: event {event.name!r}"
     if not isinstance(event.resets, Mapping):
@@ -298,6 +299,11 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
             hint = f"an element of {key}" if isinstance(key, IndexedBase) else "a state, such as v[i]"
             raise SpecError(f"{where}: resets has the key {value_text(key)}: write {hint}")
     checked = {our_element(key): checked_expression(e, f"{where}: the reset of {key}") for key, e in event.resets.items()}
+    of_event = event.expr.free_symbols
+    for own, others in permutations(list(checked), 2):
+        if base_name(own) == base_name(others) and of_event.issuperset(key_indices(own)) and not of_event.issuperset(key_indices(others)):
+            here = prod(KroneckerDelta(*pair) for pair in zip(own.indices, others.indices, strict=True) if pair[0] != pair[1])
+            checked[others] = checked[others] * (1 - here) + checked.pop(own) * here
     return {key: bounded(e, boundary) for key, e in checked.items()}
 
 

@@ -133,7 +133,8 @@ class Event:
     missed, and one that only touches zero does not count.
 
     resets: state -> expression: the states are set to these there, and the run goes on. v[i] with an index of expr is the component that
-    passed; other indices run over their axes. Every expression sees the states before the reset.
+    passed; other indices run over their axes, and beside v[i] v[j] is all other components. Every expression sees the states before the
+    reset.
 
     The events that happen at one time are collected before any of them sets a state. They act one after another, in the order of the
     System's list and of their components. A reset that takes another event's function across 0, or to it, sets that event off, at the

@@ -14,7 +14,7 @@ import pytest
 
 import odesim as library
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, all_claims
-from odesim.lab.output import ledger_page
+from odesim.lab.output import claims_page
 from odesim.symbolic import Source
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +58,8 @@ def test_text_and_json_agree(odesim):
 
 
 def test_the_page_is_current(odesim):
-    """docs/ledger.md is what `odesim verify --page` prints."""
-    assert (ROOT / "docs/ledger.md").read_text() == ledger_page(all_claims()) + "\n" == odesim("verify", "--page").stdout
+    """docs/claims.md is what `odesim verify --page` prints."""
+    assert (ROOT / "docs/claims.md").read_text() == claims_page(all_claims()) + "\n" == odesim("verify", "--page").stdout
 
 
 @pytest.mark.parametrize("options", ["--list --json", "--page --list"])

@@ -13,7 +13,11 @@ from odesim.cli import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = ["coming_from.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index")]
+PAGES = [
+    "index.md",
+    "coming_from.md",
+    *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index"),
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"# (\S+\.(?:py|toml))\n")  # a block that begins so is that file
 

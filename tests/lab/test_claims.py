@@ -1,4 +1,4 @@
-"""The ledger: every claim comes out as recorded."""
+"""Every claim comes out as recorded."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ from odesim.lab.claims import (
 from tests.support.matrix import slow_but
 
 ROOT = Path(__file__).parents[2]
-NAMES = re.findall(r"^\| `([\w.]+)`", (ROOT / "docs/ledger.md").read_text(), re.MULTILINE)
+NAMES = re.findall(r"^\| `([\w.]+)`", (ROOT / "docs/claims.md").read_text(), re.MULTILINE)
 """As the page has them, without loading a model."""
 
 

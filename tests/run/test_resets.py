@@ -331,3 +331,43 @@ def test_what_is_not_done_is_refused() -> None:
         odesim.integrate(system({y[i]: 0}, [again], axes={i: 2}), **PLAIN)
     with pytest.raises(SpecError, match="event 'hit' resets states, which the rescaled clock cannot do"):
         odesim.integrate(system({x: x**2}, [Event("hit", x - 2, resets={x: 1})], 1, growth=x), clock="rescaled", **PLAIN)
+
+
+def pulse_coupled(currents: Any, eps: float, end: float) -> tuple[list[tuple[float, int]], Any]:
+    """Neurons V' = I - V that fire at 1, by their closed form: when which one fires, and V at the end. None fires another."""
+    now, V, fired = 0.0, np.zeros(len(currents)), []
+    while True:
+        waits = np.log((currents - V) / (currents - 1))
+        first = int(np.argmin(waits))
+        step = min(waits[first], end - now)
+        now, V = now + step, currents + (V - currents) * np.exp(-step)
+        if now >= end:
+            return fired, V
+        fired.append((now, first))
+        V = V + eps
+        V[first] = 0.0
+        assert V.max() < 1
+
+
+@pytest.mark.parametrize("run", ["tsit5", "numpy"])
+def test_own_component_and_all_others(run: str) -> None:
+    """{V[i]: 0, V[j]: V[j] + eps} sets the neuron that fires to 0 and raises all others; beside plain loops, to the tolerance of a run."""
+    (i, j), (N,) = index("i j"), sizes("N")
+    V, current, eps = IndexedBase("V", shape=(N,)), IndexedBase("current", shape=(N,)), 0.01
+    fires = Event("fires", V[i] - 1, direction=1, resets={V[i]: 0, V[j]: V[j] + eps})
+    neurons = System(
+        name="own.pulses",
+        source=Source("own", "test"),
+        axes={i: N, j: N},
+        equations={V[i]: current[i] - V[i]},
+        params=(Param(current, 2.0, REALS, ""),),
+        initial={V[i]: 0},
+        events=(fires,),
+    )
+    currents = np.array([1.3, 1.7, 2.4])
+    fired, end = pulse_coupled(currents, eps, 5.0)
+    here = odesim.integrate(neurons, params={"current": currents}, span=(0, 5), **{"rtol": 1e-9, "atol": 1e-11, **RUNS[run]})
+    events = here.events["fires"]
+    assert len(fired) > 10 and [e["index"] for e in events] == [(k,) for _, k in fired]
+    np.testing.assert_allclose([e["t"] for e in events], [time for time, _ in fired], atol=1e-7)
+    np.testing.assert_allclose(here.final["V"], end, atol=1e-7)
