@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))  # `python -m odesim` on pages is this one
 os.environ.pop("MPLBACKEND", None)  # pages need the pictures that notebooks draw by themselves
 
 project = "odesim"
@@ -28,7 +29,7 @@ html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off" if "quick" in tags else "force"  # noqa: F821 - Sphinx defines it
+nb_execution_mode = "off" if "quick" in tags else "cache"  # noqa: F821 - Sphinx defines it
 nb_execution_excludepatterns = ["generated/*"]  # the extension pages executes these
 nb_execution_timeout = 1800  # s a cell, on a busy machine
 nb_execution_raise_on_error = True

@@ -199,9 +199,9 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
     page, key = folder / "models" / f"{family}.md", key_of(*sorted(Path(home.__path__[0]).glob("*.py")), run=run)
     if is_current(page, key):
         return items
-    table = ["| model | |", "|---|---|", *(f"| [{name}](#{name.replace('.', '')}) | {title} |" for name, title in titles.items())]
+    contents = [f"- [{name}](#{name.replace('.', '')}): {title}" for name, title in titles.items()]
     parts = [f"# {family}", plain((home.__doc__ or "").strip()), *bibliography({system.source.key for system in systems.values()})]
-    parts.append("\n".join(table))
+    parts.append("\n".join(contents))
     for name, system in systems.items():
         text = (modules[name].__doc__ or "").strip().partition("\n")[2]
         picture = folder / "pictures" / f"{name}.png"

@@ -261,7 +261,7 @@ class Display:
 
     def __init__(self, system: Definition):
         self.axes = system.axes
-        self.loss = loss_of(system)
+        self.loss, self._observables = loss_of(system), system.observables
         self.layers, self._beside = (
             layers_in(*(e for e in all_expressions(system, equations=all_of_it) if isinstance(e, sp.Basic))) for all_of_it in (True, False)
         )
@@ -276,6 +276,12 @@ class Display:
         numbers = [a for a in written.atoms(Indexed) if isinstance(a.base, Value)]
         again |= {a: Symbol(str(self._called.get(a.base, a.base).label), real=True) for a in numbers}
         return written.xreplace(again) if again else written
+
+    def observed(self, e: Any) -> Any:
+        """e as `shown`, with the names of observables too: an event on them reads as its author thinks of it."""
+        seen = {name: plain(o) for name, o in self._observables.items() if isinstance(o, Expr) and o.args and not isinstance(o, Indexed)}
+        names = [Name(name, {i: self.axes[i] for i in free_in_order(o, self.axes)}, o) for name, o in seen.items()]
+        return self.shown(_Writing(names)(plain(sp.sympify(e)), self.axes))
 
     def definitions(self, *, equations: bool = True) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it; without equations: not of layers that only they read."""

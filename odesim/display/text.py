@@ -59,7 +59,7 @@ def describe(system: Definition) -> dict[str, Any]:
         "events": [
             {
                 "name": v.name,
-                "expression": formulas.text(v.expr),
+                "expression": formulas.print_text(formulas.display.observed(v.expr)),
                 "direction": v.direction,
                 "terminal": v.terminal,
                 "at_start": v.at_start,

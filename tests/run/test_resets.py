@@ -335,7 +335,8 @@ def test_what_is_not_done_is_refused() -> None:
 
 def pulse_coupled(currents: Any, eps: float, end: float) -> tuple[list[tuple[float, int]], Any]:
     """Neurons V' = I - V that fire at 1, by their closed form: when which one fires, and V at the end. None fires another."""
-    now, V, fired = 0.0, np.zeros(len(currents)), []
+    now, V = 0.0, np.zeros(len(currents))
+    fired: list[tuple[float, int]] = []
     while True:
         waits = np.log((currents - V) / (currents - 1))
         first = int(np.argmin(waits))
