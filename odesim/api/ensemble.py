@@ -114,7 +114,7 @@ def ensemble(
 
     reduce: of "mean", "var", "quantiles": statistics over all members at the saved times, NAME_mean, NAME_var (time, ...) and
     NAME_quantiles (quantile, time, ...), and NAME_count, how many members have a number there; no member is kept. Quantiles are off
-    by at most 1/64 of their distance from the first member's value.
+    by at most 1/64 of their distance from the median of the first members.
 
     steps, halvings, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
     blow_up_error (member,).

@@ -140,9 +140,14 @@ def put_rows(into: Array, rows: Array, values: Array) -> None:
     into.view(whole)[rows, 0] = np.ascontiguousarray(values, into.dtype).view(whole)[:, 0]
 
 
+def rounding(t0: float, t1: float) -> float:
+    """By how much times between these may be off that people wrote as sums, such as 0.1 + 0.2."""
+    return float(4 * np.spacing(max(abs(t0), abs(t1))))
+
+
 def to_ends(times: Array, t0: float, t1: float) -> Array:
     """Increasing times (T,), the last of which is t1 if it is beyond it by no more than rounding, and the first t0."""
-    near, held = 4 * np.spacing(max(abs(t0), abs(t1))), times.copy()
+    near, held = rounding(t0, t1), times.copy()
     for k, end, beyond in ((0, t0, t0 - times[:1]), (len(times) - 1, t1, times[-1:] - t1)):
         if 0 < beyond.sum() <= near:
             held[k] = end

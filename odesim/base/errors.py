@@ -163,4 +163,4 @@ def apart(*numbers: float) -> list[str]:
         texts = [f"{number:.{digits}g}" for number in numbers]
         if len(set(texts)) == len(set(numbers)):
             return texts
-    return [f"{number:.17g}" for number in numbers]
+    return [repr(float(number)) for number in numbers]

@@ -2,8 +2,8 @@
 
 Moments are sums about the first member, so that nothing cancels, of blocks of a fixed size, joined in order by the formula of Chan: the
 bits depend neither on threads nor on how many blocks are computed at once. Quantiles come from counts by the top bits (sign, exponent, 6
-bits more) of what a number is above the first member's: there are no edges to choose, and a quantile is off by at most 1/64 of that,
-however narrow the law is.
+bits more) of what a number is above the median of the first block: there are no edges to choose, and a quantile is off by at most 1/64 of
+that, however narrow the law is and whatever one member does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -51,15 +51,15 @@ class ReducingLedger:
     """A Ledger (odesim.ensembles.ledger) of statistics of the columns of members: states and observables at saved times, flat.
 
     chunk: members integrated at once; block: members of a sum. n, mean, m2 (columns,): how many numbers, their mean, and the sum of squares
-    about it. first (columns,): the first number of each, from which the buckets of quantiles go, NaN before there is one. counts
-    (columns, 2 HALF): of the buckets, where quantiles are wanted.
+    about it. middle (columns,): the median of the first block with numbers, from which the buckets of quantiles go, NaN before there is
+    one. counts (columns, 2 HALF): of the buckets, where quantiles are wanted.
     """
 
     def __init__(self, count: int, columns: int, chunk: int, block: int, *, quantiles: bool) -> None:
         self.count, self.chunk, self.block = count, chunk, block
         self.statuses = np.full(count, UNDONE, np.int8)
         self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
-        self.first = np.full(columns, np.nan)
+        self.middle = np.full(columns, np.nan)
         self.counts = np.zeros((columns, 2 * HALF), np.uint32) if quantiles else None
 
     def status(self, first: int, end: int) -> Array:
@@ -97,9 +97,11 @@ class ReducingLedger:
         self.m2 = self.m2 + m2 + gap * gap * (self.n * n / both)
         self.n = self.n + n
         if self.counts is not None:
-            self.first = np.where(np.isnan(self.first) & (n > 0), origin, self.first)
             for column in range(rows.shape[1]):
-                values = rows[there[:, column], column] - self.first[column]
+                values = rows[there[:, column], column]
+                if np.isnan(self.middle[column]) and len(values):
+                    self.middle[column] = np.median(values)
+                values = values - self.middle[column]
                 self.counts[column] += np.bincount(buckets_of(values), minlength=2 * HALF).astype(np.uint32)
 
     def statistic(self, name: str) -> Array:
@@ -109,7 +111,7 @@ class ReducingLedger:
         if name == VAR:
             return np.where(self.n > 1, self.m2 / np.maximum(self.n - 1.0, 1.0), np.nan)
         assert self.counts is not None
-        return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) + self.first
+        return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) + self.middle
 
 
 def quantile(counts: Array, level: float) -> float:

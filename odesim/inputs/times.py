@@ -117,10 +117,15 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
 
 def _inside(where: str, times: "Array", t0: float, t1: float) -> "Array":
     """Increasing times (T,) within [t0, t1], to which those beyond an end by rounding are moved. Raises ParamError."""
-    from odesim.base.arrays import to_ends
+    import numpy as np
+
+    from odesim.base.arrays import rounding, to_ends
 
     times = to_ends(times, t0, t1)
     outside = times[~((times >= t0) & (times <= t1))]
+    for end, a, b in ((t0, times[1:2], times[:1]), (t1, times[-2:-1], times[-1:])):
+        if outside.size and np.any((a == end) & (np.abs(b - end) <= rounding(t0, t1))):
+            raise ParamError("{}: {} and {} are one time but for rounding, an end of the span".format(where, *apart(*sorted((a[0], b[0])))))
     if outside.size:
         raise ParamError("{}: {} lies outside the span {}:{}".format(where, *apart(outside[0], t0, t1)))
     return times

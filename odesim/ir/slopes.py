@@ -48,10 +48,10 @@ HOLDING = ("if", "maximum", "minimum", "abs")
 """Operations that may hold a value."""
 STEEP = {"sqrt": "a != 0.0", "asin": "a*a != 1.0", "acos": "a*a != 1.0", "acosh": "a != 1.0"}
 """Where a function that is a number has a slope that is one; a power a^b: where a != 0 or b >= 1."""
-SATURATING = ("/", "powi", "pow", "exp", "tanh", "atan", "atan2", "erf", "erfc", "maximum", "minimum")
-"""Operations that may be finite where an operand is infinite."""
-GROWING = ("exp", "expm1", "sinh", "cosh", "/", "powi", "pow")
-"""Operations that may be infinite, and then their slope is: exponentials and poles."""
+BOUNDED = ("exp", "tanh", "atan", "atan2", "erf", "erfc")
+SATURATING = (*BOUNDED, "/", "powi", "pow", "maximum", "minimum")
+"""Operations that may be finite where an operand overflows; those of BOUNDED also at a pole."""
+EXPONENTIALS, POLES = ("exp", "expm1", "sinh", "cosh", "pow"), ("/", "powi")
 HUGE = "1e+300"
 """A slope that may overflow when it is multiplied by others."""
 
@@ -156,24 +156,23 @@ def saturated(code: Code, shifts: Iterable[str]) -> set[str]:
 
     There the slope of the whole is 0, and would be 0 times infinity. shifts: names of what keeps an exponential below 1.
     """
-    below: set[str] = set()
-    for name, operation in reversed(code.items()):
-        if name in below or operation.function in SATURATING:
-            below.update(map(str, operation.operands))
-    large: set[str] = set()
+    under: dict[tuple[str, ...], set[str]] = {SATURATING: set(), BOUNDED: set()}
+    for functions, names in under.items():
+        for name, operation in reversed(code.items()):
+            if name in names or operation.function in functions:
+                names.update(map(str, operation.operands))
+    shifts = {*shifts, *(name for name, operation in code.items() if operation.function == "-" and operation.operands[0] in shifts)}
+    moving, large = set[str](), set[str]()
     for name, operation in code.items():
-        if not large.isdisjoint(map(str, operation.operands)) or (operation.function in GROWING and not _is_tame(code, operation, shifts)):
-            large.add(name)
-    return {name for name in large & below if code[name].function in (*GROWING, "*")}
-
-
-def _is_tame(code: Code, operation: Operation, shifts: Iterable[str]) -> bool:
-    """Whether an operation is the exponential of a difference to a shift, or a positive power."""
-    first, *others = map(str, operation.operands)
-    if operation.function == "powi":
-        return int(others[0]) > 0
-    argument = code.get(first)
-    return operation.function == "exp" and argument is not None and argument.function == "-" and str(argument.operands[-1]) in shifts
+        operands = [*map(str, operation.operands)]
+        if not moving.isdisjoint(operands) or any(operand[0] in "yt" for operand in operands):
+            moving.add(name)
+            of_shift = operation.function == "exp" and operands[0] in code and not shifts.isdisjoint(code[operands[0]].operands)
+            grows = operation.function in EXPONENTIALS and not of_shift
+            pole = operation.function in POLES and name in under[BOUNDED]
+            if grows or pole or (operation.function != "/" and not large.isdisjoint(operands)):
+                large.add(name)
+    return {name for name in large & under[SATURATING] if code[name].function in (*EXPONENTIALS, *POLES, "*")}
 
 
 def shortest(guards: Sequence[Guard]) -> list[Guard]:

@@ -166,10 +166,12 @@ def reason(error: Exception) -> str:
 
 
 def as_place(path: Any) -> Path:
-    """A Path, or for the text of a URL the RemotePath that stands for one."""
+    """A Path, or for the text of a URL the RemotePath that stands for one. Raises StoreError for a URL of nothing."""
     if isinstance(path, RemotePath):
         return cast(Path, path)
     text = os.fspath(path)
+    if text.rstrip("/").endswith(":") and "://" in text:
+        raise StoreError(f"{text} names no run: give its URL, such as s3://BUCKET/RUN.zarr")
     return cast(Path, RemotePath(text)) if "://" in text else Path(text)
 
 

@@ -289,6 +289,14 @@ def test_a_bad_save_is_one_sentence(save, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("t1", [0.3, -0.7, 3.3, 1e9])
+def test_two_times_that_round_to_an_end(t1):
+    """Both are shown with the digits that people write, and where they are one."""
+    for pair in ([t1, np.nextafter(t1, np.inf)], [-1 - 2**-52, -1.0]):
+        with pytest.raises(ParamError, match=f"save: {pair[0]!r} and {float(pair[1])!r} are one time but for rounding, an end of the span"):
+            save_times(pair, -1, t1)
+
+
 def test_a_span_too_short_for_its_grid_is_said():
     with pytest.raises(ParamError, match="too short for 100 different times"):
         save_times(100, 1e16, 1e16 + 4)

@@ -151,3 +151,10 @@ def test_schemes_for_what_is_no_store(scheme, tmp_path, monkeypatch):
     for url in (f"{scheme}://x", f"{scheme}:///x", f"no::{scheme}://x"):
         with pytest.raises(StoreError, match=r"no runs are stored at .*://, but at a URL such as s3://BUCKET/RUN\.zarr"):
             odesim.open_run(url)
+
+
+@pytest.mark.parametrize("url", ["s3://", "s3:///", "memory://", "file://"])
+def test_a_url_of_nothing(url):
+    """It is said as it was typed, with one that names a run."""
+    with pytest.raises(StoreError, match=rf"^{url} names no run: give its URL, such as s3://BUCKET/RUN\.zarr$"):
+        odesim.open_run(url)
