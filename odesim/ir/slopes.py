@@ -151,7 +151,7 @@ def guards_of(code: Code, outputs: Iterable[str]) -> dict[str, list[Guard]]:
     return guards
 
 
-def saturated(code: Code, shifts: Iterable[str]) -> set[str]:
+def saturated(code: Code, shifts: set[str]) -> set[str]:
     """The operations that may overflow on the way to one that is finite then, as exp(-y) in 1/(1 + exp(-y)) for y < -709.
 
     There the slope of the whole is 0, and would be 0 times infinity. shifts: names of what keeps an exponential below 1.
@@ -161,7 +161,7 @@ def saturated(code: Code, shifts: Iterable[str]) -> set[str]:
         for name, operation in reversed(code.items()):
             if name in names or operation.function in functions:
                 names.update(map(str, operation.operands))
-    shifts = {*shifts, *(name for name, operation in code.items() if operation.function == "-" and operation.operands[0] in shifts)}
+    shifts = shifts | {name for name, operation in code.items() if operation.function == "-" and operation.operands[0] in shifts}
     moving, large = set[str](), set[str]()
     for name, operation in code.items():
         operands = [*map(str, operation.operands)]
