@@ -15,7 +15,22 @@ from typing import Any
 import numpy as np
 from sympy import Eq, Expr, Interval, Naturals0, Or, Piecewise, Rational, Sum, Symbol, oo
 
-from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import (
+    Event,
+    IndexedBase,
+    Invariant,
+    Lines,
+    Matrix,
+    Param,
+    Source,
+    System,
+    gradient_flow,
+    index,
+    logsumexp,
+    over,
+    sizes,
+    softmax,
+)
 
 i, j, k, l, q, s, u, y = index("i j k l q s u y")
 N, V, S = sizes("N V S")
@@ -73,6 +88,7 @@ SYSTEM = System(
         "s1": over(Sum, Piecewise((first, previous), (0, True)), (i, N), (j, N)) / N,
         "s2": answered,
     },
+    views=(Lines("loss"), Lines("s1"), Lines("s2"), Matrix("W_2"), Matrix("W_3")),
     display={"first": first, "second": second, "logits": logits, "loss": loss},
     invariants=(
         Invariant("row sums of P", over(Sum, P[j, i], (i, N)), "constant"),

@@ -14,9 +14,12 @@ import numpy as np
 from sympy import Abs, Interval, KroneckerDelta, Max, Naturals0, Sum, Symbol, cosh, exp, log, oo
 
 from odesim.symbolic import (
+    Attention,
     Constraint,
     IndexedBase,
     Invariant,
+    Lines,
+    Matrix,
     Param,
     Source,
     System,
@@ -138,6 +141,7 @@ def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0, sign
         span=(0.0, 20.0),
         time="learning rate times steps",
         observables={"loss": loss, "attention": b, "entropy": over(Sum, pi[n] * entropy(share, (l, Mc)), (n, N))},
+        views=(Lines("loss"), Lines("entropy"), Matrix("V"), Attention("attention")),
         display={**names, "b": b, "u": u, **scores},
         constraints=(Constraint("pi sums to 1", over(Sum, pi[n], (n, N)) - 1, "==0", 1e-9),),
         invariants=(theorem, Invariant("loss falls", loss, "nonincreasing")),

@@ -9,7 +9,7 @@ Assumed: Q = K = V = I, no mask.
 
 from sympy import Eq, Interval, Piecewise, Sum, Symbol, cos, exp, oo, sin
 
-from odesim.symbolic import IndexedBase, Invariant, Param, Source, System, index, over, sizes, softmax
+from odesim.symbolic import IndexedBase, Invariant, Lines, Param, Points, Source, System, index, over, sizes, softmax
 
 i, j, a = index("i j a")
 (n,) = sizes("n")
@@ -29,5 +29,6 @@ SYSTEM = System(
     span=(0.0, 20.0),
     time="depth",
     observables={"energy": energy, "x": point},
+    views=(Lines("energy"), Points("theta")),
     invariants=(Invariant("energy rises", energy, "nondecreasing"),),
 )

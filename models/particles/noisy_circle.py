@@ -9,7 +9,7 @@ Assumed: Q = K = V = I, no mask.
 
 from sympy import Interval, Sum, cos, exp, oo, sin, sqrt, symbols
 
-from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
+from odesim.symbolic import IndexedBase, Lines, Param, Points, Source, System, index, over, sizes
 
 i, j = index("i j")
 (n,) = sizes("n")
@@ -37,5 +37,6 @@ SYSTEM = System(
     span=(0.0, 40.0),
     time="depth",
     observables={"r": sqrt(over(Sum, u, (j, n)) ** 2 + over(Sum, v, (j, n)) ** 2) / n},
+    views=(Lines("r"), Points("theta")),
     display={"pull": pull},
 )

@@ -31,7 +31,7 @@ from odesim.models.particles._tokens import (
     seen,
     x,
 )
-from odesim.symbolic import Invariant, Source, System, entropy, over, softmax
+from odesim.symbolic import Attention, Invariant, Lines, Points, Source, System, entropy, over, softmax
 
 CLOSE = Rational(999, 1000)
 attention = softmax(logit(i, j), (j, n), weight=seen(i, j))
@@ -56,6 +56,7 @@ SYSTEM = System(
     span=(0.0, 15.0),
     time="depth",
     observables={"attention": attention, "entropy": entropy(attention, (j, n)), "product": product, "merged": pairs / Max(n * (n - 1), 1)},
+    views=(Lines("merged"), Points("x"), Attention("attention")),
     invariants=(Invariant("spheres stay spheres", norm, "constant", when=ON_SPHERE),),
     display={"attention": attention, "pull": pull(a)},
 )

@@ -15,11 +15,14 @@ import numpy as np
 from sympy import Eq, Expr, Interval, KroneckerDelta, Naturals0, Piecewise, Sum, Symbol, exp, log, oo, sign, sqrt
 
 from odesim.symbolic import (
+    Attention,
     ClosedForm,
     Constraint,
     Event,
     IndexedBase,
     Invariant,
+    Lines,
+    Matrix,
     Param,
     Shift,
     Source,
@@ -137,6 +140,7 @@ SYSTEM = System(
         "entropy": entropy_of(P[n, l]),
         "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals))),
     },
+    views=(Lines("loss"), Lines("entropy_distinct"), Matrix("Y"), Attention("c")),
     display={
         "f": f,
         "c": c,

@@ -7,7 +7,7 @@ equally likely. A masked word is shown as itself (p_c), as any word (p_r) or as 
 from sympy import Interval, Sum, Symbol, cos, oo, sqrt
 
 from odesim.models.topics._documents import PARAMS, B, N, P, P_shown, d
-from odesim.symbolic import IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, softmax
+from odesim.symbolic import IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, index, over, softmax
 
 i, j, a, s, l, w, x = index("i j a s l w x")
 W_V, W_K, W_Q = weights = [IndexedBase(name, shape=(d, d)) for name in ("W_V", "W_K", "W_Q")]
@@ -28,6 +28,7 @@ SYSTEM = System(
     span=(0.0, 2500.0),
     time="time of gradient flow",
     observables={"loss": loss, **{f"norm_{W.label}": sqrt(over(Sum, W[i, j] ** 2, (i, d), (j, d))) for W in weights}},
+    views=(Lines("loss"), Matrix("W_V"), Matrix("W_K")),
     invariants=(Invariant("balance", balance, "constant"), Invariant("loss falls", loss, "nonincreasing")),
     display={"attention": attention, "output": output, "loss": loss},
 )

@@ -43,9 +43,20 @@ from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
-from odesim.transforms.events import jumping_names, resets_key
+from odesim.transforms.events import jumping_names, levels, resets_key
 
 _OBSERVERS: Memo[Observer] = Memo(32)
+_LEVELS: Memo[list[tuple[str, Any]]] = Memo(32)
+
+
+def level_values(system: System, params: Mapping[str, Any]) -> dict[str, list[float]]:
+    """{state: values at which events watch it alone, and to which they set it}, in increasing order."""
+    values: dict[str, set[float]] = {}
+    for state, e in _LEVELS(IdentityKey(system), lambda: levels(system)):
+        value = e.subs({symbol: params[symbol.name] for symbol in e.free_symbols})
+        if value.is_real and value.is_finite:
+            values.setdefault(state, set()).add(float(value))
+    return {state: sorted(found) for state, found in values.items()}
 
 
 def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[str, Array], numbers: Numbers) -> Iterator[str]:
@@ -55,7 +66,7 @@ def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[
         return
     exprs = {f"event_{k}": event.expr for k, event in enumerate(chosen)}
     key = IdentityKey(system), tuple(event.name for event in chosen)
-    observer = _OBSERVERS(key, lambda: Observer(replace(system, observables=exprs, display={}, invariants=(), events=())))
+    observer = _OBSERVERS(key, lambda: Observer(replace(system, observables=exprs, display={}, invariants=(), events=(), views=())))
     y = {name: values for name, values in on_host(y).items() if name in system.states}
     undefined = set(exprs)
     for rows in (np.unique([0, len(t) - 1]), np.arange(len(t))):  # most are a number at the start: no need to look at all times
@@ -230,6 +241,8 @@ def integrate(
             **({"auto": raw.auto} if raw.auto else {}),
             **({"undefined_events": undefined} if (undefined := list(undefined_events(loaded, added, raw.t, y, numbers))) else {}),
             **({"below_tolerance": below} if below else {}),
+            **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
+            **({"levels": lines} if (lines := level_values(loaded, parameters)) else {}),
             **({"jumps": jumps} if (jumps := jumping_names(system)) else {}),
         },
         _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odesim.base.errors import ModelError, no_such
-from odesim.base.parsing import parse
 from odesim.cli.options import ModelKind
 from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
 def list_command(name: str | None, of_tasks: bool, as_json: bool) -> None:
     """List the models by family, those of other installed packages too; with a FAMILY, or any TEXT of names, describe these."""
-    from odesim.inputs.registry import list_models
+    from odesim.inputs.registry import list_models, summary
 
     if of_tasks:
         if name is not None or as_json:
@@ -55,6 +54,8 @@ def described(rows: Iterable[tuple[str, str]]) -> str:
 
 def families_text(models: Iterable[str]) -> str:
     """A paragraph a family: what it is, and the names of its models."""
+    from odesim.inputs.registry import summary
+
     groups = {family: list(names) for family, names in groupby(models, key=lambda name: name.partition(".")[0])}
     room = max(map(len, groups)) + 2
     lines = []
@@ -66,19 +67,6 @@ def families_text(models: Iterable[str]) -> str:
         "`odesim list FAMILY` describes models, `odesim list --tasks` the tasks of `odesim train`; `odesim show FAMILY.MODEL` prints one."
     )
     return "\n".join(lines) + f"\n\n{wrap_paragraph(more)}"
-
-
-def summary(name: str) -> str:
-    """The first line of the file of a shipped model or family, which is read and not run; empty for one of another package."""
-    import ast
-    from importlib.util import find_spec
-
-    try:
-        spec = find_spec(f"odesim.models.{name}")
-        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
-    except (ImportError, OSError, SyntaxError, ValueError):
-        return ""
 
 
 def check_page(file: Path, kind: str, *, overwrite: bool) -> None:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
-from odesim.base.parsing import readable
+from odesim.base.parsing import parse, readable
 from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
 
@@ -74,6 +74,19 @@ def load_unchanged_file(path: str, digest: str) -> System:
 def is_path(ref: str) -> bool:
     """Whether a text is the path of a file and not the name of a model."""
     return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
+
+
+def summary(name: str) -> str:
+    """The first line of the file of a shipped model or family, which is read and not run; empty for one of another package."""
+    import ast
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(f"odesim.models.{name}")
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
 
 
 def _shipped_names() -> list[str]:

@@ -26,7 +26,7 @@ class Choice:
     """The choice of what to draw; the run decides everything that is empty or None.
 
     var: states and observables. x, y: what varies between members, or `time`. at: a saved time. index: a component.
-    log: letters of logarithmic scales (x, y, and c for colours), or "none".
+    log: letters of logarithmic scales (x, y, and c for colours), or "none". all: everything, not as many panels as fit a page.
     """
 
     var: tuple[str, ...] = ()
@@ -35,6 +35,7 @@ class Choice:
     at: float | None = None
     index: tuple[int, ...] | None = None
     log: str | None = None
+    all: bool = False
 
     def check(self) -> None:
         """Raises ParamError for scales that do not exist, and for axes that contradict each other."""
@@ -60,6 +61,11 @@ class Choice:
                 raise ParamError(sentence if sentence.endswith("?") else sentence + more)
         fitting = [name for name, shape in shapes.items() if self.index is None or len(shape) == len(self.index)]
         return list(dict.fromkeys(self.var)) or fitting or list(shapes)
+
+    def page(self, names: Sequence[str], most: int) -> tuple[list[str], list[str]]:
+        """(names on the page, a note on the others, as a list): at most so many, unless all were chosen."""
+        most = len(names) if self.all else most
+        return list(names[:most]), [f"not shown (--all): {', '.join(names[most:])}"] * (len(names) > most)
 
     def component(self, name: str, shape: Sequence[int]) -> tuple[int, ...] | None:
         """The index to draw of an array of this shape, None where none was chosen. Raises ParamError."""
@@ -144,6 +150,7 @@ def make_choice(
     at: float | None = None,
     index: int | Iterable[int] | None = None,
     log: str | None = None,
+    all: bool = False,
 ) -> Choice:
     """The Choice of these words; a single name or number is one. Raises ParamError for what is neither."""
     names = (var,) if isinstance(var, str) or not isinstance(var, Iterable) else tuple(var)
@@ -158,4 +165,4 @@ def make_choice(
         raise ParamError(f"index must be a whole number, or several, not {value_text(index)}") from None
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float | np.number)):
         raise ParamError(f"at must be a time, not {value_text(at)}")
-    return Choice(names, x, y, None if at is None else float(at), numbers, log)
+    return Choice(names, x, y, None if at is None else float(at), numbers, log, bool(all))

@@ -51,8 +51,8 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     over = chosen_axes(run, choice)
     if len(over) != 2:
         choice.refuse_colors()
-    drawn = [components(run, name, choice) for name in names[:PANELS]]
-    hidden = [f"not shown: {', '.join(names[PANELS:])}"] * (len(names) > PANELS)
+    shown, hidden = choice.page(names, PANELS)
+    drawn = [components(run, name, choice) for name in shown]
     bands = not over and run.sizes["time"] > 1 and choice.at is None
     time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x")) if bands else None
     with project_style():

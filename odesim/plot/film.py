@@ -15,7 +15,7 @@ from odesim.plot.choice import TIME, Choice
 from odesim.plot.ensemble import chosen_axes, chosen_names, title_of
 from odesim.plot.ensemble_panels import lost_note
 from odesim.plot.files import MOVING, check_picture, write_atomically
-from odesim.plot.frames import Film, MemberFilm, is_points, make_frames
+from odesim.plot.frames import Film, MemberFilm, has_unit_rows, make_frames
 from odesim.plot.members import (
     MEMBER,
     as_members,
@@ -142,7 +142,7 @@ class MarkedPillowWriter(PillowWriter):
 
 def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
     """(values (T, *shape), dims) without the axes of one place; a vector stays one, and a single point on a circle or sphere."""
-    if values.ndim < 3 or (values.ndim == 3 and is_points(values)):
+    if values.ndim < 3 or (values.ndim == 3 and has_unit_rows(values)):
         return values, dims
     axes = [k for k, n in enumerate(values.shape[1:]) if n > 1] or [0]
     return values.reshape(len(values), *(values.shape[1 + k] for k in axes)), tuple(dims[k] for k in axes)

@@ -15,7 +15,7 @@ from odesim.plot.choice import Choice
 from odesim.plot.ensemble_panels import LOST, MARGIN, POINTS, fill_cells, fit_axis, is_grid, label_axes, make_cells, make_groups, medians
 from odesim.plot.labels import add_header, place_names, symbol
 from odesim.plot.members import Drawn, Varied
-from odesim.plot.panels import draw_cells, thousands
+from odesim.plot.panels import draw_cells, has_unit_rows, thousands
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure
 from odesim.plot.trajectory import Table, label_places
@@ -48,12 +48,7 @@ class Film:
         """How it is drawn: `vector`, `matrix`, or `points`, the rows of a matrix of 2 or 3 columns that all have length 1."""
         if self.values.ndim == 2:
             return "vector"
-        return "points" if is_points(self.values) else "matrix"
-
-
-def is_points(values: Array) -> bool:
-    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
-    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
+        return "points" if has_unit_rows(self.values) else "matrix"
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import NOTE, SMALL, WIDTH, break_lines, can_draw, compute_layout, literal, root_figure
+from odesim.plot.style import LARGE, NORMAL, NOTE, SMALL, WIDTH, break_lines, can_draw, compute_layout, literal, root_figure
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
-ALIKE = 1e-9  # difference of ends, of the largest, up to which curves are one
+ALIKE = 0.012  # of the height of a panel, about a line's width: ends that are no farther apart are one
 MANY = 4  # intervals between ticks, as few_ticks has them
 TOUCH = 0.4  # least space between two labels of ticks, in heights of the type
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
@@ -35,6 +35,7 @@ LETTER = rf"(?:{GREEK}|[A-Za-z])"
 SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, eta_Y; lambda_ dodges Python's word
 WORD = re.compile("[A-Za-z][A-Za-z0-9_]*")
 DERIVATIVE = re.compile(r"d(.+)_d(.+)")
+PAUSE = re.compile("([,:;] )")
 TOGETHER = 58  # letters of two notes or more in one line
 MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
 LETTERS = 80  # of a line: more do not fit across 80 mm
@@ -148,27 +149,30 @@ def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], last: fl
 
 
 def component_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
-    """EndLabels of components, with one label for all that end alike."""
-    groups = alike(names, ends)
-    return end_labels(axes, [name for name, _ in groups], [end for _, end in groups])
+    """EndLabels of components, with one label for all whose ends are seen as one."""
+    to_axes = axes.transScale + axes.transLimits
+    heights = [float(to_axes.transform((axes.get_xlim()[1], end))[1]) if np.isfinite(end) else np.nan for end in ends]
+    groups = alike(heights)
+    return end_labels(axes, [joined([names[k] for k in group]) for group in groups], [ends[group[len(group) // 2]] for group in groups])
 
 
-def alike(names: Sequence[str], ends: Sequence[float]) -> list[tuple[str, float]]:
-    """(name, end) of the curves with finite ends (n,); those whose ends are the same but for rounding have one name together."""
-    finite = [k for k in range(len(names)) if np.isfinite(ends[k])]
-    size = max((abs(ends[k]) for k in finite), default=0.0)
+def alike(heights: Sequence[float]) -> list[list[int]]:
+    """The numbers of the curves that end at finite heights (n,) of a panel, in groups that are seen as one, from below."""
     groups: list[list[int]] = []
-    for k in sorted(finite, key=lambda k: ends[k]):
-        if groups and ends[k] - ends[groups[-1][-1]] <= ALIKE * size:
+    for k in sorted(np.flatnonzero(np.isfinite(heights)).tolist(), key=lambda k: heights[k]):
+        if groups and heights[k] - heights[groups[-1][0]] <= ALIKE:
             groups[-1].append(k)
         else:
             groups.append([k])
-    return [(joined([names[k] for k in sorted(group)]), float(ends[group[0]])) for group in groups]
+    return [sorted(group) for group in groups]
 
 
 def joined(names: Sequence[str]) -> str:
-    """Several names as one: `0, 1`, or `0 … 7` for the first and the last of more."""
-    return ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}"
+    """Several names as one: `0, 1`, `0 … 7` for whole numbers in a row, else `0, 3, +5`: the first two, and how many more."""
+    numbers = [int(name) if name.isdecimal() else None for name in names]
+    if len(names) > 2 and numbers[0] is not None and numbers == [*range(numbers[0], numbers[0] + len(names))]:
+        return f"{names[0]} … {names[-1]}"
+    return ", ".join(names[:2]) + (f", +{len(names) - 2}" if len(names) > 2 else "")
 
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
@@ -215,19 +219,22 @@ def short(name: str) -> str:
 
 
 # matplotlib reserves no room for a title of several lines beside a legend outside of the panels: so their heights are added up here
-def add_header(figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, last: str = "") -> None:
+def add_header(
+    figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, about: str = "", last: str = ""
+) -> None:
     """Writes a title, notes in smaller type and a legend of handles above the panels. The figure grows by their height.
 
-    Short notes share a line; last: a note with a line of its own below them.
+    Short notes share a line; about, last: notes with a line of their own above and below them.
 
-    title and notes are plain text, except for formulas that odesim made of names, and are broken into lines.
+    title and notes are plain text, except for formulas that odesim made of names; notes are broken into lines.
     """
+    notes = [*in_lines(notes), *[last] * bool(last)]
     head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
-    small = figure.text(
-        0.5, 0.5, "\n".join([*in_lines(notes), *[last] * bool(last)]), fontsize=NOTE, ha="center", va="top", linespacing=SPACING
-    )
-    for text in (head, small):
-        break_to_width(text)
+    small = figure.text(0.5, 0.5, about, fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
+    fit_line(head)
+    notes = [*[shortened(small)] * bool(about), *notes]
+    small.set_text("\n".join(notes))
+    break_to_width(small)
     legend = make_legend(figure, handles) if handles else None
     below_title = EDGE + height_of(head)
     below_notes = below_title + height_of(small)
@@ -267,6 +274,31 @@ def break_to_width(text: Text) -> None:
         if text.get_window_extent().width <= room:
             break
         text.set_text("\n".join(fill(line, letters) for line in lines))
+
+
+def shortened(text: Text) -> str:
+    """The words of a text up to the last comma, colon or semicolon up to which they fit into one line of its figure."""
+    figure = root_figure(text)
+    room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
+    while text.get_window_extent().width > room and (parts := PAUSE.split(text.get_text()))[1:]:
+        text.set_text("".join(parts[:-2]))
+    return text.get_text()
+
+
+def fit_line(text: Text) -> None:
+    """Makes the type of a title smaller, and then cuts its beginning, until it fits into one line of its figure: paths end in names."""
+    figure = root_figure(text)
+    room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
+    words = text.get_text()
+    for size in (LARGE, NORMAL, NOTE):
+        text.set_fontsize(size)
+        if text.get_window_extent().width <= room:
+            return
+    for cut in range(4, len(words) if "$" not in words.replace(r"\$", "") else 0, 2):
+        text.set_text("…" + words[cut:].removeprefix("$"))
+        if text.get_window_extent().width <= room:
+            return
+    break_to_width(text)
 
 
 def make_legend(figure: Figure, handles: Sequence[Artist]) -> Legend:

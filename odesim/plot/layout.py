@@ -13,8 +13,8 @@ from odesim.plot.labels import EndLabels, add_header, place_labels, set_interval
 from odesim.plot.scales import TimeAxis
 from odesim.plot.style import WIDTH, compute_layout, new_figure, root_figure
 
-ALONE, BESIDE, STACKED, ROW, MATRIX, BAR = 46.0, 36.0, 23.0, 26.0, 34.0, 6.0
-# heights in mm: a single panel, one of two, of a stack, of a grid, of a matrix; a colour bar
+ALONE, BESIDE, STACKED, ROW, STRIP, BAR = 46.0, 36.0, 19.0, 26.0, 32.0, 6.0
+# heights in mm: a single panel, one of a row, of a stack, of a grid, a strip of maps; a colour bar
 FOOT = 7.0  # mm: the time label
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 Cell = tuple[Any, Any]
@@ -29,8 +29,9 @@ def add_panels(heights: Sequence[float], cells: Sequence[Cell], *, columns: int 
 
 
 def row_heights(maps: Sequence[bool], columns: int = 2) -> list[float]:
-    """Heights in mm of the rows of a grid. maps: which panels need space for a colour bar."""
-    return [ROW + BAR * any(maps[i : i + columns]) for i in range(0, len(maps), columns)]
+    """Heights in mm of the rows of cells_in_rows. maps: which panels need space for a colour bar."""
+    rows = [row for row, _ in cells_in_rows(len(maps), columns)]
+    return [ROW + BAR * any(bar for bar, place in zip(maps, rows, strict=True) if place == row) for row in dict.fromkeys(rows)]
 
 
 def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Axes | None = None) -> tuple[list[Axes], list[Axes]]:
@@ -49,13 +50,14 @@ def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Ax
     return axes[:n], axes[n:]
 
 
-def cells_in_rows(n: int, columns: int = 2, above: int = 0) -> list[tuple[int, slice]]:
-    """(row, columns) of n panels in rows under `above` rows; those of the last row are wider if they can fill it evenly."""
-    rest = n % columns
-    wide = columns // rest if rest and columns % rest == 0 else 1
-    parts = [divmod(i, columns) for i in range(n)]
-    spans = [(row, place, wide if row == n // columns else 1) for row, place in parts]
-    return [(above + row, slice(place * span, (place + 1) * span)) for row, place, span in spans]
+def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:
+    """(row, columns) of n panels in as few rows as hold them, about equally many in each; the last of a row fills it.
+
+    So their edges are in line with those of other rows.
+    """
+    rows = -(-n // columns)
+    counts = [n // rows + (row < n % rows) for row in range(rows)]
+    return [(row, slice(k, k + 1 if k < count - 1 else columns)) for row, count in enumerate(counts) for k in range(count)]
 
 
 def finish(
@@ -66,11 +68,12 @@ def finish(
     ax: Axes | None = None,
     time_axis: TimeAxis | None = None,
     beside: Sequence[Axes] = (),
+    about: str = "",
 ) -> Figure:
     """The figure of these axes, with the time below, the header (title, notes, legend) above, and its last layout.
 
     On the user's Axes `ax` only the time is named, and the labels are placed. time_axis: of all panels. beside: panels without labels of
-    their own.
+    their own. about: a line in words below the title.
     """
     figure, ends = root_figure([*axes, *beside][0]), [label for label in labels if label]
     if ax is not None:
@@ -80,7 +83,7 @@ def finish(
             label.place()
         return figure
     lowest = label_time(axes, time_axis) if time_axis else []
-    add_header(figure, *header)
+    add_header(figure, *header, about=about)
     figure.align_ylabels(axes)
     if time_axis:
         fit_time(figure, lowest, [*axes, *beside], time_axis)
@@ -96,10 +99,10 @@ def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
 
 
 def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
-    """Writes the time label under panels with none of their width below and removes tick labels of others; returns the first."""
+    """Writes the time label under rows of panels that do not all have one of their width below; returns these, others have no labels."""
     lowest = []
     for ax, span in spans_of(axes):
-        if has_below(span, axes):
+        if all(has_below(other, axes) for _, other in spans_of(axes) if other.rowspan == span.rowspan):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
             ax.set_xlabel(fill(time_axis.label, TITLE))

@@ -9,12 +9,11 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
-from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, component_labels, place_names, symbol
-from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log, time_text
+from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DIVERGING, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
 
@@ -38,11 +37,11 @@ def is_still(values: Array) -> bool:
     return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Quantity:
     """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
 
-    floor: below which size values may be errors, 0 where that is not known.
+    floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
     """
 
     name: str
@@ -50,6 +49,7 @@ class Quantity:
     dims: tuple[str, ...]
     jumps: tuple[Array, ...] = ()
     floor: float = 0.0
+    view: str = ""
 
     @property
     def flat(self) -> Array:
@@ -66,16 +66,29 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """How it is drawn: `lines`, `map` (a vector) or `bundle`."""
-        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 else "bundle"
+        """How it is drawn over time: `lines`, `map` (a vector) or `bundle`."""
+        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 and not self.view else "bundle"
 
     @property
-    def is_matrix(self) -> bool:
-        """Whether it is a matrix whose last values are drawn too: they are not all alike."""
-        if self.count <= LINES or len(self.shape) < 2 or max(self.shape[0], self.count // self.shape[0]) > ROWS:
-            return False
-        last = next((row for row in self.flat[::-1] if np.isfinite(row).all()), None)
-        return last is None or bool(np.ptp(last) > ALIKE * np.abs(last).max())
+    def strip(self) -> str:
+        """How a strip beside it shows it at a few times: `Matrix`, `Attention`, `Points`; empty without one.
+
+        Without a view a matrix of many values that come to differ has one: points are rows of length 1, attention has rows of sum 1.
+        """
+        values, rows = np.asarray(self.values, float), self.shape[0] if self.shape else 1
+        if self.view == "Points":
+            return self.view if len(self.shape) == 1 or (len(self.shape) == 2 and self.shape[1] in (2, 3)) else ""
+        if len(self.shape) < 2 or max(rows, self.count // rows) > ROWS or self.view not in ("", "Matrix", "Attention"):
+            return ""
+        whole = self.flat[np.isfinite(self.flat).all(axis=1)]
+        ends = whole[[0, -1]] if len(whole) else ()
+        if self.view or self.count <= LINES or all(np.ptp(row) <= ALIKE * np.abs(row).max() for row in ends):
+            return self.view
+        if len(self.shape) == 2 and has_unit_rows(values):
+            return "Points"
+        shares = whole[-1].reshape(rows, -1)
+        shares = shares.min() >= 0 and np.allclose(shares.sum(axis=1), 1, rtol=0, atol=1e-6)
+        return "Attention" if shares else "Matrix"
 
     @property
     def label(self) -> str:
@@ -88,7 +101,7 @@ class Quantity:
             return self
         chosen: Any = (slice(None), *index)
         jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor)
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor, "Log" if self.view == "Log" else "")
 
     @property
     def is_constant(self) -> bool:
@@ -103,6 +116,11 @@ class Quantity:
     def component(self, i: int) -> str:
         """The index of component i as text: `3`, or `1,0` of a matrix."""
         return ",".join(map(str, np.unravel_index(i, self.shape)))
+
+
+def has_unit_rows(values: Array) -> bool:
+    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
+    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
 
 
 def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple[Array, ...]:
@@ -124,8 +142,8 @@ def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple
 def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
     """(x, values, numbers of the given points) of a line with a vertical part at each of the positions `at`.
 
-    Up to a jump the line keeps the last value before it, and from the jump on it has the next one. Of several jumps between two points the
-    last one counts.
+    On either side it goes on as straight as the two points there, where no other jump is between them; else it keeps the nearest value.
+    Of several jumps between two points the last one counts.
     """
     after = np.searchsorted(x, at, side="left")
     inside = (after > 0) & (after < len(x))
@@ -133,7 +151,14 @@ def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
     k = np.array(list(places), int)
     where, place = np.repeat(k, 2), np.repeat(np.array(list(places.values())), 2)
     points = np.arange(len(x)) + 2 * np.searchsorted(k, np.arange(len(x)), side="right")
-    both = np.ma.stack([values[k - 1], values[k]], axis=1).ravel() if len(k) else values[:0]
+    sides = [values[k - 1], values[k]] if len(k) else []
+    for side, (near, far) in enumerate(((k - 1, k - 2), (k, k + 1)) if len(k) else ()):
+        # a jump between the two points has its number, that of the later one, in after
+        apart = (far >= 0) & (far < len(x)) & ~np.isin(np.maximum(near, far), after)
+        near, far = near[apart], far[apart]
+        reach = (np.array(list(places.values()))[apart] - x[near]) / (x[near] - x[far])
+        sides[side][apart] = values[near] + reach * (values[near] - values[far])
+    both = np.ma.stack(sides, axis=1).ravel() if len(k) else values[:0]
     line = np.ma.masked_all(len(x) + len(where))
     added = np.setdiff1d(np.arange(len(line)), points)
     line[points], line[added] = values, both
@@ -176,28 +201,26 @@ def draw_quantity(
     axes: Axes,
     quantity: Quantity,
     time_axis: TimeAxis,
-    labelled: Mapping[Any, str] = MappingProxyType({}),
     places: Mapping[str, Sequence[str]] = MappingProxyType({}),
     choice: Choice = Choice(),  # noqa: B008  frozen
 ) -> tuple[EndLabels | None, list[str]]:
     """Draws the quantity; returns the labels of its lines, not placed yet, or None, and notes on values that are not shown.
 
-    labelled {(dims, shape): name of a panel with the same colours and labels}: lines that end close together refer to it.
     places {axis: names of its places}, drawn beside the rows of a map. choice: logarithmic scales of values and colours.
     """
     axes.set_xscale("log" if time_axis.log else "linear")
     values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
-    labels, notes = None, list[str]()
+    lines, notes = None, list[str]()
     if quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
     elif quantity.kind == "bundle":
-        labels = draw_bundle(axes, quantity, values, time_axis)
+        lines = draw_bundle(axes, quantity, values, time_axis)
     else:
-        labels = draw_lines(axes, quantity, values, time_axis, labelled.get((quantity.dims, quantity.shape), ""))
+        lines = draw_lines(axes, quantity, values, time_axis)
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes, whole=quantity.kind == "map")
-    if quantity.kind != "map" and choice.scale("y"):
+    if quantity.kind != "map" and choice.is_log("y", quantity.view == "Log"):
         notes += make_log(axes, symbol(quantity.name, quantity.dims, most=LONG))
     elif quantity.kind != "map" and choice.scale("y") is False:
         axes.set_yscale("linear")
@@ -205,11 +228,11 @@ def draw_quantity(
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
         names = [literal(name) for name in place_names(places[quantity.dims[0]])]
         axes.set_yticks(range(len(names)), names, fontsize=SMALL)
-    return labels, notes
+    return component_labels(axes, *lines) if lines and (quantity.count > 1) else None, notes
 
 
-def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, panel: str) -> EndLabels | None:
-    """Draws a line for each component, from dark to light by index; returns labels, or None where a title refers to the panel."""
+def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
+    """Draws a line for each component, from dark to light by index; returns their names and last values."""
     n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
     for i in range(n):
@@ -219,13 +242,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis,
         axes.plot(x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots)
     set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
-    ends = last_finite(values)
-    if quantity.count == 1:
-        return None
-    if panel and is_bunched(axes, ends):
-        axes.set_title(f"colours as in {symbol(panel)}", loc="right", fontsize=SMALL)
-        return None
-    return component_labels(axes, [quantity.component(i) for i in range(n)], ends)
+    return [quantity.component(i) for i in range(n)], last_finite(values)
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool | None) -> tuple[str, ...]:
@@ -239,24 +256,8 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     return draw_cells(axes, (edges, rows), shown.T, label, log=log, floor=quantity.floor)[1]
 
 
-def draw_last_values(axes: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool = False) -> tuple[str, ...]:
-    """Draws the last finite values of a matrix: row 0 on top, the other indices to the right, the value as colour; returns notes."""
-    values = np.ma.masked_invalid(quantity.flat)
-    finite = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
-    last = int(finite[-1]) if len(finite) else len(values) - 1
-    matrix = values[last].reshape(quantity.shape[0], -1)
-    x, y = (np.arange(n + 1) - 0.5 for n in reversed(matrix.shape))
-    label = f"{symbol(quantity.name, most=WIDE)} at $t$ = {time_text(time_axis.t[last])}"
-    _, notes = draw_cells(axes, (x, y), matrix, label, log=log, floor=quantity.floor)
-    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
-    axes.set_ylabel(symbol(quantity.dims[0]))
-    for axis, n in zip((axes.xaxis, axes.yaxis), reversed(matrix.shape), strict=True):
-        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if n > 1 else FixedLocator([0]))
-    return notes
-
-
-def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> EndLabels:
-    """Draws a faint line for each component, evenly spread ones of very many, and a few by colour and name. Returns these names.
+def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
+    """Draws a faint line for each component, evenly spread ones of very many, and a few by colour and name; returns names and ends.
 
     Components have no common law as members of an ensemble have: their quantiles would say nothing.
     """
@@ -276,7 +277,7 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     part = f"{thousands(len(faint))} of " * (len(faint) < n)
     axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
     names = ["all" if len(chosen) == 1 else quantity.component(i) for i in chosen]
-    return component_labels(axes, names, [float(ends[i]) for i in chosen])
+    return names, [float(ends[i]) for i in chosen]
 
 
 def far_apart(ends: Array, apart: float) -> list[int]:
@@ -326,13 +327,6 @@ def set_loss_scale(axes: Axes, values: Any) -> None:
     """Makes the value axis logarithmic if all values are positive and span a decade or more."""
     if values.count() and values.min() > 0 and values.max() >= 10 * values.min():
         axes.set_yscale("log")
-
-
-def is_bunched(axes: Axes, ends: list[float]) -> bool:
-    """Whether the ends (n,) of several lines are too close for labels beside them."""
-    finite = [end for end in ends if np.isfinite(end)]
-    heights = [(axes.transData + axes.transAxes.inverted()).transform((axes.get_xlim()[0], end))[1] for end in finite]
-    return len(heights) > 1 and max(heights) - min(heights) < 0.05 * (len(heights) - 1)
 
 
 def last_finite(values: Any) -> list[float]:

@@ -5,38 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
+from odesim.inputs.registry import summary
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
-from odesim.plot.layout import ALONE, BAR, BESIDE, MATRIX, ROW, STACKED, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, Quantity, draw_last_values, draw_quantity, jump_times
+from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
+from odesim.plot.panels import LONG, Quantity, draw_quantity, jump_times, with_jumps
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style, root_figure
+from odesim.plot.strips import draw_strip
+from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, ordered_colors, project_style, root_figure
+from odesim.plot.style import FAINT as GREY
 from odesim.stepper.occurrences import BELOW, Events
 
 if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
-PANELS = 12  # largest number; others are named under the title
-MANY = 7  # panels: in rows of four
-MAX_MARKS = 40  # largest number of marks of one event
+PANELS = 6  # largest number, and a strip is one; others are named under the title
+MAX_MARKS = 12  # largest number of marks of one event
+ROW_OF_TICKS, RASTER = 0.05, 0.35  # heights of a row of ticks, and at most of all rows, in heights of the panel
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
-PALE = 0.3  # share of the colour in a band behind curves
 NARROW = 80.0  # points: the width of a panel in one of two columns
 
 
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
-    """A Figure of a Solution, 80 mm wide (160 with many panels): lines, maps or bundles, by the number of components.
+    """A Figure of a Solution, 80 mm wide, 120 with three columns: lines, maps or bundles, by the number of components, and strips.
 
     The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
     quantities, a component, scales. ax: Axes to draw one quantity on, without title and notes. Raises ParamError for a choice that the
@@ -45,20 +45,15 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     choice = choice or Choice()
     choice.check()
     choice.refuse_axes("an integration")
-    states, all_observables = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
-    names = choice.names({q.name: q.shape for q in (*states, *all_observables)}, str(solution.model))
-    states, all_observables = (
-        [q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, all_observables)
-    )
-    still = [q for q in all_observables if q.is_constant and not choice.var]
-    observables = [q for q in all_observables if choice.var or not q.is_constant]
-    left, right = states[:PANELS], observables[: max(PANELS - len(states), 0)]
-    drawn = [*left, *right]
+    states, observables = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
+    names = choice.names({q.name: q.shape for q in (*states, *observables)}, str(solution.model))
+    states, observables = ([q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, observables))
+    still = [q for q in observables if q.is_constant and not choice.var]
+    drawn, hidden = page_of(states, [q for q in observables if q not in still], choice)
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
-    hidden = [*states[PANELS:], *observables[len(right) :]]
-    notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
+    notes += [literal(f"not shown (--all): {', '.join(q.name for q in hidden)}")] * bool(hidden)
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
     notes += time_axis.notes
@@ -66,29 +61,53 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
     with project_style():
-        axes, beside = grid(left, right) if ax is None else ([ax], [])
+        axes, beside = grid(drawn, stacked=not any(q in observables for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
-        labelled: dict[tuple[tuple[str, ...], tuple[int, ...]], str] = {}
         for panel, quantity in zip(axes, drawn, strict=True):
-            label, more = draw_quantity(panel, quantity, time_axis, labelled, choice=choice)
+            label, more = draw_quantity(panel, quantity, time_axis, choice=choice)
             notes += more
             if quantity.kind == "lines" and ax is None:
                 notes += shade_below(panel, quantity.floor, whole=bool(choice.scale("y")))
-            if label and quantity.kind == "lines":
-                labelled.setdefault((quantity.dims, quantity.shape), quantity.name)
             labels.append(label)
-        for panel, quantity in zip(beside, [q for q in drawn if q.is_matrix and ax is None], strict=True):
-            notes += draw_last_values(panel, quantity, time_axis, log=bool(choice.scale("c")))
+        strips = [pair for pair in zip(axes, drawn, strict=True) if pair[1].strip and ax is None]
+        for panel, (lines, quantity) in zip(beside, strips, strict=True):
+            notes += draw_strip(panel, lines, quantity, time_axis, log=bool(choice.scale("c")))
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
-        handles = draw_events(axes, drawn, len(left), events, time_axis, solution.dims)
+        panels = [(panel, quantity, quantity.name in solution.y) for panel, quantity in zip(axes, drawn, strict=True)]
+        handles = draw_events(panels, events, time_axis, solution.dims)
+        draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
-        notes = [*end, *dict.fromkeys(notes)]
-        return finish(axes, labels, (literal(str(solution.model)), notes, handles), ax=ax, time_axis=time_axis, beside=beside)
+        about = summary(str(solution.model)) if ax is None else ""
+        title = (literal(str(solution.model)), [*end, *dict.fromkeys(notes)], handles)
+        return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=literal(about.replace("`", "")))
+
+
+def page_of(states: Sequence[Quantity], observables: Sequence[Quantity], choice: Choice) -> tuple[list[Quantity], list[Quantity]]:
+    """(quantities on the page, those left out): losses and entropies first, and below them those that have strips.
+
+    Those with a view are the page. Else losses and entropies have a place before states, and states before other observables, as long as
+    PANELS panels are not full. What was chosen by name, or all, is drawn.
+    """
+    # a loss says most of a run in one curve, and a page without the states would say nothing of the model
+    every = [*sorted(observables, key=lambda q: ("loss" not in q.name, "entropy" not in q.name)), *states]
+    page = [q for q in every if q.view] or []
+    if choice.var or choice.all:
+        page = every
+    elif not page:
+        first = [q for q in every if q in observables and ("loss" in q.name or "entropy" in q.name)]
+        room = PANELS
+        for q in dict.fromkeys([*first, *states, *every]):
+            size = 1 + bool(q.strip)
+            if size <= room or room == PANELS:
+                page.append(q)
+                room -= size
+    page = sorted(page, key=lambda q: (bool(q.strip), every.index(q)))
+    return page, [q for q in every if q not in page]
 
 
 def refuse_scales(choice: Choice, drawn: Sequence[Quantity]) -> None:
     """Raises ParamError if a logarithmic scale was chosen that no panel has."""
-    if not any(q.kind == "map" or q.is_matrix for q in drawn):
+    if not any(q.kind == "map" or q.strip for q in drawn):
         choice.refuse_colors()
     if choice.scale("y") and drawn and all(q.kind == "map" for q in drawn):
         raise ParamError(f"log y: the vertical axis is the component of {drawn[0].name}, from 0; log c makes its colours logarithmic")
@@ -102,39 +121,27 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         dims = tuple(map(str, solution.dims.get(name, ())))
         shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
         floor = floor_of(values, solution.attrs, state=name if name in solution.y else "")
-        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor))
+        view = str(solution.attrs.get("views", {}).get(name, ""))
+        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view))
     return result
 
 
-def grid(left: Sequence[Quantity], right: Sequence[Quantity]) -> tuple[list[Axes], list[Axes]]:
-    """(axes of left and right, axes beside matrices) for states `left` and observables `right`.
+def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[Axes]]:
+    """(axes of the quantities, axes of their strips): rows of two or three panels, below them a row for each strip, beside its lines.
 
-    Up to three states alone form one column. Equally many states and observables form two. Else there are rows of two, or of four
-    in a figure twice as wide if there are many. A matrix has a row of its own, which comes first.
+    stacked: up to three without strips stand one above the other.
     """
-    drawn = [*left, *right]
-    maps, n = [q.kind == "map" for q in drawn], len(drawn)
-    if matrices := [i for i, q in enumerate(drawn) if q.is_matrix]:
-        others = [i for i in range(n) if i not in matrices]
-        first: list[Any] = [(row, 0) for row in range(len(matrices))]
-        places = dict(zip([*matrices, *others], first + cells_in_rows(len(others), above=len(matrices)), strict=True))
-        heights = [MATRIX] * len(matrices) + row_heights([maps[i] for i in others])
-        axes = add_panels(heights, [*(places[i] for i in range(n)), *((row, 1) for row, _ in first)])
-        return axes[:n], axes[n:]
-    if n == 1 or (not right and n <= 3):
+    maps, strips = [q.kind == "map" for q in drawn if not q.strip], sum(bool(q.strip) for q in drawn)
+    n = len(maps)
+    if not strips and (n == 1 or (stacked and n <= 3)):
         heights = [(ALONE if n == 1 else STACKED) + BAR * with_bar for with_bar in maps]
         return add_panels(heights, [(i, 0) for i in range(n)], columns=1), []
-    if right and max(len(left), len(right)) <= 3 and abs(len(left) - len(right)) <= 1:
-        rows, parts = max(len(left), len(right)), len(left) * len(right)  # each column divides the height evenly
-        height = (BESIDE if rows == 1 else ROW * rows) + BAR * any(maps)
-        cells = [
-            (slice(i * parts // count, (i + 1) * parts // count), column)
-            for column, count in enumerate((len(left), len(right)))
-            for i in range(count)
-        ]
-        return add_panels([height / parts] * parts, cells), []
-    columns = 4 if n >= MANY else 2
-    return add_panels(row_heights(maps, columns), cells_in_rows(n, columns), columns=columns, width=WIDTH * columns / 2), []
+    columns = 3 if strips or n == 3 or n > 4 else 2
+    heights = row_heights(maps, columns) if strips or n > columns else [BESIDE + BAR * any(maps)]
+    rows = [len(heights) + k for k in range(strips)]
+    cells = [*cells_in_rows(n, columns), *((row, slice(1)) for row in rows), *((row, slice(1, columns)) for row in rows)]
+    axes = add_panels([*heights, *[STRIP] * strips], cells, columns=columns, width=WIDTH * columns / 2)
+    return axes[: n + strips], axes[n + strips :]
 
 
 def captions(events: Mapping[str, Events]) -> list[str]:
@@ -150,42 +157,68 @@ def captions(events: Mapping[str, Events]) -> list[str]:
 
 
 def draw_events(
-    axes: Sequence[Axes],
-    shown: Sequence[Quantity],
-    states: int,
-    events: Mapping[str, Events],
-    time_axis: TimeAxis,
-    dims: Mapping[str, Sequence[str]],
+    panels: Sequence[tuple[Axes, Quantity, bool]], events: Mapping[str, Events], time_axis: TimeAxis, dims: Mapping[str, Sequence[str]]
 ) -> list[Line2D]:
     """Draws events {name: Events}, none of them empty; returns their handles for a legend.
 
-    axes, shown: the panels over time and their quantities, the first `states` of them states. dims {event: axis names}. An event with
-    an index is drawn on that component if exactly one state has such components; else on the time axis of every panel. One without
-    is drawn on the curve of every number, and on the time axis of other panels.
+    panels: over time, their quantities, and which are states. dims {event: axis names}. An event with an index is drawn on that component
+    if exactly one state has such components; else on the time axis of every panel. One without is drawn on the curve of every number, and
+    on the time axis of other panels. More than MAX_MARKS are ticks at the foot, a row for each component where components have them.
     """
-    handles, panels = [], list(zip(axes, shown, strict=True))
-    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax in axes}
+    handles = []
+    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _, _ in panels}
     for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         color = COLORS[number % len(COLORS)]
         style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
         positions = time_axis.positions(occurrences.t)
-        if len(occurrences) > MAX_MARKS:
-            style = {"color": 1 - PALE * (1 - np.array(to_rgb(color))), "lw": 4.0}
-            draw_band(panels, positions, style["color"])
-        else:
-            whole = occurrences.indices is None
-            matching = [panel for panel in panels[:states] if not whole and has_components(panel[1], occurrences, dims.get(name))]
-            for ax, quantity in matching if len(matching) == 1 else panels:
-                on_curve = quantity.kind == "lines" and ((quantity.count == 1 and whole) or len(matching) == 1)
-                if (on_curve and is_near(positions, time_axis)) or (len(matching) == 1 and quantity.kind == "map"):
-                    draw_marks(ax, quantity, occurrences, time_axis, style)
-                else:
-                    faint = set() if occurrences.below is None else set(time_axis.positions(occurrences.t[occurrences.below]).tolist())
-                    on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in positions.tolist()]
+        whole = occurrences.indices is None
+        matching = [ax for ax, quantity, state in panels if state and not whole and has_components(quantity, occurrences, dims.get(name))]
+        many = len(occurrences) > MAX_MARKS
+        if many:
+            style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
+        for ax, quantity, _ in panels:
+            if len(matching) == 1 and ax not in matching:
+                continue
+            on_curve = quantity.kind == "lines" and ((quantity.count == 1 and whole) or len(matching) == 1)
+            if len(matching) == 1 and quantity.kind == "map":
+                draw_marks(ax, quantity, occurrences, time_axis, style | {"ms": SIZE})
+            elif many:
+                draw_ticks(ax, quantity, occurrences if len(matching) == 1 else Events(occurrences.t), time_axis, color)
+            elif on_curve and is_near(positions, time_axis):
+                draw_marks(ax, quantity, occurrences, time_axis, style)
+            else:
+                faint = set() if occurrences.below is None else set(time_axis.positions(occurrences.t[occurrences.below]).tolist())
+                on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in positions.tolist()]
         handles.append(Line2D([], [], label=caption, **style))
     for ax, marks in on_axis.items():
         draw_on_axis(ax, marks, time_axis)
     return handles
+
+
+def draw_ticks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, color: Any) -> None:
+    """Draws ticks at the foot of a panel: one row in this colour, or one for each component in the colour of its line, 0 on top."""
+    rows = np.zeros(len(events), int) if events.indices is None else np.ravel_multi_index(tuple(events.indices.T), quantity.shape)
+    count = 1 if events.indices is None else quantity.count
+    height = min(ROW_OF_TICKS * count, RASTER)
+    colors = [color] if count == 1 or quantity.kind != "lines" else ordered_colors(count)
+    if count > 1 and axes.get_yscale() == "linear":
+        low, high = axes.get_ylim()
+        axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
+        axes.set_ylim(low - (high - low) * height / (1 - height), high)  # the ticks have a room below the curves
+        axes.spines["left"].set_bounds(low, high)
+    for i in range(count):
+        foot = height * (1 - (i + 1) / count)
+        axes.vlines(
+            time_axis.positions(events.t[rows == i]), foot, foot + 0.8 * height / count, color=colors[i % len(colors)], lw=0.5,
+            transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+
+
+def draw_levels(panels: Sequence[tuple[Axes, Quantity, bool]], levels: Mapping[str, Sequence[float]]) -> None:
+    """Draws thresholds of events, and the values that they set, as thin lines. levels {state: values}."""
+    for ax, quantity, _ in panels:
+        for value in levels.get(quantity.name, ()) if quantity.kind != "map" else ():
+            ax.axhline(value, color=GREY, lw=0.5, ls=(0, (4, 2)), zorder=0)
 
 
 def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], time_axis: TimeAxis) -> None:
@@ -219,41 +252,22 @@ def is_near(positions: Array, time_axis: TimeAxis) -> bool:
     return bool(np.all((high - low <= FAR * (x[-1] - x[0])) | np.isin(positions, time_axis.x)))
 
 
-def draw_band(panels: Sequence[tuple[Axes, Quantity]], positions: Array, color: Any) -> None:
-    """Draws a band behind the curves of every panel from the first to the last of positions (n,); a bar under a map."""
-    if not len(positions):
-        return
-    ends = [positions.min(), positions.max()]
-    for ax, quantity in panels:
-        if quantity.kind == "map":
-            rim = [withStroke(linewidth=2.6, foreground=INK)]
-            ax.plot(
-                ends,
-                [0, 0],
-                color=color,
-                lw=2.0,
-                transform=ax.get_xaxis_transform(),
-                clip_on=False,
-                path_effects=rim,
-                solid_capstyle="butt",
-            )
-        else:
-            ax.axvspan(*ends, color=color, lw=0, zorder=0)
-
-
 def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, style: Mapping[str, Any]) -> None:
-    """Draws a mark for each event on the line of its component or its row of a map; at a jump, before it."""
+    """Draws a mark for each event on the line of its component or its row of a map; at a jump, on both sides of it."""
     scaled = np.log if time_axis.log else np.asarray
     for event in events:
         x = time_axis.positions([event["t"]])
-        if len(x):
-            if quantity.kind == "map":
-                y = float(event["index"][0])
+        if not len(x):
+            continue
+        if quantity.kind == "map":
+            heights = [float(event["index"][0])]
+        else:
+            i = int(np.ravel_multi_index(tuple(event["index"] or ()), quantity.shape)) if quantity.count > 1 else 0
+            values = quantity.flat[time_axis.rows, i]
+            if quantity.jumps and event["t"] in quantity.jumps[i]:
+                _, line, points = with_jumps(time_axis.x, np.ma.masked_invalid(values), x)
+                heights = np.ma.compressed(np.delete(line, points)).tolist()
             else:
-                i = int(np.ravel_multi_index(tuple(event["index"] or ()), quantity.shape)) if quantity.count > 1 else 0
-                values = quantity.flat[time_axis.rows, i]
-                if quantity.jumps and event["t"] in quantity.jumps[i]:
-                    y = float(values[max(np.searchsorted(time_axis.x, x[0]) - 1, 0)])
-                else:
-                    y = float(np.interp(scaled(x[0]), scaled(time_axis.x), values))
+                heights = [float(np.interp(scaled(x[0]), scaled(time_axis.x), values))]
+        for y in heights:
             axes.plot(x, [y], zorder=3, **style, alpha=FAINT if BELOW in event else None)

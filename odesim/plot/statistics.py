@@ -38,7 +38,8 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None) -
     whole = {str(name).removesuffix(COUNT): v.expand_dims(MEMBER) for name, v in data.data_vars.items() if str(name).endswith(COUNT)}
     shapes = {name: v.shape[2:] for name, v in whole.items()}
     names = choice.names(shapes, str(data.attrs["model"]), "kept state or observable")
-    drawn = [components(whole, name, choice) for name in names[:PANELS]]  # type: ignore[arg-type]
+    shown, hidden = choice.page(names, PANELS)
+    drawn = [components(whole, name, choice) for name in shown]  # type: ignore[arg-type]
     time_axis = make_time_axis(data[TIME].values, data.attrs.get("time_unit", ""), choice.scale("x"))
     with project_style():
         axes, _ = panels_and_tables([False] * len(drawn))
@@ -48,7 +49,7 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None) -
             labels.append(label)
             notes += more
         notes += [literal(f"ended early: {early}") for early in ended_early(data)]
-        notes += [f"not shown: {', '.join(names[PANELS:])}"] * (len(names) > PANELS)
+        notes += hidden
         title = literal(f"{data.attrs['model']}, {counted(int(data.attrs['members']), 'member')}")
         return finish(axes, labels, (title, [*dict.fromkeys(notes)], ()), time_axis=time_axis)
 

@@ -24,7 +24,7 @@ from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, liter
 if TYPE_CHECKING:
     import xarray
 
-PANELS, TABLES = 8, 2  # of what is drawn against time; of matrices at the end
+PANELS, TABLES = 6, 2  # of what is drawn against time; of matrices at the end
 LOSS, SEED, TIME = "loss", "seed", "time"
 ATTENTION = ("c", "Z")  # matrices that come first
 LEVELS, HALVES = (0.0, 0.25, 0.75, 1.0), 8  # quantiles over seeds: two bands, the inner one of so many seeds
@@ -103,7 +103,8 @@ def figure_of_trajectory(
     if not timed and not tables:
         only = ", ".join(map(str, run.data_vars))
         raise ParamError(f"{only}: recorded at the end only, and no matrix to draw; `odesim train --observe NAME` records it at all times")
-    shown, left_out = names[:PANELS], names[PANELS:] + list(tables)[TABLES:]
+    shown, hidden = choice.page(names, PANELS)
+    left_out = list(tables)[TABLES:]
     drawn = list(tables.values())[:TABLES]
     if not drawn and all(means[name].kind != "map" for name in shown):
         choice.refuse_colors()
@@ -112,7 +113,7 @@ def figure_of_trajectory(
         raise several_panels([*names, *tables])
     with project_style():
         axes, below = panels_and_tables([means[name].kind == "map" for name in shown], [table.height for table in drawn], ax)
-        ends, hidden = list[EndLabels | None](), [*time_axis.notes]
+        ends, hidden = list[EndLabels | None](), [*hidden, *time_axis.notes]
         for panel, name in zip(axes, shown, strict=True):
             end, more = draw_observable(panel, means[name], values[name].values, time_axis, labels, choice)
             ends.append(end)

@@ -75,7 +75,7 @@ class Observed:
     def observer(self) -> Observer:
         """The Observer of the same observables for one member."""
         system = self.compiled.system
-        return Observer(replace(system, observables={name: system.observables[name] for name in self.names}, invariants=()))
+        return Observer(replace(system, observables={name: system.observables[name] for name in self.names}, invariants=(), views=()))
 
     @cached_property
     def formulas(self) -> tuple[tuple[str, ...], Formulas | None]:

@@ -196,6 +196,8 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "added_events": [str],
         "event_docs": {str: str},
         "jumps": {str: {str: str}},
+        "views": {str: str},
+        "levels": {str: [float]},
         "even": positive,
         "blow_up_error": float,
         "incomplete": str,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odesim.symbolic.functions import besseli_ratio, entropy, logsumexp, shift, shifted_exp, softmax, xlogy
 from odesim.symbolic.indices import IndexedBase, index, sizes, time
 from odesim.symbolic.layered import inverse, layers, named, solve
-from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source
+from odesim.symbolic.parts import Attention, ClosedForm, Constraint, Event, Invariant, Lines, Log, Matrix, Param, Points, Source
 from odesim.symbolic.reductions import MaxOver, Shift, at, over
 from odesim.symbolic.system import Map, System, descent
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from odesim.transforms.sensitivity import sensitivities
 
 __all__ = [
-    "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Map", "MaxOver", "Param", "Shift", "Source", "System",
-    "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse", "layers", "logsumexp", "named", "over",
-    "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "time", "xlogy",
+    "Attention", "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Lines", "Log", "Map", "Matrix", "MaxOver", "Param",
+    "Points", "Shift", "Source", "System", "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse",
+    "layers", "logsumexp", "named", "over", "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "time",
+    "xlogy",
 ]  # fmt: skip
 
 

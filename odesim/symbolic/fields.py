@@ -8,8 +8,8 @@ from typing import Any
 import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 
-from odesim.base.errors import SpecError, value_text
-from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, element_text, error_part
+from odesim.base.errors import SpecError, no_such, value_text
+from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, View, element_text, error_part
 
 LONGEST = 100  # characters of a name
 
@@ -38,6 +38,13 @@ def check_parts(s: "Definition") -> None:
             _check_name(s, "observable", name)
             if isinstance(e, type):
                 raise SpecError(f"{s.name}: observable {name!r} must be an expression or a function, not the class {e.__name__}")
+    _check_items(s, "views", View)
+    for number, view in enumerate(s.views):
+        with error_part("views", number):
+            if type(view) is View:
+                raise SpecError(f"{s.name}: a View has a kind: choose from {', '.join(kind.__name__ for kind in View.__subclasses__())}")
+            if view.name not in (names := (*s.states, *s.observables)):
+                raise SpecError(no_such("state or observable", view.name, names, f"views of {s.name}"))
     _check_mapping(s, "display", "{'z': v[i]**2/2}")
     for number, name in enumerate(s.display):
         with error_part("display", number):

@@ -169,6 +169,34 @@ class ClosedForm:
     kind: str = "explicit"
 
 
+@readable
+@dataclass(frozen=True)
+class View:
+    """How pictures show a state or observable, `name`: one of the kinds below."""
+
+    name: str
+
+
+class Lines(View):
+    """A line for each component; of many a faint bundle, with those that end far apart in colour."""
+
+
+class Log(View):
+    """Lines over a logarithmic axis of values."""
+
+
+class Matrix(View):
+    """The lines of an array, and beside them the array as a map at four times: start, end, and two at equal parts of its way."""
+
+
+class Attention(View):
+    """As Matrix, with colours from 0: rows are queries, columns are what they attend to."""
+
+
+class Points(View):
+    """As Matrix, with points in the place of maps, for angles x[i] or vectors x[i, a] of 2 or 3 components; tails show their way."""
+
+
 def checked_expression(e: Any, where: str) -> sp.Expr:
     """e as a sympy expression with bound indices in its sums. Raises SpecError for text, lists, arrays, conditions and functions."""
     try:
@@ -309,6 +337,7 @@ class Definition:
     noise: Mapping[Key, Mapping[Key, Any]] = field(default_factory=dict)
     calculus: str = "ito"
     step: float | None = None
+    views: tuple[View, ...] = ()
 
     @property
     def states(self) -> tuple[str, ...]:

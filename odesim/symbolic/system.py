@@ -28,6 +28,7 @@ from odesim.symbolic.parts import (
     Key,
     Param,
     Source,
+    View,
     checked_expression,
     error_part,
     twin_state,
@@ -52,6 +53,7 @@ class System(Definition):
     noise: state -> {channel: factor}, as in d x[i] = f dt + s dB[i] of noise={x[i]: {B[i]: s}}: a Brownian motion for each element of a
     channel. An index of a channel that the state does not have is summed over. calculus: "ito" or "stratonovich". step: the
     default step of its runs.
+    views: what pictures of its runs show, such as (Log("loss"), Matrix("V")); without views they choose by shapes.
     discrete: the equations give the next state, and t counts updates; Map() makes such a System.
     Raises SpecError where its parts do not fit together.
     """
@@ -126,6 +128,7 @@ def Map(
     closed_forms: tuple[ClosedForm, ...] = (),
     display: Mapping[str, Any] | None = None,
     boundary: Mapping[Symbol, str] | None = None,
+    views: tuple[View, ...] = (),
 ) -> System:
     """The System in discrete time that sets every state to its update, all at once: W[i, j] becomes updates[W[i, j]].
 
@@ -144,9 +147,15 @@ def Map(
         "display": display or {},
         "boundary": boundary or {},
     }
-    laws: dict[str, Any] = {"constraints": constraints, "invariants": invariants, "events": events, "closed_forms": closed_forms}
+    parts: dict[str, Any] = {
+        "constraints": constraints,
+        "invariants": invariants,
+        "events": events,
+        "closed_forms": closed_forms,
+        "views": views,
+    }
     try:
-        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **laws)
+        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **parts)
     except SpecError as error:
         if error.part is not None and error.part[0] == "equations":
             error.part = ("updates", error.part[1])

@@ -9,7 +9,7 @@ import sympy as sp
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
-from odesim.plot.labels import alike, end_labels, place_labels, symbol
+from odesim.plot.labels import ALIKE, alike, end_labels, joined, place_labels, symbol
 from odesim.plot.style import few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
@@ -65,19 +65,19 @@ def test_leaders_begin_where_the_curves_end(last, begins):
 
 
 @pytest.mark.parametrize(
-    ("ends", "labels"),
+    ("heights", "labels"),
     [
-        ([1.0, 2.0, 3.0], {"0": 1.0, "1": 2.0, "2": 3.0}),
-        ([2.0, 1.0, 2.0], {"0, 2": 2.0, "1": 1.0}),
-        ([2.0] * 8, {"0 … 7": 2.0}),
-        ([1.0, 1.0 + 1e-15, np.nan], {"0, 1": 1.0}),
-        ([0.0, 1e-3, 1.0], {"0": 0.0, "1": 1e-3, "2": 1.0}),
-        ([np.nan], {}),
+        ([0.1, 0.2, 0.3], ["0", "1", "2"]),
+        ([0.2, 0.1, 0.2], ["1", "0, 2"]),
+        ([0.2] * 8, ["0 … 7"]),
+        ([0.5, 0.1, 0.5, 0.5], ["1", "0, 2, +1"]),
+        ([0.0, ALIKE, 2 * ALIKE, 1.0], ["0, 1", "2", "3"]),
+        ([np.nan, 0.5], ["1"]),
     ],
 )
-def test_curves_that_end_alike_have_one_label(ends, labels):
-    """Equal ends, but for rounding, are one; whatever can be seen apart is labelled apart."""
-    assert dict(alike([str(k) for k in range(len(ends))], ends)) == labels
+def test_curves_that_end_alike_have_one_label(heights, labels):
+    """Ends closer than a line's width are one; a group is never higher than that."""
+    assert [joined([str(k) for k in group]) for group in alike(heights)] == labels
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
+from odesim.plot.choice import Choice
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
 from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
-from odesim.plot.solution import MANY, figure_of_solution
+from odesim.plot.solution import PANELS, figure_of_solution
+from odesim.plot.strips import telling_rows
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
@@ -25,8 +27,9 @@ def test_legible(name: str) -> None:
     """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their grid."""
     case = CASES[name]
     figure = figure_of_solution(case)
-    many = len(case.y) >= MANY  # panels
-    assert figure.get_figwidth() * 25.4 == pytest.approx(WIDTH * (1 + many))
+    width = figure.get_figwidth() * 25.4
+    assert any(width == pytest.approx(WIDTH * parts) for parts in (1, 1.5))
+    assert figure.get_figheight() * 25.4 <= width  # landscape
     texts = drawn_texts(figure)
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
@@ -39,7 +42,7 @@ def test_legible(name: str) -> None:
         assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity
     words = " ".join(text for text, _ in texts).replace("\n", "").replace("\\", "")
-    shown = [*case.y, *case.observables] if len(case.y) < 13 else [*case.y][:12]
+    shown = [*case.y, *case.observables]
     assert all(any(said.replace("\\", "") in words for said in (one, symbol(one).strip("$"), *symbols(case, one))) for one in shown)
 
 
@@ -52,27 +55,67 @@ def symbols(case: Any, name: str) -> list[str]:
 def test_kinds() -> None:
     """The number of components decides between lines, a map and a bundle; many scalars beyond the panels are named."""
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
-    assert len(figure_of_solution(CASES["map"]).axes[0].collections) == 1
-    assert len(figure_of_solution(CASES["bundle"]).axes[0].collections) == 1
-    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x12, x13, loss"]
+    assert len(figure_of_solution(CASES["map"]).axes[1].collections) == 1
+    assert len(figure_of_solution(CASES["bundle"]).axes[1].collections) == 1
+    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown (--all): x5, x6, x7, x8, x9, x10, x11, x12, x13"]
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
 
-def test_many_panels_are_as_wide_as_high() -> None:
-    """From seven on they stand in rows of four, which fill the figure without a hole where that goes evenly."""
+def test_rows_are_filled() -> None:
+    """Panels stand in rows of two or three, as few as hold them, with edges in line; the last of a row fills it."""
     for n in range(1, 13):
-        for columns in (2, 4):
+        for columns in (2, 3):
             cells = cells_in_rows(n, columns)
             taken = [(row, place) for row, span in cells for place in range(columns)[span]]
-            assert len(cells) == n and len(set(taken)) == len(taken)
-            assert len(taken) == -(-n // columns) * columns or n % columns == 3
-    width, height = figure_of_solution(CASES["more than fit"]).get_size_inches()
-    assert height < width
+            assert len(cells) == n and len(set(taken)) == len(taken) == -(-n // columns) * columns
+
+
+def test_a_page_has_six_panels() -> None:
+    """The loss is first, the states next, and the rest is named; all draws everything, and a strip counts as a panel."""
+    shown, every = (figure_of_solution(CASES["more than fit"], Choice(all=chosen)).axes for chosen in (False, True))
+    assert (len(shown), len(every)) == (PANELS, 15) and shown[0].get_ylabel() == every[0].get_ylabel() == "loss"
+    y = {"V": grow(5, 4), "W": grow(6, 3), "U": grow(4, 4)}
+    dims = {name: ("l", "k") for name in y}
+    figure = figure_of_solution(solution(y, observables={"S": grow(), "my_loss": grow()}, dims=dims))
+    panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    assert len(panels) == PANELS and [axes.get_ylabel() for axes in panels[:2]] == ["my_loss", "$S$"]
+    assert notes(figure) == ["not shown (--all): U"]
+
+
+@pytest.mark.parametrize(("view", "shape", "strip"), [("Points", (6,), True), ("Matrix", (6, 5), True), ("Lines", (6, 5), False)])
+def test_views_are_the_page(view: str, shape: tuple[int, ...], strip: bool) -> None:
+    """What has a view is drawn, that way, and nothing else."""
+    case = solution({"x": grow(*shape), "y": grow()}, observables={"loss": grow()}, dims={"x": ("i", "a")[: len(shape)]})
+    case.attrs = case.attrs | {"views": {"x": view}}
+    figure = figure_of_solution(case)
+    panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    assert len(panels) == 1 + strip and notes(figure) == ["not shown (--all): loss, y"]
+
+
+def test_points_stand_on_their_circle() -> None:
+    """Angles are points at (cos, sin) of the telling times, each circle 2.5 radii from the one before."""
+    case = solution({"x": grow(6)}, dims={"x": ("i",)}, attrs={"views": {"x": "Points"}})
+    axes = figure_of_solution(case).axes[1]
+    places = axes.get_xticks()
+    rows = [int(np.argmin(np.abs(T - float(label.get_text().split("=")[1])))) for label in axes.get_xticklabels()]
+    dots = np.array([line.get_xydata()[0] for line in axes.lines if line.get_marker() == "o"]).reshape(len(rows), 6, 2)
+    assert len(rows) == 4 and np.allclose(np.diff(places), 2.5)
+    for row, place, found in zip(rows, places, dots, strict=True):
+        angle = case.y["x"][row]
+        np.testing.assert_allclose(found, np.stack([place + np.cos(angle), np.sin(angle)], axis=1), rtol=0, atol=1e-12)  # rounding
+
+
+def test_telling_rows_cut_the_way_into_equal_parts() -> None:
+    """Of a fast change from 0 to 1 at t = 10: the start, a third and two thirds of it on the way, the end."""
+    values = 1 / (1 + np.exp(-5 * (T - 10)))
+    rows = telling_rows(np.ma.masked_invalid(values[:, None] * np.ones(30)))
+    assert rows[0] == 0 and rows[-1] == len(T) - 1
+    assert [int(np.argmin(np.abs(values - part))) for part in (1 / 3, 2 / 3)] == rows[1:-1].tolist()
 
 
 def test_map_holds_the_values() -> None:
     """A map's colours are the components, row by index, column by saved time."""
-    mesh: Any = figure_of_solution(CASES["map"]).axes[0].collections[0]
+    mesh: Any = figure_of_solution(CASES["map"]).axes[1].collections[0]
     np.testing.assert_array_equal(np.asarray(mesh.get_array()), grow(40).T)
 
 
@@ -108,30 +151,34 @@ def test_a_bundle_names_what_ends_far_apart() -> None:
     assert [text.get_text() for text in figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k")})).axes[0].texts] == ["all"]
 
 
-def test_matrix_shows_its_last_values() -> None:
-    """Beside its lines a matrix stands as it is at the last time at which it is finite."""
+def test_a_strip_holds_the_matrix_at_its_times() -> None:
+    """Beside its lines a matrix stands as it is at four times, the last one the last at which it is finite, with one colour bar."""
     for last in (0.0, np.inf):
         values = grow(8, 5)
         values[-1, 0, 0] += last
         figure = figure_of_solution(solution({"V": values}, dims={"V": ("l", "k")}))
-        mesh: Any = figure.axes[1].collections[0]
-        row = -1 if last == 0 else -2
-        np.testing.assert_array_equal(np.asarray(mesh.get_array()), values[row])
-        assert (figure.axes[1].get_xlabel(), figure.axes[1].get_ylabel()) == ("$k$", "$l$")
-        assert figure.axes[2].get_xlabel() == f"$V$ at $t$ = {T[row]:.3g}"
+        axes, bar = figure.axes[1:]
+        mesh: Any = axes.collections[0]
+        rows = telling_rows(np.ma.masked_invalid(values.reshape(len(T), -1)))
+        assert (len(rows), rows[-1]) == (4, len(T) - 1 if last == 0 else len(T) - 2)
+        cells = np.ma.masked_invalid(mesh.get_array())
+        for k, row in enumerate(rows):
+            np.testing.assert_array_equal(cells[:, 6 * k : 6 * k + 5], values[row])  # a column between two maps is empty
+        assert [label.get_text() for label in axes.get_xticklabels()] == [f"$t$ = {T[row]:.3g}" for row in rows]
+        assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_xlabel()) == ("$k$", "$l$", "$V$")
 
 
 def test_leaders_are_no_curves() -> None:
     """Between a curve and its name: thin, grey, outside the axes."""
-    axes = figure_of_solution(CASES["ten that end together"]).axes[0]
+    axes = figure_of_solution(CASES["vector"]).axes[0]
     leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
-    assert len(leaders) == 10
+    assert len(leaders) == 4
     for line in leaders:
         assert np.min(line.get_xdata()) > 1 and line.get_linewidth() < 0.5 and np.ptp(to_rgb(line.get_color())) == 0
 
 
 def test_small_panels_say_what_they_leave_out() -> None:
-    """Lines without names refer to the panel that has them; a constant observable is a line of type, no panel."""
+    """Curves that end together have one name; a constant observable is a line of type, no panel."""
     y = {"v": grow(4)}
     figure = figure_of_solution(
         solution(
@@ -139,7 +186,7 @@ def test_small_panels_say_what_they_leave_out() -> None:
         )
     )
     assert len(figure.axes) == 2
-    assert figure.axes[1].get_title(loc="right") == "colours as in $v$"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0 … 3"]  # of gap, which comes first
     assert notes(figure) == ["constant: $P_{m}$ = 0.25, 0.25, 0.25, 0.25"]
 
 

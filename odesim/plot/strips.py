@@ -1,0 +1,101 @@
+"""Strips: an array at four telling times, side by side in one panel, as maps or as points with tails."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.ticker import FixedLocator, MaxNLocator
+
+from odesim.base.arrays import Array
+from odesim.plot.labels import symbol
+from odesim.plot.panels import WIDE, Quantity, draw_cells, has_unit_rows
+from odesim.plot.scales import TimeAxis, time_text
+from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, ordered_colors
+
+TIMES = 4
+GAP = 0.1  # between two maps, of the width of one
+APART = 2.5  # between the centres of two circles, in radii
+ELEVATION, TURN = np.deg2rad((30.0, -60.0))  # from where a sphere is seen, as matplotlib's own
+BEHIND = 0.3  # opacity of points on the far side of the sphere
+Draw = Callable[[Axes, Quantity, Array, bool], tuple[Array, tuple[str, ...]]]
+"""Draws an array at some rows; returns the places of these times on the horizontal axis, and notes."""
+
+
+def telling_rows(values: Any) -> Array:
+    """Rows of masked values (T, n): the start, the end, and up to two between them that cut the way of the values into equal parts.
+
+    So they are close in time where the values change fastest, on either side of it. Rows that are not finite are left out.
+    """
+    finite = np.flatnonzero(~np.ma.getmaskarray(values).any(axis=1))
+    if len(finite) < 2:
+        return finite if len(finite) else np.array([len(values) - 1])
+    steps = np.diff(np.ma.getdata(values)[finite], axis=0)
+    way = np.append(0.0, np.cumsum(np.linalg.norm(steps, axis=1)))
+    parts = np.linspace(0, way[-1], TIMES)[1:-1]
+    between = [int(np.argmin(np.abs(way - part))) for part in parts]
+    return finite[np.unique([0, *between, len(finite) - 1])] if way[-1] > 0 else finite[-1:]
+
+
+def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool) -> tuple[str, ...]:
+    """Draws the strip of a quantity, and marks its times above the panel of its lines; returns notes. log: of colours."""
+    rows = time_axis.rows[telling_rows(np.ma.masked_invalid(quantity.flat[time_axis.rows]))]
+    places, notes = STRIPS[quantity.strip](axes, quantity, rows, log)
+    axes.set_xticks(places, [f"$t$ = {time_text(time_axis.t[row])}" for row in rows])
+    axes.tick_params(axis="x", length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    if len(rows) > 1:
+        style: Any = {"transform": lines.get_xaxis_transform(), "color": FAINT, "lw": 0.6}
+        lines.vlines(time_axis.positions(time_axis.t[rows]), 0.94, 1.0, **style)
+    return notes
+
+
+def draw_maps(axes: Axes, quantity: Quantity, rows: Array, log: bool, *, from_zero: bool = False) -> tuple[Array, tuple[str, ...]]:
+    """A map for each row with one colour bar: the first index down, the others to the right. from_zero: colours."""
+    maps = [np.ma.masked_invalid(quantity.values[row].reshape(quantity.shape[0], -1)) for row in rows]
+    m, n = maps[0].shape
+    gap, empty = GAP * n, np.ma.masked_invalid(np.full((m, 1), np.nan))
+    starts = np.arange(len(maps)) * (n + gap)
+    borders = np.concatenate([start + np.arange(n + 1) for start in starts])
+    blocks = [block for one in maps for block in (empty, one)][1:]
+    label = symbol(quantity.name, most=WIDE)
+    mesh, notes = draw_cells(axes, (borders, np.arange(m + 1) - 0.5), np.ma.hstack(blocks), label, log=log, floor=quantity.floor)
+    if from_zero and not log:
+        mesh.set(norm=Normalize(0, max(float(one.max()) for one in maps)), cmap=SEQUENTIAL)
+    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
+    axes.set_ylabel(symbol(quantity.dims[0]))
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if m > 1 else FixedLocator([0]))
+    return starts + n / 2, notes
+
+
+def draw_attention(axes: Axes, quantity: Quantity, rows: Array, log: bool) -> tuple[Array, tuple[str, ...]]:
+    """Maps with colours from 0."""
+    return draw_maps(axes, quantity, rows, log, from_zero=True)
+
+
+def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[Array, tuple[str, ...]]:
+    """The points of each row, dark to light by index, with tails from the row before; those behind a sphere are pale."""
+    x = np.asarray(quantity.values, float)
+    x = np.stack([np.cos(x), np.sin(x)], axis=-1) if x.ndim == 2 else x
+    depth = np.ones(x.shape[:2])
+    radius = 1.0 if has_unit_rows(x) else float(np.nanmax(np.linalg.norm(x[rows], axis=-1))) or 1.0
+    if x.shape[-1] == 3:
+        up, across = (np.sin(ELEVATION), np.cos(ELEVATION)), (np.cos(TURN), np.sin(TURN))
+        depth = x @ np.array([up[1] * across[0], up[1] * across[1], up[0]])
+        x = x @ np.array([[-across[1], across[0], 0.0], [-up[0] * across[0], -up[0] * across[1], up[1]]]).T
+    places = APART * radius * np.arange(len(rows))
+    angle = np.linspace(0, 2 * np.pi, 200)
+    for k, (row, place) in enumerate(zip(rows, places, strict=True)):
+        axes.plot(place + radius * np.cos(angle), radius * np.sin(angle), color=FAINT, lw=0.5)
+        tail = x[rows[k - 1] if k else row : row + 1]
+        for i, color in enumerate(ordered_colors(x.shape[1])):
+            pale = 1.0 if depth[row, i] >= 0 else BEHIND
+            axes.plot(place + tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale)
+            axes.plot([place + x[row, i, 0]], [x[row, i, 1]], "o", color=color, ms=2.5, alpha=pale, mec="white", mew=0.2)
+    axes.set(aspect="equal", yticks=[])
+    axes.set_ylabel(symbol(quantity.name, quantity.dims[:1]), fontsize=SMALL)
+    return places, ()
+
+
+STRIPS: Mapping[str, Draw] = {"Matrix": draw_maps, "Attention": draw_attention, "Points": draw_points}
