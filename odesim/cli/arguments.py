@@ -202,7 +202,9 @@ def read_shard(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None) -> "Choice":
+def read_choice(
+    *, var: str | None, x: str | None, y: str | None, at: float | None, index: str | None, log: str | None, all: bool = False
+) -> "Choice":
     """The Choice of these words. Raises ParamError."""
     from odesim.plot.choice import Choice
 
@@ -210,7 +212,7 @@ def read_choice(*, var: str | None, x: str | None, y: str | None, at: float | No
     if index is not None and not re.fullmatch(r"\s*\d{1,9}\s*(,\s*\d{1,9}\s*)*", index, re.ASCII):
         raise ParamError(f"--index takes whole numbers from 0, as in 3 or 1,0, not {show_text(index)}")
     component = tuple(int(i) for i in index.split(",")) if index is not None else None
-    choice = Choice(names, x and x.strip(), y and y.strip(), at, component, log)
+    choice = Choice(names, x and x.strip(), y and y.strip(), at, component, log, all)
     choice.check()
     return choice
 

@@ -24,7 +24,7 @@ def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
 def test_events_are_marked() -> None:
     """A mark lies on the component that has the event, or on every number; else on the line of the time axis; never is not named."""
     figure = figure_of_solution(CASES["events"])
-    v, number = figure.axes
+    number, v = figure.axes
     assert marks(v, "axis") == [(9.5, pytest.approx(0.0, abs=1e-9))] and marks(number, "axis") == []  # rounding, of points
     assert marks(number, "curve") == [(9.5, pytest.approx(np.interp(9.5, T, grow()), rel=1e-12))]  # rounding
     values = grow(3)
@@ -38,12 +38,12 @@ def test_events_keep_to_their_state() -> None:
     for given, marked, below in (
         (solution(y, dims={"a": ("j",), "b": ("k",), "e": ("k",)}, events=events), [0, 1], [0, 0]),
         (solution(y, dims={"a": ("j",), "b": ("k",)}, events=events), [0, 0], [1, 1]),
-        (solution({"a": grow(3)}, observables={"S": grow(3)}, events=events), [1, 0], [0, 0]),
+        (solution({"a": grow(3)}, observables={"S": grow(3)}, events=events), [0, 1], [0, 0]),
         (solution({"a": grow(2, 9)}, observables={"S": grow(3)}, events=events), [0, 0, 0], [1, 1, 0]),
         (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
     ):
         figure = figure_of_solution(given)
-        # beside a matrix its last values are the second panel made
+        # the strip of a matrix is the last panel made
         shown = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
         assert [len(marks(axes, "curve")) for axes in shown] == marked
         assert [len(marks(axes, "axis")) for axes in shown] == below

@@ -98,7 +98,7 @@ def test_points_stand_on_their_circle() -> None:
     axes = figure_of_solution(case).axes[1]
     places = axes.get_xticks()
     rows = [int(np.argmin(np.abs(T - float(label.get_text().split("=")[1])))) for label in axes.get_xticklabels()]
-    dots = np.array([line.get_xydata()[0] for line in axes.lines if line.get_marker() == "o"]).reshape(len(rows), 6, 2)
+    dots = np.array([np.asarray(line.get_xydata())[0] for line in axes.lines if line.get_marker() == "o"]).reshape(len(rows), 6, 2)
     assert len(rows) == 4 and np.allclose(np.diff(places), 2.5)
     for row, place, found in zip(rows, places, dots, strict=True):
         angle = case.y["x"][row]
