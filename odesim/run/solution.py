@@ -199,9 +199,9 @@ class Solution:
     ) -> Axes | Array:
         """Draws states and observables against time; returns the Axes of the picture, an array of them if it has several panels.
 
-        var: names, default six panels of all, or those with views; all: every one; index: a component; log: letters of logarithmic axes (x, y, and c for colours), or "none": values <= 0
-        are left out and counted; ax: Axes to draw one quantity on. `odesim.plot.save(axes, path)` writes the picture, `axes.figure` is
-        its Figure. Raises ParamError.
+        var: names, default six panels, or those with views; all: every one; index: a component; log: letters of logarithmic axes (x, y,
+        and c for colours), or "none": values <= 0 are left out and counted; ax: Axes to draw one quantity on.
+        `odesim.plot.save(axes, path)` writes the picture, `axes.figure` is its Figure. Raises ParamError.
         """
         drawn: Axes | Array = draw("solution", self, var=var, index=index, log=log, all=all, ax=ax)
         return drawn
