@@ -139,7 +139,7 @@ class RunOptions:
     clock: str = option(
         ORDINARY,
         "NAME",
-        f"{ORDINARY} (default), or {RESCALED}: integrates up to a blow-up and finds its time.",
+        f"{ORDINARY} (default) time, or {RESCALED}: time is stretched near a blow-up, whose moment is found.",
         words=CLOCKS,
         of_maps=False,
     )

@@ -88,10 +88,11 @@ def bytes_text(size: int) -> str:
 
 BAR = 20  # characters
 FIRST, AGAIN = 0.5, 0.1  # s: a short run shows nothing; at most ten lines a second
+LONG = 2.0  # s of compiling that a person notices
 
 
 class Progress:
-    """Call it with the fraction done; used as a context, it wipes its line at the end."""
+    """Call it with the fraction done; used as a context, it wipes its line at the end, and says what compiling took if that was long."""
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
         label = escaped(label, "")
@@ -102,13 +103,23 @@ class Progress:
         self.width = 0
 
     def __enter__(self) -> Self:
+        from numba.core.event import TimingListener, register
+
         self._show(f"{self.label}: compiling")
+        self.compiling = TimingListener()
+        if self.watched:
+            register("numba:compile", self.compiling)
         return self
 
     def __exit__(self, *_: object) -> None:
+        from numba.core.event import unregister
+
         self._show("")
         if self.watched:
-            print("\r", end="", file=sys.stderr, flush=True)
+            unregister("numba:compile", self.compiling)
+            spent = self.compiling.duration if self.compiling.done else 0.0
+            note = f"{self.label}: compiled in {spent:.0f} s, kept for later runs\n" if spent >= LONG else ""
+            print(f"\r{note}", end="", file=sys.stderr, flush=True)
 
     def __call__(self, fraction: float) -> None:
         """Shows the fraction (0 to 1) done, the time it took and about how long the rest takes."""

@@ -208,7 +208,8 @@ def compare_command(
     scale   factor by which the theory fits the training best
     shift   how much later than the theory the training is half way from its
             first to its last value; worst: the largest of all components
-    spread  the difference in standard errors; only with several seeds
+    spread  the difference in standard errors of the mean over the seeds;
+            chance gives 1; only with several seeds
 
     A second table gives the time until which both agree to a tenth. For
     positive observables that span a decade, it also gives the root mean square

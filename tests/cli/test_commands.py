@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from numba import njit
 
 from odesim import ensemble, list_models, open_run
 from odesim.cli.about import SHELLS, features_text
@@ -253,6 +254,18 @@ def test_progress_is_for_terminals(capsys):
             assert lines[3:] == [" " * max(map(len, lines)), ""]
         else:
             assert lines == [""]
+
+
+def test_a_long_compilation_is_said(capsys, monkeypatch):
+    """What was compiled is said once, where somebody watches; loading or running a function is no compiling."""
+    monkeypatch.setattr("odesim.cli.tables.LONG", 1e-9)
+    function = njit(lambda x: x + 1)
+    said = []
+    for watched, number in ((False, 1), (True, 1.0), (True, 1.0)):
+        with Progress("toy", watched):
+            function(number)
+        said.append("toy: compiled in 0 s" in capsys.readouterr().err)
+    assert said == [False, True, False]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
     "index.md",
+    "reference.md",
     "coming_from.md",
     *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("howto/*.md") if path.stem != "index"),
 ]
