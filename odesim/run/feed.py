@@ -311,7 +311,7 @@ def free(S, t0, t1, fixed, total, most):  # the steps until one must be looked a
     return int(ahead) & -2 if PAIRS else int(ahead)
 
 
-@nb.njit("void(int64)", **options)
+@njit("void(int64)", **options)
 def run(table):  # members FIRST to END - 1, started in tiles of W, then lanes refilled until no member is left
     at = ints(table)
     S, start, out, state = doubles(at.STATE), doubles(at.START), doubles(at.OUT), doubles(at.LAST)
@@ -398,7 +398,7 @@ def run(table):  # members FIRST to END - 1, started in tiles of W, then lanes r
             show()
 
 
-@nb.njit("void(int64)", **options)
+@njit("void(int64)", **options)
 def slopes(table):  # the derivatives of members in states LAST at times T_END, one after another, which the rules of events read
     at = ints(table)
     S, out, reals, order, end = doubles(at.STATE), doubles(at.OUT), doubles(at.REALS), ints(at.ORDER), at.END

@@ -155,7 +155,7 @@ def probe_text(plan: KernelPlan, rows: Rows) -> str:
     reads = sorted({*watch.reads("y"), *(touched(plan) if restored else ())})
     head, end = ["@kernel", "def probe(S, l, theta, i):"], f"return S[({rows.probed[0]} + i) * {w} + l]"
     if plan.probed:
-        head = ["@nb.njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, i):", "    S = doubles(address)"]
+        head = ["@njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, i):", "    S = doubles(address)"]
         end = "return"
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, reads), *between_lines(plan, reads)]
     if restored:

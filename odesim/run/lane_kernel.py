@@ -261,7 +261,7 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += ["from typing import Any"] if "Any" in used else []
     lines += [""]
     kinds = [w for w in ("float32", "float64", "int64") if w in used]
-    lines += ["import numba as nb", *([f"from numba import {', '.join(kinds)}"] if kinds else []), ""]
+    lines += [*([f"from numpy import {', '.join(kinds)}"] if kinds else []), "from odesim.runtime.functions import njit"]
     lines += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     lines += own_imports(used)
     arithmetic = [w for w in ARITHMETIC if w in used]
@@ -269,9 +269,9 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
     lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
-    lines += [f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
-    lines += ["kernel, inlined = nb.njit(**options), nb.njit(forceinline=True, **options)"]
-    lines += ["exact = nb.njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []
+    lines += [f"options = dict(fastmath={mode})"]
+    lines += ["kernel, inlined = njit(**options), njit(forceinline=True, **options)"]
+    lines += ["exact = njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []
     return "\n\n\n".join(["\n".join(lines), *inlined])
 
 

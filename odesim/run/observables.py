@@ -38,16 +38,16 @@ TEXT = '''
 {imports}
 from odesim.runtime.memory import doubles, ints
 
-options = dict(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+options = dict(fastmath=False)
 
 
-@nb.njit(forceinline=True, **options)
+@njit(forceinline=True, **options)
 def see({arguments}):
     {lines}
     return ({outputs},)
 
 
-@nb.njit('void(int64)', **options)
+@njit('void(int64)', **options)
 def run(table):
     at = ints(table)
     states, seen, times, count, saved = doubles(at[0]), doubles(at[1]), doubles(at[2]), at[3], at[4]
@@ -208,7 +208,7 @@ def loop_text(model: str, f: Formulas) -> str:
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in params_read)]
     math = [w for w in ("sqrt", "inf", "nan") if w in used]
     imports = [f"from math import {', '.join(math)}"] if math else []
-    imports += ["import numba as nb"]
+    imports += ["from odesim.runtime.functions import njit"]
     runtime = [w for w in RUNTIME if w in used]
     imports += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
     imports += own_imports(used)

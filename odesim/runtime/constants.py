@@ -1,4 +1,4 @@
-"""Numbers that compiled functions share with generated text and with whole arrays: to read them loads no numba."""
+"""Numbers that compiled functions share with generated text and with whole arrays: to read them loads no compiler."""
 
 BLOCK = 1024
 """A sum is cut into blocks of so many numbers."""
@@ -10,3 +10,5 @@ SMALL = 15
 """Up to this size of a matrix, that of lanes, growth is below what is refused."""
 GROWN = 1024.0
 """So many roundings of |A| |X| |v| are an error of growth: without it there are at most some fifty."""
+SEPARATE = "separate_pass"
+"""A part of the names of functions that are never inlined."""

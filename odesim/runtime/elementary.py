@@ -13,12 +13,11 @@ The coefficients are weighted least squares polynomials: tests/runtime/test_coef
 
 from math import inf, nan, sqrt
 
-import numba
-
+from odesim.runtime.functions import njit
 from odesim.runtime.intrinsics import bits, fma, from_bits, polynomial, rint, select
 
-# without fastmath given, numba would compile a function with the options of its first caller, and its bits would depend on that
-inlined = numba.njit(error_model="numpy", fastmath=False, forceinline=True)
+# without fastmath given, a function has that of its first caller, and its bits would depend on that
+inlined = njit(fastmath=False, forceinline=True)
 
 LOG2E = 1.4426950408889634  # 1/log(2)
 LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17  # log(2) = LN2 + LN2_TAIL

@@ -1,81 +1,52 @@
-"""Machine operations that numba has no function for; all of them vectorise inside a loop."""
+"""Machine operations that Python has no function for; all of them vectorise inside a loop."""
 
 from typing import Any
 
-from llvmlite import ir
-from numba import extending, types
-
-intrinsic: Any = extending.intrinsic  # its type stub counts the typing context as an argument of calls
-_F64, _I64 = ir.DoubleType(), ir.IntType(64)
+from odesim.runtime.functions import intrinsic
+from odesim.runtime.kinds import F64, I1, I64, Kind
 
 
 @intrinsic
-def bits(typingctx: Any, x: Any) -> Any:
+def bits(x: Kind) -> Any:
     """The 64 bits of a float64 as an int64."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _I64)
-
-    return types.int64(types.float64), emit
+    return I64, [F64], lambda builder, x: builder.bitcast(x, I64)
 
 
 @intrinsic
-def from_bits(typingctx: Any, i: Any) -> Any:
+def from_bits(i: Kind) -> Any:
     """The float64 with the 64 bits of an int64."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _F64)
-
-    return types.float64(types.int64), emit
+    return F64, [I64], lambda builder, i: builder.bitcast(i, F64)
 
 
 @intrinsic
-def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+def fma(a: Kind, b: Kind, c: Kind) -> Any:
     """The fused multiply-add a*b + c, rounded once: the same bits on every machine, for any fastmath option."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), emit
+    return F64, [F64] * 3, lambda builder, a, b, c: builder.fma(a, b, c)
 
 
 @intrinsic
-def rint(typingctx: Any, x: Any) -> Any:
+def rint(x: Kind) -> Any:
     """x rounded to the nearest integer, ties to even, as a float64."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(builder.module.declare_intrinsic("llvm.rint", [_F64]), args)
-
-    return types.float64(types.float64), emit
+    return F64, [F64], lambda builder, x: builder.call(builder.module.declare_intrinsic("llvm.rint", [F64]), [x])
 
 
 @intrinsic
-def floor(typingctx: Any, x: Any) -> Any:
+def floor(x: Kind) -> Any:
     """The largest whole number not above x, as a float64; infinities and NaN are returned unchanged."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(builder.module.declare_intrinsic("llvm.floor", [_F64]), args)
-
-    return types.float64(types.float64), emit
+    return F64, [F64], lambda builder, x: builder.call(builder.module.declare_intrinsic("llvm.floor", [F64]), [x])
 
 
 @intrinsic
-def select(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:
+def select(condition: Kind, a: Kind, b: Kind) -> Any:
     """a where the condition holds, else b, without a branch: both are computed."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(*args)
-
-    return types.float64(types.boolean, types.float64, types.float64), emit
+    return F64, [I1, F64, F64], lambda builder, condition, a, b: builder.select(condition, a, b)
 
 
 @intrinsic
-def polynomial(typingctx: Any, x: Any, coefficients: Any) -> Any:
+def polynomial(x: Kind, coefficients: Kind) -> Any:
     """The polynomial coefficients[0] + coefficients[1]*x + ..., by fma: Horner's scheme in x^2 for even and for odd powers."""
 
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, packed = args
-        terms = [builder.extract_value(packed, k) for k in range(coefficients.count)]
+    def emit(builder: Any, x: Any, terms: Any) -> Any:
         square = builder.fmul(x, x)
         halves = []
         for part in (terms[0::2], terms[1::2]):
@@ -85,4 +56,4 @@ def polynomial(typingctx: Any, x: Any, coefficients: Any) -> Any:
             halves.append(total)
         return builder.fma(halves[1], x, halves[0])
 
-    return types.float64(types.float64, coefficients), emit
+    return F64, [F64, coefficients], emit

@@ -17,17 +17,15 @@ Such an X is refused too.
 
 from typing import Any
 
-import numba
 from llvmlite import binding, ir
-from numba import types
-from numba.core import cgutils
 
 from odesim.base.device import TILED, TURNED
 from odesim.runtime.constants import GROWN, LOST, SMALL
-from odesim.runtime.intrinsics import intrinsic
+from odesim.runtime.functions import intrinsic, njit
+from odesim.runtime.kinds import F32, F64, I64, VOID, Kind, Vector, alloca, counted
 from odesim.runtime.stages import BLOCK, contracting, strict
 from odesim.runtime.sums import block_dot
-from odesim.runtime.views import array_at, load, reload, store, vector
+from odesim.runtime.views import load, reload, store, vector
 
 ROWS, WIDEST, DEPTH, FEW = 4, 3, 128, 128
 """Sizes of a tile.
@@ -40,31 +38,27 @@ BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32
 """Of a register."""
 
 
+SIZES = {F64: 8, F32: 4}
+
+
 @intrinsic
-def lanes_of(typingctx: Any, a: Any) -> Any:
+def lanes_of(a: Kind) -> Any:
     """How many numbers of a vector's type a register holds."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return ir.IntType(64)(BYTES // (a.dtype.bitwidth // 8))
-
-    return types.int64(a), emit
+    return I64, [a], lambda builder, a_: I64(BYTES // SIZES[a.dtype])
 
 
 def _make_stack(registers: int) -> Any:
     """A function that gives a vector of so many registers on the stack, which ends with the function that asked for it."""
 
     @intrinsic
-    def stack(typingctx: Any, like: Any) -> Any:
+    def stack(like: Kind) -> Any:
         """like: a vector of the same type."""
-        kind = types.Array(like.dtype, 1, "C")
 
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number = context.get_value_type(like.dtype)
-            with builder.goto_entry_block():  # numba's own alloca_once fills it with zeros at each call
-                room = builder.alloca(ir.ArrayType(number, registers * BYTES // context.get_abi_sizeof(number)))
-            return array_at(context, builder, kind, builder.bitcast(room, number.as_pointer()), [context.get_constant(types.intp, 0)])
+        def emit(builder: Any, _: Any) -> Any:
+            room = alloca(builder, ir.ArrayType(like.dtype, registers * BYTES // SIZES[like.dtype]))
+            return builder.bitcast(room, like.dtype.as_pointer()), [I64(0)]
 
-        return kind(like), emit
+        return Vector(like.dtype), [like], emit
 
     return stack
 
@@ -74,34 +68,32 @@ def _make_tile(width: int, contract: bool) -> Any:
     flags = ("contract",) if contract else ()
 
     @intrinsic
-    def tile(typingctx: Any, out: Any, a: Any, b: Any, steps: Any, counts: Any) -> Any:
+    def tile(out: Kind, a: Kind, b: Kind, steps: Kind, counts: Kind) -> Any:
         """Four rows of out = a b, or of out += a b where add is not 0; b: (depth, width of the tile).
 
         steps: between rows of out, rows and columns of a, rows of b. counts: the last row of a that there is (those beyond are it again),
         depth, add.
         """
 
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            number, i64 = context.get_value_type(out.dtype), ir.IntType(64)
-            size = context.get_abi_sizeof(number)
+        def emit(builder: Any, o: Any, p: Any, q: Any, steps: Any, counts: Any) -> None:
+            number, size = out.dtype, SIZES[out.dtype]
             lanes = BYTES // size
             register = ir.VectorType(number, lanes)
-            places = (context.make_array(k)(context, builder, x).data for k, x in zip(signature.args[:3], args[:3], strict=True))
-            o, p, q = places
-            down, a_down, along, below = cgutils.unpack_tuple(builder, args[3])
-            last, depth, add = cgutils.unpack_tuple(builder, args[4])
+            o, p, q = o[0], p[0], q[0]
+            down, a_down, along, below = steps
+            last, depth, add = counts
 
             def registers(start: Any, step: Any) -> list[Any]:
                 begin = builder.gep(start, [step])
-                return [builder.bitcast(builder.gep(begin, [i64(v * lanes)]), register.as_pointer()) for v in range(width)]
+                return [builder.bitcast(builder.gep(begin, [I64(v * lanes)]), register.as_pointer()) for v in range(width)]
 
             def load(place: Any) -> Any:
                 value = builder.load(place)
                 value.align = size
                 return value
 
-            rows = [registers(o, builder.mul(i64(r), down)) for r in range(ROWS)]
-            sums = [[cgutils.alloca_once(builder, register) for _ in range(width)] for _ in range(ROWS)]
+            rows = [registers(o, builder.mul(I64(r), down)) for r in range(ROWS)]
+            sums = [[alloca(builder, register) for _ in range(width)] for _ in range(ROWS)]
             pairs = [(place, total) for r in range(ROWS) for place, total in zip(rows[r], sums[r], strict=True)]
             with builder.if_else(builder.icmp_signed("!=", add, add.type(0))) as (again, anew):
                 with again:
@@ -110,23 +102,21 @@ def _make_tile(width: int, contract: bool) -> Any:
                 with anew:
                     for _, total in pairs:
                         builder.store(ir.Constant(register, None), total)
-            nearest = [builder.select(builder.icmp_signed("<", i64(r), last), i64(r), last) for r in range(ROWS)]
+            nearest = [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(ROWS)]
             starts = [builder.gep(p, [builder.mul(r, a_down)]) for r in nearest]
             empty, everywhere = ir.Constant(register, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-            with cgutils.for_range(builder, depth) as loop:
-                columns = [load(place) for place in registers(q, builder.mul(loop.index, below))]
+            with counted(builder, depth) as k:
+                columns = [load(place) for place in registers(q, builder.mul(k, below))]
                 for start, totals in zip(starts, sums, strict=True):
-                    one = builder.load(builder.gep(start, [builder.mul(loop.index, along)]))
+                    one = builder.load(builder.gep(start, [builder.mul(k, along)]))
                     all_ = builder.shuffle_vector(builder.insert_element(empty, one, ir.IntType(32)(0)), empty, everywhere)
                     for column, total in zip(columns, totals, strict=True):
                         product = builder.fmul(all_, column, flags=flags)
                         builder.store(builder.fadd(builder.load(total), product, flags=flags), total)
             for place, total in pairs:
                 builder.store(builder.load(total), place).align = size
-            return context.get_dummy_value()
 
-        i = types.int64
-        return types.void(out, a, b, types.UniTuple(i, 4), types.UniTuple(i, 3)), emit
+        return VOID, [out, a, b, (I64,) * 4, (I64,) * 3], emit
 
     return tile
 
@@ -194,21 +184,18 @@ ROW = 4 * BLOCK  # columns that are read in one go
 
 
 @intrinsic
-def call_gemm(typingctx: Any, gemm: Any, first: Any, second: Any, out: Any, layout: Any, add: Any) -> Any:
+def call_gemm(gemm: Kind, first: Kind, second: Kind, out: Kind, layout: Kind, add: Kind) -> Any:
     """Calls BLAS's gemm at this address, for matrices stored by columns: out (n, m) = first (n, k) second (k, m).
 
     It adds to out where add is not 0.
     layout: whether first and second are stored by rows (1); the distances between columns, or rows, of first, second and out; n, m, k.
     """
-    real = out.dtype
 
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, *arrays, layout_, add_ = args
-        whole_numbers = cgutils.unpack_tuple(builder, layout_)
-        letter, number = ir.IntType(8), context.get_value_type(real)
+    def emit(builder: Any, address: Any, first: Any, second: Any, to: Any, whole_numbers: Any, add: Any) -> None:
+        letter, number = ir.IntType(8), out.dtype
 
         def stored(value: Any) -> Any:
-            slot = cgutils.alloca_once(builder, value.type)
+            slot = alloca(builder, value.type)
             builder.store(value, slot)
             return slot
 
@@ -220,15 +207,12 @@ def call_gemm(typingctx: Any, gemm: Any, first: Any, second: Any, out: Any, layo
 
         turned = [chosen(flag, letter, ord("N"), ord("T")) for flag in whole_numbers[:2]]
         wide_a, wide_b, wide_c, *sizes = map(whole, whole_numbers[2:])
-        a, b, c = (context.make_array(kind)(context, builder, array).data for kind, array in zip(signature.args[1:4], arrays, strict=True))
-        one, again = stored(ir.Constant(number, 1.0)), chosen(add_, number, 0.0, 1.0)
-        sent = [*turned, *sizes, one, a, wide_a, b, wide_b, again, c, wide_c]
+        one, again = stored(ir.Constant(number, 1.0)), chosen(add, number, 0.0, 1.0)
+        sent = [*turned, *sizes, one, first[0], wide_a, second[0], wide_b, again, to[0], wide_c]
         function = ir.FunctionType(ir.VoidType(), [value.type for value in sent])
         builder.call(builder.inttoptr(address, function.as_pointer()), sent)
-        return context.get_dummy_value()
 
-    i = types.int64
-    return types.void(i, first, second, out, types.UniTuple(i, 8), i), emit
+    return VOID, [I64, first, second, out, (I64,) * 8, I64], emit
 
 
 def make_products(reorder: bool) -> tuple[Any, Any]:
@@ -327,7 +311,7 @@ product, blas_product = make_products(True)
 product_strict, _ = make_products(False)
 
 
-eliminating = numba.njit(error_model="numpy", fastmath=False)
+eliminating = njit(fastmath=False)
 
 
 @eliminating

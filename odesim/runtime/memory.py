@@ -1,73 +1,38 @@
-"""Pointers and function calls by address in compiled code: cheaper to compile than arrays, and without numba's run time."""
+"""Pointers and function calls by address in compiled code: cheaper to compile than arrays."""
 
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+
+from odesim.runtime.functions import intrinsic
+from odesim.runtime.intrinsics import bits, fma, from_bits
+from odesim.runtime.kinds import F32, F64, I64, VOID, Kind, Pointer
 
 
-def _pointer_to(kind: Any) -> Any:
-    """An intrinsic that turns an address into a pointer to this type."""
+def _pointer_to(number: Any, doc: str) -> Any:
+    """An intrinsic that turns an address into a pointer to numbers."""
 
-    def pointer(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+    def pointer(address: Kind) -> Any:
+        return Pointer(number), [I64], lambda builder, address: builder.inttoptr(address, number.as_pointer())
 
-        return types.CPointer(kind)(types.int64), generate
-
+    pointer.__doc__ = doc
     return intrinsic(pointer)
 
 
-ints = _pointer_to(types.int64)
-doubles = _pointer_to(types.float64)
-floats = _pointer_to(types.float32)
+ints = _pointer_to(I64, "A pointer to int64 at address.")
+doubles = _pointer_to(F64, "A pointer to float64 at address.")
+floats = _pointer_to(F32, "A pointer to float32 at address.")
 
 
-def _call(typing_context: Any, address: Any, arguments: Any) -> Any:
+@intrinsic
+def call(address: Kind, arguments: Kind) -> Any:
     """Calls the function at address, which returns nothing, with a tuple of int64 and float64 arguments."""
-    double = [isinstance(kind, types.Float) for kind in arguments.types]
+    kinds = [F64 if kind in (F32, F64) else I64 for kind in arguments]
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        function = ir.FunctionType(ir.VoidType(), [ir.DoubleType() if d else ir.IntType(64) for d in double])
-        arguments_ = [
-            context.cast(builder, builder.extract_value(values[1], i), kind, types.float64 if double[i] else types.int64)
-            for i, kind in enumerate(arguments.types)
-        ]
-        builder.call(builder.inttoptr(values[0], function.as_pointer()), arguments_)
-        return context.get_dummy_value()
+    def emit(builder: Any, address: Any, values: Any) -> None:
+        builder.call(builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer()), values)
 
-    return types.void(types.int64, arguments), generate
+    return VOID, [I64, tuple(kinds)], emit
 
 
-def _bits(typing_context: Any, x: Any) -> Any:
-    """The 64 bits of a float64 as an int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-def _from_bits(typing_context: Any, x: Any) -> Any:
-    """The float64 with these 64 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-def _fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """a*b + c, rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
-
-
-call: Any = intrinsic(_call)
-fma: Any = intrinsic(_fma)
-bits: Any = intrinsic(_bits)
-from_bits: Any = intrinsic(_from_bits)
+__all__ = ["bits", "call", "doubles", "floats", "fma", "from_bits", "ints"]

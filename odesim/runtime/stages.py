@@ -2,23 +2,19 @@
 
 from typing import Any
 
-import numba
-from numba import types
-
+from odesim.runtime.functions import njit
 from odesim.runtime.sums import block_dot, block_max, block_sum, tree_max, tree_sum
 from odesim.runtime.views import block, load, row_block, store
 
 BLOCK = 1024
-_compile: Any = numba.njit  # some of its options are not in its type
-INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # never called from Python: half the machine code
-# without fastmath given, numba would compile these with the options of their first caller
-inlined = _compile(forceinline=True, fastmath=False, **INNER)
-strict = _compile(fastmath=False, **INNER)
-contracting = _compile(fastmath={"contract"}, **INNER)
+# without fastmath given, these would have that of their first caller
+inlined = njit(forceinline=True, fastmath=False)
+strict = njit(fastmath=False)
+contracting = njit(fastmath={"contract"})
 
-STAGE = types.void(types.int64, types.float64, *[types.int64] * 7)
-COMBINE = types.void(*[types.int64] * 9)
-EVENTS = types.void(types.int64, types.float64, types.int64, types.int64)
+STAGE = f"void(int64, float64{', int64' * 7})"
+COMBINE = f"void(int64{', int64' * 8})"
+EVENTS = "void(int64, float64, int64, int64)"
 
 
 @inlined

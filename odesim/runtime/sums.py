@@ -13,19 +13,17 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 from odesim.base.arrays import Array
 from odesim.runtime.constants import BLOCK, LANES, SEQUENCE
-from odesim.runtime.intrinsics import intrinsic
+from odesim.runtime.functions import intrinsic, njit
+from odesim.runtime.kinds import F64, I64, Kind, alloca, counted
 
-# without fastmath given, numba would compile these with the options of their first caller
-in_order = numba.njit(error_model="numpy", fastmath=False)
-_F64, _VECTOR = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES)
+# without fastmath given, these would have that of their first caller
+in_order = njit(fastmath=False)
+_VECTOR = ir.VectorType(F64, LANES)
 
 
 def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
@@ -34,32 +32,33 @@ def emit_fold(start: float, combine: Callable[[Any, Any, Any], Any]) -> Callable
     Elements of float32 become float64 first.
     """
 
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        arrays = [context.make_array(kind)(context, builder, a).data for kind, a in zip(signature.args[:-1], args[:-1], strict=True)]
-        count, size = args[-1], args[-1].type
+    def emit(builder: Any, *args: Any) -> Any:
+        *arrays, count = args
 
         def product(place: Any, vector: bool) -> Any:
             """The product of the arrays' elements at place: a vector of 32 from there on, or one element."""
-            at = [builder.gep(data, [place]) for data in arrays]
+            at = [builder.gep(data, [place]) for data, _ in arrays]
             single = at[0].type.pointee
             pack = ir.VectorType(single, LANES).as_pointer()
-            values = [builder.load(builder.bitcast(p, pack), align=8 if single == _F64 else 4) if vector else builder.load(p) for p in at]
-            if single != _F64:
-                values = [builder.fpext(value, _VECTOR if vector else _F64) for value in values]
+            values = [builder.load(builder.bitcast(p, pack), align=8 if single == F64 else 4) if vector else builder.load(p) for p in at]
+            if single != F64:
+                values = [builder.fpext(value, _VECTOR if vector else F64) for value in values]
             return reduce(builder.fmul, values)
 
-        lanes = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [start] * LANES))
-        rows = builder.sdiv(count, size(LANES))
-        with cgutils.for_range(builder, rows) as loop:
-            values = product(builder.mul(loop.index, size(LANES)), True)
+        lanes = alloca(builder, _VECTOR)
+        builder.store(ir.Constant(_VECTOR, [start] * LANES), lanes)
+        rows = builder.sdiv(count, I64(LANES))
+        with counted(builder, rows) as row:
+            values = product(builder.mul(row, I64(LANES)), True)
             builder.store(combine(builder, builder.load(lanes), values), lanes)
         # a copy for the remainder: with a variable index the lanes above would not stay in registers
-        copy = cgutils.alloca_once_value(builder, builder.load(lanes))
-        first = builder.bitcast(copy, _F64.as_pointer())
-        done = builder.mul(rows, size(LANES))
-        with cgutils.for_range(builder, builder.sub(count, done)) as loop:
-            lane = builder.gep(first, [loop.index])
-            value = product(builder.add(done, loop.index), False)
+        copy = alloca(builder, _VECTOR)
+        builder.store(builder.load(lanes), copy)
+        first = builder.bitcast(copy, F64.as_pointer())
+        done = builder.mul(rows, I64(LANES))
+        with counted(builder, builder.sub(count, done)) as one:
+            lane = builder.gep(first, [one])
+            value = product(builder.add(done, one), False)
             builder.store(combine(builder, builder.load(lane), value), lane)
         folded, width = builder.load(copy), LANES
         while width > 1:
@@ -83,21 +82,21 @@ def emit_max(builder: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def lanes_sum(typingctx: Any, b: Any, n: Any) -> Any:
+def lanes_sum(b: Kind, n: Kind) -> Any:
     """The sum of b[0:n]: added in 32 lanes, then the lanes by halves."""
-    return types.float64(b, types.intp), emit_fold(0.0, emit_add)
+    return F64, [b, I64], emit_fold(0.0, emit_add)
 
 
 @intrinsic
-def lanes_dot(typingctx: Any, a: Any, b: Any, n: Any) -> Any:
+def lanes_dot(a: Kind, b: Kind, n: Kind) -> Any:
     """The sum of a[k]*b[k], k < n: added in 32 lanes, then the lanes by halves."""
-    return types.float64(a, b, types.intp), emit_fold(0.0, emit_add)
+    return F64, [a, b, I64], emit_fold(0.0, emit_add)
 
 
 @intrinsic
-def lanes_max(typingctx: Any, b: Any, n: Any) -> Any:
+def lanes_max(b: Kind, n: Kind) -> Any:
     """The maximum of b[0:n]; -inf for n = 0, NaN if there is one."""
-    return types.float64(b, types.intp), emit_fold(float("-inf"), emit_max)
+    return F64, [b, I64], emit_fold(float("-inf"), emit_max)
 
 
 @in_order

@@ -24,7 +24,7 @@ from odesim.stepper.search_compiled import search_functions
 from odesim.stepper.table import COUNTS, NOISE, RUN, constants
 from odesim.stepper.tableau import Method
 
-SOURCES = ("odesim.runtime.memory", *SHARED)
+SOURCES = SHARED
 SIGNATURES = {
     "run": "int64(int64)",
     "probed": "void(int64, float64, int64, int64)",
@@ -33,7 +33,6 @@ SIGNATURES = {
     "judged": "void(int64, float64, int64, int64)",
 }
 """Functions of a driver; an explicit one has the first two."""
-OPTIONS = 'options = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)'
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -204,7 +203,7 @@ def driver(kind: str, by_state: bool) -> tuple[dict[str, int], float]:
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
     names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
-    lines = [OPTIONS, *(f'{name} = njit("{SIGNATURES[name]}", **options)({name})' for name in names)]
+    lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
     return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names), time.perf_counter() - begun
 
 

@@ -11,8 +11,8 @@ writes them, then 1, the shift, and df/dt.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from odesim.runtime.functions import njit
 from odesim.runtime.memory import call, doubles, ints
 
 FIRST, LATER, BY_PYTHON = 0, 1, 2
@@ -23,8 +23,7 @@ MANY = 30_000
 LARGEST_ERROR = 1e-11
 """The error of a row, relative to its terms, above which pivots are looked for everywhere."""
 
-_compile: Any = njit  # some of its options are not in its type
-helper = _compile(error_model="numpy", fastmath={"contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+helper = njit(fastmath={"contract"})
 
 
 @helper

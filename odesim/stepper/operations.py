@@ -3,19 +3,18 @@
 """What the driver of one system calls on whole rows: sums, combinations, states inside a step, laws. Compiled with it.
 
 `at` is a pointer to the run's table (RUN in table.py), whose places are in the text that this is joined with; y, new, target are addresses
-of rows. A literal integer handed to a helper is written np.int64(0): for a bare 0 numba compiles the helper once more.
+of rows.
 """
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from odesim.runtime.functions import njit
 from odesim.runtime.memory import call, doubles, floats, ints
 from odesim.stepper.control import weight
 
-_compile: Any = njit  # some of its options are not in its type
-helper = _compile(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+helper = njit()
 
 
 @helper

@@ -1,15 +1,12 @@
 """Powers of error norms in arithmetic that gives the same bits on every machine, inlined wherever they are called."""
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from odesim.runtime.functions import njit
 from odesim.runtime.memory import bits, fma, from_bits
 
-_compile: Any = njit  # some of its options are not in its type
 # fastmath is said: what says nothing takes over that of whoever calls it first
-inlined = _compile(error_model="numpy", fastmath=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined = njit(fastmath=False, forceinline=True)
 
 MAGIC = 6755399441056767.0  # 1.5 2^52 + 1023: adding it rounds to an integer n and leaves n + 1023 in the low bits
 

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from odesim.runtime.functions import njit
 from odesim.runtime.memory import call, doubles, ints
 from odesim.stepper.search import FINE, ROUNDING, roughness, search, straight_search
 from odesim.stepper.search_samples import helper
@@ -113,7 +113,5 @@ def search_polynomial(table: int, l: int, i: int, t: float, h: float, new: float
     doubles(at[ANSWER])[0] = count
 
 
-_compile: Any = njit  # some of its options are not in its type
-_options: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-step_searched = _compile("void(int64, int64, int64, int64, float64, float64, float64)", **_options)
-polynomial_searched = _compile("void(int64, int64, int64, float64, float64, float64)", **_options)
+step_searched = njit("void(int64, int64, int64, int64, float64, float64, float64)")
+polynomial_searched = njit("void(int64, int64, int64, float64, float64, float64)")

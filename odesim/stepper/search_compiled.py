@@ -6,7 +6,7 @@ from odesim.stepper import table
 
 SEARCH = tuple(f"odesim.stepper.{name}" for name in ("search_sizes", "search_samples", "search"))
 """The modules of the search for zeros, whose source names what is compiled with it."""
-SOURCES = ("odesim.runtime.memory", *SEARCH, "odesim.stepper.search_by_address")
+SOURCES = (*SEARCH, "odesim.stepper.search_by_address")
 EXPORTED = {"search_step": "step_searched", "search_polynomial": "polynomial_searched"}
 
 

@@ -4,13 +4,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from odesim.runtime.functions import njit
 from odesim.stepper.search_sizes import NEAR, POINTS, SETTLED
 
-_compile: Any = njit  # some of its options are not in its type
 # fastmath is said: what says nothing takes over that of whoever calls it first
-helper = _compile(error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+helper = njit(fastmath=False)
 
 
 @helper

@@ -162,7 +162,6 @@ def solver_functions() -> dict[str, int]:
     from odesim.targets.native import load_native
 
     signatures = front_solver.SIGNATURES
-    options = "error_model='numpy', fastmath={'contract'}, no_cpython_wrapper=True, no_cfunc_wrapper=True"
-    lines = [f"{name} = njit('{signature}', {options})({name})" for name, signature in signatures.items()]
-    text = sources_text(("odesim.runtime.memory", "odesim.stepper.front_solver"))
+    lines = [f"{name} = njit('{signature}', fastmath={{'contract'}})({name})" for name, signature in signatures.items()]
+    text = sources_text(("odesim.stepper.front_solver",))
     return load_native("\n".join([text, constants(FRONTAL), *lines, ""]), "fronts", list(signatures))

@@ -29,7 +29,7 @@ WORDS = frozenset((
     "COMBINE", "EVENTS", "STAGE", "abs", "acos", "add_scaled", "asin", "asinh", "atan", "atan2", "blas_product", "block", "block_dot",
     "block_max", "block_sum", "combine", "combine_block", "constant_weight", "cos", "cosh", "element", "erf", "events", "exp",
     "expm1", "find_events", "float", "float32", "float64", "floor", "form", "ints", "kernel", "load", "log", "log1p", "max",
-    "maximum", "min", "minimum", "nb", "options", "part_of", "pow", "powi", "product", "range", "reload", "rhs", "row_block",
+    "maximum", "min", "minimum", "njit", "options", "part_of", "pow", "powi", "product", "range", "reload", "rhs", "row_block",
     "scale_weights", "sin", "sinh", "split_terms", "sqrt", "stage", "store", "tan", "tanh", "tree_max", "tree_sum", "vector",
     "ahead_", "amounts_", "at_", "base_", "blocks_", "coef_", "early_", "gemm_", "here_", "hi_", "keep_", "late_", "lo_", "more_", "ns_",
     "coef0_", "height_", "i_e_", "n_e_", "row_", "rows0_", "total_", "width_",

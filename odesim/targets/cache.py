@@ -20,6 +20,11 @@ from types import ModuleType
 from odesim.base.errors import CacheWarning, CodegenError
 from odesim.base.parsing import parse
 
+BUILDER = (
+    *(f"odesim.targets.{name}" for name in ("native", "front_end", "lowering", "arithmetic")),
+    *(f"odesim.runtime.{name}" for name in ("functions", "intrinsics", "kinds", "memory")),
+)
+"""The modules that make machine code of a text."""
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler
 
 
@@ -71,8 +76,8 @@ def _processor() -> str:
 
 @cache
 def _builder() -> str:
-    """The source of the builder of machine code: a change of it gives new names."""
-    return source_of("odesim.targets.native")
+    """The sources of the builder of machine code: a change of them gives new names."""
+    return "".join(map(source_of, BUILDER))
 
 
 def load_module(text: str, stem: str) -> ModuleType:
@@ -92,7 +97,7 @@ def load_module(text: str, stem: str) -> ModuleType:
 
 
 def sources_text(modules: Sequence[str], plain: Collection[str] = (), decorator: str = "") -> str:
-    """The source files of these modules (dotted names) as one text, without their imports from odesim.
+    """The source files of these modules (dotted names) as one text. Of their imports from odesim those from its runtime stay.
 
     plain: those of them whose functions have no decorator, and get this one. A hash of the text covers all helpers, so that a change of
     any of them is noticed.
@@ -321,13 +326,19 @@ def functions_of(module: str) -> dict[str, str]:
 
 
 def _inlined_text(module: str, decorator: str) -> str:
-    """The source of a module without its imports from odesim, whose names are in the same text, and with a decorator for its functions."""
+    """The source of a module without the imports of names that are in the same text, and with a decorator for its functions."""
     text = source_of(module)
     lines = text.splitlines()
     for node in parse(text).body:
         if isinstance(node, ast.FunctionDef) and decorator:
             lines[node.lineno - 1] = f"{decorator}\n{lines[node.lineno - 1]}"
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("odesim", "__future__"):
+        if isinstance(node, ast.ImportFrom) and _is_joined(node.module or ""):
             for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = ""
     return f"# {module}\n" + "\n".join(lines).strip("\n")
+
+
+def _is_joined(module: str) -> bool:
+    """Whether an import from a module is left out of a joined text: what it brings is in there, or for readers."""
+    package, _, rest = module.partition(".")
+    return package == "__future__" or (package == "odesim" and not rest.startswith("runtime"))

@@ -6,7 +6,6 @@ Which indices are rows, columns, summed, or loops around a product; temporaries 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
@@ -65,27 +64,19 @@ class Product:
         return (*self.rows.extents, *self.depth.extents, *self.columns.extents)
 
     def call(self, start: str) -> str:
-        """The text of a call; start: with the name of the function and perhaps arguments.
-
-        one_ and zero_ are 1 and 0 (int64): with literal numbers in their place, numba compiles the function again for each pattern of them.
-        """
+        """The text of a call; start: with the name of the function and perhaps arguments."""
         out, left, right = self.arrays
         shapes = ((out, self.rows, self.columns), (left, self.rows, self.depth), (right, self.depth, self.columns))
         vectors = ", ".join(self._vector(a) for a, _, _ in shapes)
-        steps = ", ".join(_number(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
-        shape = ", ".join(_number(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
+        steps = ", ".join(str(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
+        shape = ", ".join(str(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
         added = self.loops[len(self.loops) - self.added :]
-        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or 'zero_'})"
+        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or '0'})"
 
     def _vector(self, a: Indexed) -> str:
         """The text of the memory of an array from where the loops are."""
         steps = strides(a)
         return f"vector({base_name(a)}, {sp.expand(sum((i * steps[i] for i in self.loops if i in steps), sp.S.Zero))})"
-
-
-def _number(n: Any) -> str:
-    """A distance or a length as text."""
-    return "one_" if n == 1 else str(n)
 
 
 def strides(a: Indexed) -> dict[Symbol, Expr]:

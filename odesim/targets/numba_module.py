@@ -134,7 +134,7 @@ class CFunctions:
     def _function(self, signature: str, head: str, lines: list[str]) -> str:
         # explicit signatures: numba compiles when the module is loaded, and never for a type that nobody has
         self.text.called.add(signature)
-        return "\n".join([f"@nb.njit({signature}, **options)", f"def {head}:", *margin(lines)])
+        return "\n".join([f"@njit({signature}, **options)", f"def {head}:", *margin(lines)])
 
     def _unpack(self, k: Kernel, wanted: list[str]) -> list[str]:
         """The lines that give the wanted entries of the table their names."""
@@ -196,10 +196,10 @@ def module_source(system: System, kernels: Sequence[Kernel], functions: CFunctio
     used = functions.text.called.union(*(k.called for k in kernels))
     lines = [f'"""{system.name}, {functions.real}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += ["from math import sqrt", ""] if "sqrt" in used else []
-    lines += ["import numba as nb", "", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
+    lines += ["from odesim.runtime.functions import njit", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
     mode = "False" if strict else '{"contract"}'
-    lines += ["", f'options = dict(error_model="numpy", fastmath={mode}, no_cpython_wrapper=True, no_cfunc_wrapper=True)']
-    lines += ["kernel = nb.njit(**options)"]
+    lines += ["", f"options = dict(fastmath={mode})"]
+    lines += ["kernel = njit(**options)"]
     return "\n\n\n".join(["\n".join(lines), *texts]) + "\n"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import sympy as sp
 
 from odesim.ir.program import Program
+from odesim.runtime.constants import SEPARATE
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
@@ -25,7 +26,6 @@ from odesim.targets.expressions import name as variable
 from odesim.targets.loop_plan import LoopPlan, copy_integer_factors
 from odesim.targets.make_nests import Nests
 from odesim.targets.matrix_products import along_lanes, join_products, lay_out
-from odesim.targets.native import SEPARATE
 
 ROWS = 64
 """Rows of a stage array: more than any method has stages."""
@@ -35,9 +35,6 @@ LATE = 6
 """The most stages that the loop itself adds to the state; earlier stages are added before the loop."""
 AHEAD = 64
 """A number of elements, at least one iteration of the vectorised loop, so that no element is read before it is written."""
-UNIT_NAMES = ("one_", "zero_")
-UNITS = f"{', '.join(UNIT_NAMES)} = nb.int64(1), nb.int64(0)"
-"""The line that a product's strides need: with literal numbers numba compiles the function again for each pattern of them."""
 
 
 @dataclass
@@ -160,21 +157,14 @@ class NestText(PythonText):
             case nest.Multiply(arrays, steps, shape, add):
                 start = ("blas_product", self.name("gemm_")) if self.blas else ("product",)
                 vectors = [self._vector(*a) for a in arrays]
-                lengths = (f"({', '.join(map(self._length, part))})" for part in (steps, shape))
-                return [self.call(*start, *vectors, *lengths, self._length(add))]
+                lengths = (f"({', '.join(map(self, part))})" for part in (steps, shape))
+                return [self.call(*start, *vectors, *lengths, self(add))]
             case nest.Inverse(matrices, result, copy, count, n):
                 return [self.call("invert", *(self._vector(a, whole(0)) for a in (matrices, result, copy)), self(count), self(n))]
             case nest.PartialSums(array, downwards, before, n, after):
                 word = "add_down" if downwards else "add_up"
                 return [self.call(word, self._vector(array, whole(0)), *map(self, (before, n, after)))]
         raise TypeError(node)
-
-    def _length(self, e: Tree) -> str:
-        """A distance or a length of a product."""
-        match e:
-            case ast.Constant(value=0 | 1 as n):
-                return self.name("one_" if n else "zero_")
-        return self(e)
 
     def _vector(self, array: str, start: Tree) -> str:
         return self.call("vector", self.name(array), self(start))
@@ -295,7 +285,6 @@ class Kernel:
             functions, calls = self._separate(passes[first:], known)
         text, lines = self.new_text(), list[str]()
         for nodes in passes[:first]:
-            lines += [UNITS] * (multiplies(nodes) and UNITS not in lines)
             lines += text.lines(nodes)
         lines = [*(slice_line(s, text) for s in self.parts()), *self._setup(text), *lines, *calls, *text.lines(self.stores())]
         self.called |= text.called
@@ -330,9 +319,9 @@ class Kernel:
 
     def _function(self, nodes: Sequence[nest.Node], names: Sequence[str], arguments: Sequence[str], results: Sequence[str]) -> str:
         """The text of a function after its name, with names p0_, p1_, ... in the order in which they come."""
-        short = {x: f"p{n}_" for n, x in enumerate(x for x in names if x not in UNIT_NAMES)}
+        short = {x: f"p{n}_" for n, x in enumerate(names)}
         text = self.new_text(short)
-        lines = [*[UNITS] * multiplies(nodes), *text.lines(nodes)]
+        lines = text.lines(nodes)
         lines += [f"return {', '.join(short[x] for x in results)}"] * bool(results)
         self.called |= text.called
         return "\n".join([f"({', '.join(short[x] for x in arguments)}):", *margin(lines)])

@@ -139,7 +139,7 @@ def test_threads_share_compiled_code(monkeypatch, tmp_path):
     from odesim.targets import native
 
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
-    text = 'import numba as nb\n\n\n@nb.njit("int64(int64)")\ndef run(x):\n    return x + 1\n'
+    text = 'from odesim.runtime.functions import njit\n\n\n@njit("int64(int64)")\ndef run(x):\n    return x + 1\n'
     both = threading.Barrier(2, timeout=600)
 
     def load(_):

@@ -98,7 +98,7 @@ def test_no_folder_can_be_used(first, second, odesim, folder, monkeypatch):
     note = bad_caches(first, second, folder, monkeypatch)
     assert note in " ".join(odesim("cache").stdout.split())
     assert note.replace(" ", "") in "".join(odesim("doctor").stdout.split())
-    text = f"from numba import njit\n\n\n@njit('int64(int64)')\ndef twice(n):\n    return 2 * n  # {first}, {second}\n"
+    text = f"from odesim.runtime.functions import njit\n\n\n@njit('int64(int64)')\ndef twice(n):\n    return 2 * n  # {first}, {second}\n"
     with pytest.warns(CacheWarning) as said:
         address = native.load_native(text, "twice", ["twice"])["twice"]
     assert {str(warning.message) for warning in said} == {cache.cache_note()}

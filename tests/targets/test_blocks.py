@@ -9,9 +9,9 @@ from sympy import Sum, tanh
 
 import odesim
 from odesim.ir.passes import lower
+from odesim.runtime.constants import SEPARATE
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, layers, over, sizes
 from odesim.targets import numba_text as kernels
-from odesim.targets.native import SEPARATE
 from odesim.targets.numba_module import module_text
 from tests.support.systems import REAL, SOURCE
 
