@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sympy import Interval, Symbol, oo, symbols
+from scipy.special import iv
+from sympy import Integer, Interval, Symbol, oo, symbols
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -125,3 +126,26 @@ def test_the_command(tmp_path, monkeypatch):
     assert done.exit_code == 0 and max(map(len, done.stdout.splitlines())) <= 80, done.output
     assert {path.name for path in tmp_path.iterdir()} == {"b.nc", "b.png"}
     assert "fold" in json.loads(CliRunner().invoke(cli, [*WORDS, "--json"]).stdout)["kind"]
+
+
+def test_order_of_noisy_tokens():
+    """Fourier modes of tokens on the circle: order begins at K = kappa beta / I_1(beta); its size is that of the density."""
+    kappa, beta, modes = 0.5, 1.0, 12
+    c = [2 * iv(m, beta) / beta for m in range(modes + 1)]
+    state = [Integer(1), *symbols(f"a1:{modes + 1}", real=True), *[Integer(0)] * modes]
+    rates = {
+        state[m]: -kappa * m**2 * state[m]
+        + Symbol("K", real=True) * m / 2 * sum(n * c[n] * state[n] * (state[abs(m - n)] - state[m + n]) for n in range(1, modes + 1))
+        for m in range(1, modes + 1)
+    }
+    threshold = kappa * beta / iv(1, beta)
+    found = odesim.branch(system(rates, dict.fromkeys(rates, 0.05), K=0.7), "K", (0.7 * threshold, 1.1 * threshold))
+    assert found["kind"].values.tolist() == ["branch"] and found["special_K"].values == pytest.approx([threshold], rel=1e-8)
+    last = found.isel(point=int(np.argmax(found["a1"].values)))
+    assert float(last["K"]) == pytest.approx(1.1 * threshold) and int(last["growing"]) == 0
+    # the density exp(K / kappa sum_l c_l a_l cos(l theta)) has these moments
+    theta = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    a_ = np.array([float(last[f"a{m}"]) for m in range(1, modes + 1)])
+    density = np.exp(float(last["K"]) / kappa * sum(c[m] * a_[m - 1] * np.cos(m * theta) for m in range(1, modes + 1)))
+    moments = [np.sum(density * np.cos(m * theta)) / density.sum() for m in (1, 2)]
+    np.testing.assert_allclose(a_[:2], moments, rtol=1e-6)  # of twelve modes

@@ -66,6 +66,24 @@ def test_states_of_the_potts_model():
     assert uniform["eigenvalue_real"].values[:7] == pytest.approx(c / N - 1, abs=1e-10)
 
 
+def test_equal_energies_of_the_potts_model():
+    """At c = 2 (N - 1) log(N - 1) / (N - 2) a retrieved pattern has the energy of the uniform state, and the overlap (N - 1) / N."""
+    N = 8
+    c = 2 * (N - 1) * np.log(N - 1) / (N - 2)
+    found = odesim.rest("hopfield.potts", params={"c": c}, vary={"z": "uniform(0,1)"}, members=40, up_to="k")
+    stable = found.isel(rest=np.flatnonzero(found["stability"].values == "stable"))
+    assert sorted(stable["z"].values.max(axis=1)) == pytest.approx([1 / N, (N - 1) / N], abs=1e-12)
+    assert stable["energy"].values[0] == pytest.approx(stable["energy"].values[1], abs=1e-14)
+
+
+def test_rest_state_of_joma():
+    """v = mu with the rates exp(mu^2 / 2), all of which decay."""
+    mu = np.array([2.0, 1.0, 0.5])
+    found = odesim.rest("joma.nonlinear", params={"mu": mu})
+    np.testing.assert_allclose(found["v"].values, [mu], rtol=1e-12)
+    np.testing.assert_allclose(np.sort(found["eigenvalue_real"].values[0]), np.sort(-np.exp(mu**2 / 2)), rtol=1e-10)
+
+
 def test_newton_stays_on_the_leaf():
     """x <-> y at rates 1 and 2: of a line of rest states it takes the one of the start's sum, and the zero eigenvalue is no part of it."""
     found = odesim.rest(system({x: -x + 2 * y, y: x - 2 * y}, initial={x: 0.9, y: 0.6}))
