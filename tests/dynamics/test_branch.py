@@ -138,7 +138,7 @@ def test_order_of_noisy_tokens():
         + Symbol("K", real=True) * m / 2 * sum(n * c[n] * state[n] * (state[abs(m - n)] - state[m + n]) for n in range(1, modes + 1))
         for m in range(1, modes + 1)
     }
-    threshold = kappa * beta / iv(1, beta)
+    threshold = float(kappa * beta / iv(1, beta))
     found = odesim.branch(system(rates, dict.fromkeys(rates, 0.05), K=0.7), "K", (0.7 * threshold, 1.1 * threshold))
     assert found["kind"].values.tolist() == ["branch"] and found["special_K"].values == pytest.approx([threshold], rel=1e-8)
     last = found.isel(point=int(np.argmax(found["a1"].values)))
