@@ -88,8 +88,10 @@ def thumbnail(figure: Figure, path: Path) -> None:
     for artist in figure.get_children():
         artist.set_visible(artist is panel)
     figure.patch.set_visible(True)
+    width, height = figure.get_size_inches()
+    panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
     box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
-    figure.savefig(path, bbox_inches=box, dpi=400 / box.height / 2, metadata=METADATA["png"])
+    figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
 
 
 def write(path: Path, text: str) -> None:
