@@ -103,21 +103,18 @@ class Progress:
         self.width = 0
 
     def __enter__(self) -> Self:
-        from numba.core.event import TimingListener, register
+        from odesim.targets.native import BUILDS
 
         self._show(f"{self.label}: compiling")
-        self.compiling = TimingListener()
-        if self.watched:
-            register("numba:compile", self.compiling)
+        self.before = sum(BUILDS)
         return self
 
     def __exit__(self, *_: object) -> None:
-        from numba.core.event import unregister
+        from odesim.targets.native import BUILDS
 
         self._show("")
         if self.watched:
-            unregister("numba:compile", self.compiling)
-            spent = self.compiling.duration if self.compiling.done else 0.0
+            spent = sum(BUILDS) - self.before
             note = f"{self.label}: compiled in {spent:.0f} s, kept for later runs\n" if spent >= LONG else ""
             print(f"\r{note}", end="", file=sys.stderr, flush=True)
 

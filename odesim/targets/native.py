@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +17,8 @@ _LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log"
 _LIBRARY |= {f"{name}f" for name in _SIMPLE}
 # without a lock, one of two threads that load the same code would drop its copy while the other still calls it
 _LOADING = ForkLock()
+BUILDS: list[float] = []
+"""Seconds that each build of machine code in this process took."""
 
 
 def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
@@ -34,6 +37,7 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
     _LOADING.check("compiling")
     code = _read(name)
     if code is None:
+        begun = time.monotonic()
         try:
             code = _build(text, stem, names)
         except (
@@ -46,6 +50,8 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
 
             module = load_module(text, stem)
             return tuple(address(getattr(module, n)) for n in names)
+        finally:
+            BUILDS.append(time.monotonic() - begun)
         write_file(f"{name}.o", hashlib.sha256(code).digest() + code)
     engine = _engine(code)
     return tuple(engine.get_function_address(f"odesim_{n}") for n in names)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from numba import njit
 
 from odesim import ensemble, list_models, open_run
 from odesim.cli.about import SHELLS, features_text
@@ -20,6 +19,7 @@ from odesim.cli.tables import Progress, bytes_text, table, wrap_formula
 from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
+from odesim.targets.native import load_native
 from tests.support.models import CHEAPEST_FIRST
 
 RUN = ("integrate", "joma.nonlinear", "--size", "M=3", "--quiet", "--out", "run.zarr", "--save", "5", "--backend", "numpy")
@@ -256,14 +256,15 @@ def test_progress_is_for_terminals(capsys):
             assert lines == [""]
 
 
-def test_a_long_compilation_is_said(capsys, monkeypatch):
-    """What was compiled is said once, where somebody watches; loading or running a function is no compiling."""
+def test_a_long_compilation_is_said(capsys, monkeypatch, tmp_path):
+    """What was compiled is said once, where somebody watches; what is there already is no compiling."""
     monkeypatch.setattr("odesim.cli.tables.LONG", 1e-9)
-    function = njit(lambda x: x + 1)
+    monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
+    text = 'from odesim.runtime.functions import njit\n\n\n@njit("float64(float64)")\ndef run(x):\n    return x + {}\n'
     said = []
-    for watched, number in ((False, 1), (True, 1.0), (True, 1.0)):
+    for watched, number in ((False, 1), (True, 2), (True, 2)):
         with Progress("toy", watched):
-            function(number)
+            load_native(text.format(number), "toy", ["run"])
         said.append("toy: compiled in 0 s" in capsys.readouterr().err)
     assert said == [False, True, False]
 
