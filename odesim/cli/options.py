@@ -196,7 +196,9 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "out": ("--out", {"metavar": "RUN.zarr", "type": PATH, "help": "Store the run."}),
     "overwrite": ("--overwrite", {
         "is_flag": True, "help": "Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"}),
-    "plot": ("--plot", {"metavar": "FILE.png", "type": PATH, "help": "Draw the run as png, pdf or svg (by the extension)."}),
+    "plot": ("--plot", {
+        "metavar": "FILE.png", "type": PATH,
+        "help": "Draw the run as png, pdf or svg (by the extension), in six panels at most; `odesim plot RUN --all` draws all."}),
     "model": ("--model", {
         "metavar": "FILE.py", "type": PATH,
         "help": "The model file of RUN; its sha256 must be the one that RUN stores. Without this option no file is executed."}),

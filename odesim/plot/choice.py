@@ -65,7 +65,7 @@ class Choice:
     def page(self, names: Sequence[str], most: int) -> tuple[list[str], list[str]]:
         """(names on the page, a note on the others, as a list): at most so many, unless all were chosen."""
         most = len(names) if self.all else most
-        return list(names[:most]), [f"not shown (--all): {', '.join(names[most:])}"] * (len(names) > most)
+        return list(names[:most]), [f"not shown: {', '.join(names[most:])}"] * (len(names) > most)
 
     def component(self, name: str, shape: Sequence[int]) -> tuple[int, ...] | None:
         """The index to draw of an array of this shape, None where none was chosen. Raises ParamError."""

@@ -53,7 +53,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
-    notes += [literal(f"not shown (--all): {', '.join(q.name for q in hidden)}")] * bool(hidden)
+    notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
     notes += time_axis.notes

@@ -57,7 +57,7 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
     assert len(figure_of_solution(CASES["map"]).axes[1].collections) == 1
     assert len(figure_of_solution(CASES["bundle"]).axes[1].collections) == 1
-    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown (--all): x5, x6, x7, x8, x9, x10, x11, x12, x13"]
+    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x5, x6, x7, x8, x9, x10, x11, x12, x13"]
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
 
@@ -79,7 +79,7 @@ def test_a_page_has_six_panels() -> None:
     figure = figure_of_solution(solution(y, observables={"S": grow(), "my_loss": grow()}, dims=dims))
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     assert len(panels) == PANELS and [axes.get_ylabel() for axes in panels[:2]] == ["my_loss", "$S$"]
-    assert notes(figure) == ["not shown (--all): U"]
+    assert notes(figure) == ["not shown: U"]
 
 
 @pytest.mark.parametrize(("view", "shape", "strip"), [("Points", (6,), True), ("Matrix", (6, 5), True), ("Lines", (6, 5), False)])
@@ -89,7 +89,7 @@ def test_views_are_the_page(view: str, shape: tuple[int, ...], strip: bool) -> N
     case.attrs = case.attrs | {"views": {"x": view}}
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == 1 + strip and notes(figure) == ["not shown (--all): loss, y"]
+    assert len(panels) == 1 + strip and notes(figure) == ["not shown: loss, y"]
 
 
 def test_points_stand_on_their_circle() -> None:

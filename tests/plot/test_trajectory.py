@@ -61,7 +61,7 @@ def test_legible(name):
     entries = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert entries == (["mean of seeds", *["middle half"] * (count >= 8), "range"] if count > 1 else [])
     assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words", "rows by number"))
-    assert ("not shown (--all): x5, x6, x7, x8" in said) is (name == "more than fit")
+    assert ("not shown: x5, x6, x7, x8" in said) is (name == "more than fit")
     assert has_no_hole(figure)
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     assert all(axes.get_xlabel() for axes in bars)
