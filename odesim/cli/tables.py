@@ -95,6 +95,9 @@ class Progress:
     """Call it with the fraction done; used as a context, it wipes its line at the end, and says what compiling took if that was long."""
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
+        from odesim.targets.native import BUILDS
+
+        self.builds, self.before = BUILDS, sum(BUILDS)
         label = escaped(label, "")
         self.label = label if len(label) <= 30 else f"...{label[-27:]}"
         self.watched = sys.stderr.isatty() if watched is None else watched
@@ -103,18 +106,13 @@ class Progress:
         self.width = 0
 
     def __enter__(self) -> Self:
-        from odesim.targets.native import BUILDS
-
         self._show(f"{self.label}: compiling")
-        self.before = sum(BUILDS)
         return self
 
     def __exit__(self, *_: object) -> None:
-        from odesim.targets.native import BUILDS
-
         self._show("")
         if self.watched:
-            spent = sum(BUILDS) - self.before
+            spent = sum(self.builds) - self.before
             note = f"{self.label}: compiled in {spent:.0f} s, kept for later runs\n" if spent >= LONG else ""
             print(f"\r{note}", end="", file=sys.stderr, flush=True)
 

@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "states": (
         "joma.nonlinear",
         {"sizes": {"M": 100}},
-        "rodas5p has no strict mode for 100 states: at most 64; tsit5, vern7, dop853 have one",
+        "rodas5p has no strict mode for 100 states: at most 64; tsit5, vern7, dop853, vern9 have one",
     ),
     "float32": ("joma.nonlinear", {"dtype": "float32"}, "no strict mode for float32; tsit5"),
     "step": ("joma.nonlinear", {"step": 0.1}, "no strict mode for a fixed step; tsit5"),
