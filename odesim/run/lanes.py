@@ -69,7 +69,7 @@ WIDTH, TWO_WIDTH, FEW = 8, 16, 2
 BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
-MOST_SLOPES = 1000  # lines of the right-hand side and its Jacobian, for a stiff method
+MOST_SLOPES = 1300  # lines of the right-hand side and its Jacobian, for a stiff method; a quarter may be guards against overflow
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, MAP.name: MAP, **SCHEMES}
 _PLANS: Memo[KernelPlan | str] = Memo()
 
