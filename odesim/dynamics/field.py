@@ -1,7 +1,7 @@
 """A System with numbers as a vector field: right-hand side, exact Jacobian, and what no run changes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -151,14 +151,7 @@ def check_size(field: Field, what: str) -> None:
 
 def with_loss(system: System) -> System:
     """The System whose loss, where it is a gradient flow, is an observable of that name."""
-    from dataclasses import replace
-
-    flow = system.equations
-    if (
-        LOSS in system.observables
-        or not isinstance(flow, GradientFlow)
-        or not flow.rates
-        or LOSS in {*system.states, *(p.name for p in system.params)}
-    ):
+    flow, taken = system.equations, {*system.observables, *system.states, *(p.name for p in system.params)}
+    if LOSS in taken or not isinstance(flow, GradientFlow) or not flow.rates:
         return system
     return replace(system, observables={LOSS: flow.loss, **system.observables})

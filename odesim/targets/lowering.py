@@ -191,8 +191,8 @@ class Lowering:
         """Nothing."""
 
     def do_Return(self, s: ast.Return) -> None:
-        self.results.append((self.builder.block, NONE if s.value is None else self.value(s.value)))
-        self.results[-1] = (self.builder.block, self.results[-1][1])
+        value = NONE if s.value is None else self.value(s.value)  # which may end in another block
+        self.results.append((self.builder.block, value))
         self.open = False
 
     def do_Assign(self, s: ast.Assign) -> None:
@@ -275,7 +275,10 @@ class Lowering:
         call = s.iter
         if s.orelse or not isinstance(call, ast.Call) or self.value(call.func).kind != Known(range):
             raise CodegenError("a loop is over a range")
-        bounds = [cast(self.builder, v, I64) for v in map(self.value, call.args) if self.whole(v)]
+        given = [self.value(a) for a in call.args]
+        if any(v.kind not in (I64, I1) for v in given):
+            raise CodegenError("the bounds of a range are whole numbers")
+        bounds = [cast(self.builder, v, I64) for v in given]
         start, stop = (constant(0), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
         step = bounds[2] if len(bounds) == 3 else constant(1)
         place = ir.IRBuilder(self.entry).alloca(I64)
@@ -295,11 +298,6 @@ class Lowering:
             self.builder.store(self.builder.add(self.builder.load(place), step.parts, flags=("nsw",)), place)
 
         self.loop(test, s.body, advance, lambda: self.assign(s.target, Value(I64, now[0])))
-
-    def whole(self, value: Value) -> bool:
-        if value.kind not in (I64, I1):
-            raise CodegenError("the bounds of a range are whole numbers")
-        return True
 
     def loop(self, test: Test, body: Sequence[ast.stmt], after: Callable[[], None], begin: Callable[[], None] | None = None) -> None:
         """A loop: test branches to the body or to the end, begin is done before the body, after behind it."""
