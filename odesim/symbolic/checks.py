@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from itertools import permutations
 from keyword import iskeyword
-from math import isfinite, prod
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
 import sympy as sp
-from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
+from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
 from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
@@ -302,8 +302,9 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
     of_event = event.expr.free_symbols
     for own, others in permutations(list(checked), 2):
         if base_name(own) == base_name(others) and of_event.issuperset(key_indices(own)) and not of_event.issuperset(key_indices(others)):
-            here = prod(KroneckerDelta(*pair) for pair in zip(own.indices, others.indices, strict=True) if pair[0] != pair[1])
-            checked[others] = checked[others] * (1 - here) + checked.pop(own) * here
+            here = sp.And(*(sp.Eq(*pair) for pair in zip(own.indices, others.indices, strict=True) if pair[0] != pair[1]))
+            # a choice, not a sum with a factor of 0: what is set elsewhere may be infinite at the event's own component
+            checked[others] = sp.Piecewise((checked.pop(own), here), (checked[others], True))
     return {key: bounded(e, boundary) for key, e in checked.items()}
 
 
