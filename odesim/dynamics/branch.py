@@ -33,6 +33,8 @@ STEPS = 200
 """The longest step is the span by this."""
 ASIDE = 0.01
 """How far beside a branch point others are looked for, as a part of the span and of the largest number."""
+LEAVING = 10
+"""The first points of a branch, near the branch point at which it begins: only after them a branch point that is met ends it."""
 
 
 @dataclass
@@ -71,12 +73,12 @@ def branch(
 
     Raises an OdesimError for a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
     """
-    system, (low, high) = load_model(model), sorted(map(float, span))
-    begin = float(span[0])
+    system, (begin, end) = load_model(model), map(float, span)
+    low, high = sorted((begin, end))
     if not low < high:
-        raise ParamError(f"span is the range of {name}, two different numbers, not {span[0]:g} and {span[1]:g}")
+        raise ParamError(f"span is the range of {name}, two different numbers, not {begin:g} and {end:g}")
     values: dict[str, Any] = {"initial": initial, "sizes": sizes, "seed": seed}
-    curve, start = curve_of(system, name, (float(span[0]), float(span[1])), method=method, rtol=rtol, params=params, **values)
+    curve, start = curve_of(system, name, (begin, end), method=method, rtol=rtol, params=params, **values)
     order = Order(curve.field, up_to) if up_to else None
     unit = np.eye(len(start))[-1] * (1.0 if begin == low else -1.0)
     first = curve.point(start, unit, unit)
@@ -96,7 +98,7 @@ def branch(
             followed.points.append(point)
             new = [s for s in specials if not any(is_near_in(p, s.point, order, 1e-4 * (high - low)) for p in known)]
             followed.specials += new
-            if met is not None and len(followed.points) > 10:
+            if met is not None and len(followed.points) > LEAVING:
                 break
         done.append(followed)
         for special in followed.specials:
@@ -117,11 +119,10 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
     begin = span[0]
     for end in span:  # its domain and the constraints of the model
         bind(system, **{**values, "params": {**params, name: end}})
-    seed = values["seed"]
-    request = {key: value for key, value in values.items() if key != "seed"}
-    numbers = bind(system, **request, params={**params, name: begin}, seed=seed)
+    values["params"] = {**params, name: begin}
+    numbers = bind(system, **values)
     plain = make_field(system, numbers, "branches")
-    run = integrate(system, **request, params={**params, name: begin}, seed=seed, method=method, rtol=rtol)
+    run = integrate(system, **values, method=method, rtol=rtol)
     last = plain.layout.join(run.final)
     root = find_root(plain, last) if np.isfinite(last).all() else None
     if root is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +80,8 @@ def rest(
     Raises an OdesimError where the right-hand side depends on t or has noise, and for more than 2000 states.
     """
     system = with_loss(load_model(model))
-    values = Values(params or {}, initial or {}, sizes, span_of_steps(system, span, steps), vary=vary or {}, grid=grid or {})
-    values = replace(values, zipped=zipped or {}, members=members)
+    times = span_of_steps(system, span, steps)
+    values = Values(params or {}, initial or {}, sizes, times, vary=vary or {}, grid=grid or {}, zipped=zipped or {}, members=members)
     numbers = bind(system, params=params, initial=initial if not values.has_design else None, sizes=sizes, span=values.span, seed=seed)
     if values.has_design:
         field, starts = starts_of_members(system, values, seed)

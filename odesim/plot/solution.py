@@ -90,7 +90,7 @@ def page_of(states: Sequence[Quantity], observables: Sequence[Quantity], choice:
     """
     # a loss says most of a run in one curve, and a page without the states would say nothing of the model
     every = [*sorted(observables, key=lambda q: ("loss" not in q.name, "entropy" not in q.name)), *states]
-    page = [q for q in every if q.view] or []
+    page = [q for q in every if q.view]
     if choice.var or choice.all:
         page = every
     elif not page:
