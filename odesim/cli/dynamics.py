@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,6 @@ from odesim.cli.tables import Progress, echo, number_text, table
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
 
 ENTRIES = 5  # numbers of a state in a table
 SHOWN = 20  # rest states in a table; --json and --out have all
@@ -26,27 +24,44 @@ PLOT: dict[str, Any] = {"help": "Draw the result as png, pdf or svg (by the exte
 OVERWRITE: dict[str, Any] = {"help": "Replace an existing file or picture. (odesim always replaces a picture that it drew itself.)"}
 
 
-def computed(
-    model: str, compute: Callable[[], "xarray.Dataset"], figure: Callable[["xarray.Dataset"], "Figure"], places: dict[str, Any], quiet: bool
-) -> tuple["xarray.Dataset", list[tuple[str, str]], int]:
-    """The Dataset that is computed, stored and drawn; rows on its files, and the exit code. places: out, overwrite and plot."""
+def answer(
+    model: str, compute: Callable[[], "xarray.Dataset"], text: Callable[..., str], figure: str, words: dict[str, Any]
+) -> tuple["xarray.Dataset", int]:
+    """Computes, stores, draws and prints a Dataset; returns it with the exit code.
+
+    text(data, rows on its files): what is printed. figure: MODULE.FUNCTION in odesim.plot, which draws it. words: out, overwrite, plot,
+    as_json and quiet.
+    """
     from odesim.plot.files import write_atomically
     from odesim.store.export import write_netcdf
     from odesim.store.paths import check_new_file
 
-    out, plot = places["out"], places["plot"]
+    out, plot = words["out"], words["plot"]
     if out:
-        check_new_file(out, overwrite=places["overwrite"])
-    check_picture_place(out, plot, overwrite=places["overwrite"])
-    with Progress(model, False if quiet else None):
+        check_new_file(out, overwrite=words["overwrite"])
+    check_picture_place(out, plot, overwrite=words["overwrite"])
+    with Progress(model, False if words["quiet"] else None):
         data = compute()
     if out:
         texts = {name: v.astype(object) for name, v in data.items() if v.dtype.kind == "U"}  # of a length of its own: so netCDF takes them
         write_atomically(out, lambda path: write_netcdf(data.assign(texts), path, out))
-    drawn, undrawn = draw(lambda: figure(data), plot)
+    module, _, name = figure.partition(".")
+    drawn, undrawn = draw(lambda: getattr(import_module(f"odesim.plot.{module}"), name)(data), plot)
     if undrawn:
         say(undrawn)
-    return data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path], STOPPED if undrawn else DONE
+    if words["as_json"]:
+        echo(json.dumps(as_object(data), allow_nan=False))
+    elif not words["quiet"]:
+        echo(text(data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path]))
+    return data, STOPPED if undrawn else DONE
+
+
+def split(words: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what becomes of the result, what is computed), of the options of a command."""
+    from odesim.cli.arguments import read_request
+
+    shown = {name: words.pop(name) for name in ("out", "overwrite", "plot", "as_json", "quiet")}
+    return shown, read_request(words)
 
 
 def as_object(data: "xarray.Dataset") -> dict[str, Any]:
@@ -62,9 +77,7 @@ def as_object(data: "xarray.Dataset") -> dict[str, Any]:
 @options("vary grid zipped members", ENSEMBLE)
 @click.option("--up-to", "up_to", metavar="INDEX", default="", help="Count states that differ by the order along this index only as one.")
 @options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
-def rest_command(
-    model: str, up_to: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any
-) -> int:
+def rest_command(model: str, up_to: str, **words: Any) -> int:
     """Find the states of MODEL at which nothing changes, by Newton's method with the exact Jacobian.
 
     It starts from the begin, the end and the slowest states of a run, or from
@@ -72,9 +85,7 @@ def rest_command(
     Invariants keep the value that they have at the start. `odesim ensemble
     --help` explains VALUE and POINTS.
     """
-    from odesim.cli.arguments import read_request
-
-    request = read_request(words)
+    shown, request = split(words)
 
     def compute() -> "xarray.Dataset":
         from odesim.dynamics.rest import rest
@@ -83,12 +94,7 @@ def rest_command(
             model, **{name: value for name, value in request.items() if value or name not in ("vary", "grid", "zipped")}, up_to=up_to
         )
 
-    places = {"out": out, "overwrite": overwrite, "plot": plot}
-    data, files, code = computed(model, compute, lambda data: import_module("odesim.plot.rest").figure_of_rest(data), places, quiet)
-    if as_json:
-        echo(json.dumps(as_object(data), allow_nan=False))
-    elif not quiet:
-        echo(rest_text(data, files))
+    data, code = answer(model, compute, rest_text, "rest.figure_of_rest", shown)
     return code if data.sizes["rest"] else STOPPED
 
 
@@ -138,29 +144,20 @@ MISSED = {"failed": "led to no rest state", "outside": "led outside the sets tha
 @options(
     "params sizes initial file span steps method rtol seed out overwrite plot as_json quiet", RUN, out=OUT, overwrite=OVERWRITE, plot=PLOT
 )
-def lyapunov_command(model: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any) -> int:
+def lyapunov_command(model: str, **words: Any) -> int:
     """Compute how fast neighbours of a run of MODEL part, in every direction.
 
     The first tenth of the span does not count: there the run comes to its
     attractor. The error is that of the mean, by 20 parts of the rest.
     """
-    from odesim.cli.arguments import read_request
-
-    request = read_request(words)
+    shown, request = split(words)
 
     def compute() -> "xarray.Dataset":
         from odesim.dynamics.exponents import lyapunov
 
         return lyapunov(model, **request)
 
-    places = {"out": out, "overwrite": overwrite, "plot": plot}
-    drawing = lambda data: import_module("odesim.plot.exponents").figure_of_exponents(data)  # noqa: E731
-    data, files, code = computed(model, compute, drawing, places, quiet)
-    if as_json:
-        echo(json.dumps(as_object(data), allow_nan=False))
-    elif not quiet:
-        echo(exponents_text(data, files))
-    return code
+    return answer(model, compute, exponents_text, "exponents.figure_of_exponents", shown)[1]
 
 
 def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
@@ -183,30 +180,18 @@ def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
 @options("params sizes initial file method rtol seed", RUN)
 @click.option("--up-to", "up_to", metavar="INDEX", default="", help="Follow branches that differ by the order along this index only once.")
 @options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
-def branch_command(
-    model: str,
-    name: str,
-    range_: str,
-    up_to: str,
-    out: Path | None,
-    overwrite: bool,
-    plot: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **words: Any,
-) -> int:
+def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any) -> int:
     """Follow the rest states of MODEL along PARAMETER from A to B, through folds and onto the branches that cross.
 
     It starts where a run with PARAMETER = A comes to rest; A may be the
     larger one.
     """
-    from odesim.cli.arguments import read_request
     from odesim.inputs.grammar import parse_numbers
 
     ends = parse_numbers(range_.split(":"), f"the range of {name}")
     if len(ends) != 2:
         raise ParamError(f"the range of {name} is A:B, as in 0:2, not {range_!r}")
-    request = read_request(words)
+    shown, request = split(words)
     if beside := [key for key in ("span", "steps", "save") if request.pop(key, None) is not None]:
         raise ParamError(f"{beside[0]} in the file is of a run: branch takes the span of the model")
 
@@ -215,14 +200,7 @@ def branch_command(
 
         return branch(model, name, (ends[0], ends[1]), **request, up_to=up_to)
 
-    places = {"out": out, "overwrite": overwrite, "plot": plot}
-    drawing = lambda data: import_module("odesim.plot.branch").figure_of_branches(data)  # noqa: E731
-    data, files, code = computed(model, compute, drawing, places, quiet)
-    if as_json:
-        echo(json.dumps(as_object(data), allow_nan=False))
-    elif not quiet:
-        echo(branch_text(data, files))
-    return code
+    return answer(model, compute, branch_text, "branch.figure_of_branches", shown)[1]
 
 
 def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
