@@ -261,27 +261,28 @@ class Display:
 
     def __init__(self, system: Definition):
         self.axes = system.axes
-        self.loss, self._observables = loss_of(system), system.observables
+        self.loss = loss_of(system)
         self.layers, self._beside = (
             layers_in(*(e for e in all_expressions(system, equations=all_of_it) if isinstance(e, sp.Basic))) for all_of_it in (True, False)
         )
         self._called = dict(_called_apart(self.layers))
         named = {name: plain(e) for name, e in system.display.items()} or ({} if self.loss else dict(shared_sums(system)))
-        self.names = [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in named.items()]
+        seen = {name: plain(e) for name, e in system.observables.items() if isinstance(e, Expr) and e.args and not isinstance(e, Indexed)}
+        self.names, self._seen = (
+            [Name(name, {i: system.axes[i] for i in free_in_order(e, system.axes)}, e) for name, e in part.items()]
+            for part in (named, seen)
+        )
 
-    def shown(self, e: Any, names: int | None = None) -> Any:
-        """e with the parts that have a name, the last and largest first. names: how many of them may be used, all by default."""
-        written = _Writing(self.names[:names])(plain(sp.sympify(e)), self.axes)
+    def shown(self, e: Any, names: int | None = None, *, observed: bool = False) -> Any:
+        """e with the parts that have a name, the last and largest first. names: how many of them may be used, all by default.
+
+        observed: with the names of observables too: an event on them reads as its author thinks of it.
+        """
+        written = _Writing([*self.names[:names], *(self._seen if observed else ())])(plain(sp.sympify(e)), self.axes)
         again = {a: self._called[a.base][a.indices] for a in written.atoms(Indexed) if a.base in self._called}
         numbers = [a for a in written.atoms(Indexed) if isinstance(a.base, Value)]
         again |= {a: Symbol(str(self._called.get(a.base, a.base).label), real=True) for a in numbers}
         return written.xreplace(again) if again else written
-
-    def observed(self, e: Any) -> Any:
-        """e as `shown`, with the names of observables too: an event on them reads as its author thinks of it."""
-        seen = {name: plain(o) for name, o in self._observables.items() if isinstance(o, Expr) and o.args and not isinstance(o, Indexed)}
-        names = [Name(name, {i: self.axes[i] for i in free_in_order(o, self.axes)}, o) for name, o in seen.items()]
-        return self.shown(_Writing(names)(plain(sp.sympify(e)), self.axes))
 
     def definitions(self, *, equations: bool = True) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it; without equations: not of layers that only they read."""

@@ -126,7 +126,7 @@ def condition(formulas: Formulas, when: Any) -> Any:
 def event_rows(event: Event, formulas: Formulas) -> Iterator[Row]:
     """The function of an event, and what it sets states to."""
     shown = formulas.display.shown
-    yield Row(Formula(formulas.display.observed(event.expr)), event.name, event_words(event))
+    yield Row(Formula(shown(event.expr, observed=True)), event.name, event_words(event))
     for key, e in event.resets.items():
         yield Row(Formula(key, shown(e), relation="<-"))
 

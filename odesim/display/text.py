@@ -59,7 +59,7 @@ def describe(system: Definition) -> dict[str, Any]:
         "events": [
             {
                 "name": v.name,
-                "expression": formulas.print_text(formulas.display.observed(v.expr)),
+                "expression": formulas.print_text(formulas.display.shown(v.expr, observed=True)),
                 "direction": v.direction,
                 "terminal": v.terminal,
                 "at_start": v.at_start,
