@@ -16,6 +16,7 @@ from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, SoftmaxA
 from odesim.display.page import page_of
 from odesim.display.text import derived_text, describe
 from odesim.symbolic import (
+    Event,
     IndexedBase,
     MaxOver,
     Param,
@@ -285,3 +286,25 @@ def test_resets_are_shown() -> None:
     rows = page_of(BALLS).sections["Events"]
     assert [row.formula.relation for row in rows if row.formula] == ["=", "<-", "<-"] and "states are set" in rows[0].words
     assert r"{v}_{i} \leftarrow - c \, {v}_{i}" in latex_document(BALLS) and r"\leftarrow" in html_page(BALLS)
+
+
+def test_an_event_has_the_names_of_observables() -> None:
+    """And logarithms of sums that have none stay what they are."""
+    (m, k), (M,) = index("m k"), sizes("M")
+    w = IndexedBase("w", shape=(M,))
+    free = logsumexp(w[k], (k, M))
+    watched = {"low": 2 * free - 1, "half": free - w[m], "other": logsumexp(3 * w[k], (k, M)) - 1}
+    system = System(
+        name="test.watched",
+        source=Source("none", "made for this test"),
+        axes={m: M},
+        equations={w[m]: -w[m]},
+        params=(),
+        initial={w[m]: 1},
+        span=(0.0, 1.0),
+        observables={"free": free},
+        events=tuple(Event(name, e) for name, e in watched.items()),
+    )
+    shown = {event["name"]: event["expression"] for event in describe(system)["events"]}
+    assert shown == {"low": "2*free - 1", "half": "free - w[m]", "other": "logsumexp_k(3*w[k]) - 1"}
+    assert "free" in html_page(system)
