@@ -292,8 +292,8 @@ def test_an_event_has_the_names_of_observables() -> None:
     """And logarithms of sums that have none stay what they are."""
     (m, k), (M,) = index("m k"), sizes("M")
     w = IndexedBase("w", shape=(M,))
-    free = logsumexp(w[k], (k, M))
-    watched = {"low": 2 * free - 1, "half": free - w[m], "other": logsumexp(3 * w[k], (k, M)) - 1}
+    free, twice = logsumexp(w[k], (k, M)), sp.Piecewise((2, k < 1), (1, True))
+    watched = {"low": 2 * free - 1, "half": free - w[m], "other": logsumexp(w[k], (k, M), weight=twice) - 1}
     system = System(
         name="test.watched",
         source=Source("none", "made for this test"),
@@ -306,5 +306,5 @@ def test_an_event_has_the_names_of_observables() -> None:
         events=tuple(Event(name, e) for name, e in watched.items()),
     )
     shown = {event["name"]: event["expression"] for event in describe(system)["events"]}
-    assert shown == {"low": "2*free - 1", "half": "free - w[m]", "other": "logsumexp_k(3*w[k]) - 1"}
+    assert shown == {"low": "2*free - 1", "half": "free - w[m]", "other": "logsumexp_k(w[k], weight=(2 if k < 1, else 1)) - 1"}
     assert "free" in html_page(system)
