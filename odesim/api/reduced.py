@@ -1,12 +1,12 @@
 """`odesim.ensemble(reduce=...)`: statistics over members at the saved times, while the members come and go."""
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.datasets import with_accessor
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError
 from odesim.base.options import Values, versions
@@ -68,5 +68,6 @@ def reduced(
     coords = {"time": request.times} | ({"quantile": list(LEVELS)} if quantiles else {})
     options = {name: v for name, v in request.options.numbers().items() if v is not None and v != []}
     about = {"model": request.system.name, **options, "members": count, "time_unit": request.system.time}
-    counts = {"statuses": json.dumps({s: n for s, n in tally.counts.items() if n}), "versions": json.dumps(versions())}
-    return xr.Dataset(data, coords=coords, attrs={**about, **counts})
+    about["statistics"] = ",".join(statistics)
+    counts = {"statuses": {s: n for s, n in tally.counts.items() if n}, "versions": versions()}
+    return with_accessor(xr.Dataset(data, coords=coords, attrs={**about, **counts}))

@@ -201,13 +201,13 @@ def print_run(run: "EnsembleRun", as_json: bool, quiet: bool, drawn: Path | None
 
 def statistics_object(data: "xarray.Dataset") -> dict[str, Any]:
     """The object that --json prints of statistics over members: null for numbers that are not finite."""
-    about = {name: data.attrs[name] for name in ("model", "members")} | {"statuses": json.loads(data.attrs["statuses"])}
+    about = {name: data.attrs[name] for name in ("model", "members")} | {"statuses": data.attrs["statuses"]}
     return {**about, **{str(name): to_plain(values.values) for name, values in data.variables.items()}}
 
 
 def statistics_text(data: "xarray.Dataset", out: Path | None, picture: Path | None) -> str:
     """Statistics at the last saved time as text in 80 columns."""
-    statuses = json.loads(data.attrs["statuses"])
+    statuses = data.attrs["statuses"]
     head = f"{escaped(data.attrs['model'], '')}: {sum(statuses.values())} of {counted(data.attrs['members'], 'member')} done"
     last = {str(name): v.isel(time=-1).values for name, v in data.data_vars.items() if not str(name).endswith("_count")}
     levels = [("quantiles", ", ".join(f"{level:g}" for level in levels.values)) for levels in (data.get("quantile"),) if levels is not None]

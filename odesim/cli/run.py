@@ -245,7 +245,7 @@ def show_statistics(
     if out:
         write_atomically(out, lambda path: write_netcdf(data, path, out))
     drawn, undrawn = draw(lambda: import_module("odesim.plot.statistics").figure_of_statistics(data, choice), plot)
-    done = sum(json.loads(data.attrs["statuses"]).values())
+    done = sum(data.attrs["statuses"].values())
     if undrawn:
         say(undrawn)
     if as_json:

@@ -215,10 +215,12 @@ FORMATS = ("csv", "nc", "parquet")
 @click.option("--all", is_flag=True, help="Draw all states and observables, not six panels.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
-    """Draw RUN, a folder or a URL to which `odesim integrate`, `ensemble` or `train` wrote with --out.
+    """Draw RUN, a folder or a URL to which `odesim integrate`, `ensemble` or `train` wrote with --out; or a file of netCDF.
 
     \b
     odesim plot RUN                        the picture, RUN.png
+    odesim plot FILE.nc                    of `ensemble --reduce`, `rest`,
+                                           `branch`, `lyapunov`, `export`
     odesim plot RUN --animate attention.gif --var c
 
     \b
@@ -248,7 +250,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
 
     choice = read_choice(**options)
     picture = check_picture(out) if out else None
-    kind = run_kind(run)
+    kind = "file" if run.suffix == ".nc" and run.is_file() else run_kind(run)
     picture = picture or check_picture(beside(run, ".png"))
     with damage_errors(run, "drawn"):
         drawn = save(figure_of_run(run, kind, choice), picture)
@@ -267,7 +269,12 @@ def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
 
 
 def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
-    """The picture of a stored run of any kind. Raises ParamError for a choice that it does not have."""
+    """The picture of a stored run of any kind, or of a netCDF `file`. Raises ParamError for a choice that it does not have."""
+    if kind == "file":
+        from odesim.plot.methods import draw_dataset
+        from odesim.store.export import read_netcdf
+
+        return draw_dataset(read_netcdf(run), choice, None)
     if kind == "ensemble":
         from odesim.cli.run import ensemble_figure
 

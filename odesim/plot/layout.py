@@ -128,14 +128,17 @@ def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time
     compute_layout(figure)
     boxes: list[Any] = [ax.get_tightbbox() for ax in every]
     borders = {first: min(box.x0 for box, start in zip(boxes, starts, strict=True) if start == first) for first in starts if first}
+    room = []
     for ax, span in spans_of(lowest):
         low, high = borders.get(span.colspan.start, 0.0), borders.get(span.colspan.stop, figure.bbox.x1)
         box = ax.get_window_extent()
         middle = (box.x0 + box.x1) / 2
-        for letters in range(TITLE, 5, -2):
+        room.append(2 * min(middle - low, high - middle))
+    for letters in range(TITLE, 5, -2):  # of all columns alike
+        for ax in lowest:
             ax.set_xlabel(fill(time_axis.label, letters))
-            if ax.xaxis.label.get_window_extent().width < 2 * min(middle - low, high - middle):
-                break
+        if all(ax.xaxis.label.get_window_extent().width < width for ax, width in zip(lowest, room, strict=True)):
+            break
 
 
 def share_axes(axes: list[Axes]) -> None:

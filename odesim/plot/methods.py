@@ -18,6 +18,7 @@ from odesim.plot.exponents import figure_of_exponents
 from odesim.plot.members import as_members, as_solution
 from odesim.plot.rest import figure_of_rest
 from odesim.plot.solution import figure_of_solution
+from odesim.plot.statistics import figure_of_statistics
 from odesim.plot.trajectory import figure_of_trajectory
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ def draw(what: str, thing: Any, ax: Axes | None = None, **words: Any) -> Axes | 
 
 
 def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figure:
-    """The Figure of an ensemble, an integration or a training as a Dataset. Raises ParamError for another one."""
+    """The Figure of what odesim computed, as a Dataset. Raises ParamError for another one."""
     if "status_names" in run.attrs:
         return figure_of_ensemble(as_members(run), choice, ax)
     if "task" in run.attrs:
         return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
+    if "statistics" in run.attrs:
+        return figure_of_statistics(run, choice, ax)
     if "lyapunov" in run.attrs:
         return figure_of_exponents(run)
     if "rest_branches" in run.attrs:

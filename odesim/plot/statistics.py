@@ -1,6 +1,5 @@
 """The picture of statistics over members, of odesim.ensemble(reduce=...): a fan of quantiles, or the mean and its standard deviation."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 COUNT, ALPHAS = "_count", (0.15, 0.25)
 
 
-def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None) -> Figure:
+def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of the statistics (time, ...) of an ensemble, a panel for each quantity, a colour for each component.
 
     With quantiles: median, middle 50 % and 90 %, and a dashed mean. Else the mean, and a standard deviation on either side.
-    Raises ParamError for a choice that they do not have.
+    ax: Axes to draw a picture of one panel on, without title and notes. Raises ParamError for a choice that they do not have.
     """
     choice = choice or Choice()
     choice.check()
@@ -42,7 +41,7 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None) -
     drawn = [components(whole, name, choice) for name in shown]  # type: ignore[arg-type]
     time_axis = make_time_axis(data[TIME].values, data.attrs.get("time_unit", ""), choice.scale("x"))
     with project_style():
-        axes, _ = panels_and_tables([False] * len(drawn))
+        axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
         labels, notes = [], [meaning(data)]
         for panel, d in zip(axes, drawn, strict=True):
             label, more = draw_fan(panel, data, d, time_axis, choice)
@@ -51,7 +50,7 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None) -
         notes += [literal(f"ended early: {early}") for early in ended_early(data)]
         notes += hidden
         title = literal(f"{data.attrs['model']}, {counted(int(data.attrs['members']), 'member')}")
-        return finish(axes, labels, (title, [*dict.fromkeys(notes)], ()), time_axis=time_axis)
+        return finish(axes, labels, (title, [*dict.fromkeys(notes)], ()), ax=ax, time_axis=time_axis)
 
 
 def meaning(data: "xarray.Dataset") -> str:
@@ -64,7 +63,7 @@ def meaning(data: "xarray.Dataset") -> str:
 
 def ended_early(data: "xarray.Dataset") -> list[str]:
     """How many members had each status but ok."""
-    return [f"{thousands(n)} {name}" for name, n in json.loads(data.attrs["statuses"]).items() if name != "ok"]
+    return [f"{thousands(n)} {name}" for name, n in data.attrs["statuses"].items() if name != "ok"]
 
 
 def draw_fan(axes: Axes, data: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> tuple[EndLabels | None, list[str]]:

@@ -49,14 +49,14 @@ def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
 
 
 def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
-    """Writes netCDF 3 (64-bit offsets) with scipy; attributes that are neither numbers nor text become JSON.
+    """Writes netCDF 3 (64-bit offsets) with scipy.
 
     Arrays of the groups inside the run become variables params_mu, initial_v, ... The attribute `coordinates` of the run becomes one of
     each variable, as the CF conventions have it. For xarray reserves this name among the attributes of the file.
     """
     check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
-    flat = load(run).assign_attrs({k: v if type(v) in (int, float, str) else json.dumps(v) for k, v in run.attrs.items()})
+    flat = load(run)
     taken = set(map(str, flat.variables))
     others = other_variables(source, taken)
     with damage_errors(source):
@@ -67,13 +67,27 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
 
 
 def write_netcdf(data: "xr.Dataset", path: Path, what: object) -> None:
-    """Writes netCDF 3 with scipy. what: that is written, for the sentence. Raises StoreError, and OSError."""
+    """Writes netCDF 3 with scipy; attributes that are neither numbers nor text become JSON, which read_netcdf reads.
+
+    what: that is written, for the sentence. Raises StoreError, and OSError.
+    """
+    plain = {k: v if type(v) in (int, float, str) or isinstance(v, np.generic) else json.dumps(v) for k, v in data.attrs.items()}
+    data = data.assign_attrs(plain)
     try:
         data.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
     except OSError:
         raise
     except Exception as error:  # a name or number type that netCDF 3 lacks
         raise StoreError(f"cannot write {what} as netCDF: {' '.join(str(error).split())[:200]}") from error
+
+
+def read_netcdf(path: Path) -> "xr.Dataset":
+    """A Dataset that write_netcdf wrote, in memory."""
+    import xarray as xr
+
+    with xr.open_dataset(path, engine="scipy", decode_times=False) as stored:
+        data = stored.load()
+    return data.assign_attrs({k: json.loads(v) for k, v in data.attrs.items() if isinstance(v, str) and v[:1] in ("[", "{")})
 
 
 def other_variables(source: Path, taken: set[str]) -> dict[str, Any]:

@@ -133,6 +133,7 @@ def test_a_run_is_drawn_and_exported(odesim):
     np.testing.assert_array_equal([float(row["v[1]"]) for row in rows], run.v[:, 1])
     with xr.open_dataset("data.nc") as found:
         np.testing.assert_array_equal(found.v, run.v)
+    assert odesim("plot", "data.nc").exit_code == 0 and Path("data.png").read_bytes() == Path("run.png").read_bytes()
     assert Path("run.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in Path("other.svg").read_text()
     done = odesim("export", "run.zarr", "--to", "csv")
     assert done.exit_code == 2 and "run.csv is there" in done.stderr

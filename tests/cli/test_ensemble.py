@@ -344,6 +344,8 @@ def test_statistics(odesim, folder):
     for name, values in want.variables.items():
         np.testing.assert_array_equal(found[name], values.values)
         np.testing.assert_array_equal(stored[name], values.values)
+    again = odesim("plot", "fan.nc", "--out", "again.png")
+    assert again.exit_code == 0 and Path("again.png").read_bytes() == Path("fan.png").read_bytes()
     words = odesim("ensemble", *REDUCED.split(), "--reduce", "mean")
     assert words.exit_code == 0 and "40 of 40 members done" in words.stdout and "risk_mean" in words.stdout
 

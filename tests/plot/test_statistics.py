@@ -1,12 +1,13 @@
 """The picture of statistics over members: lines and bands are the numbers, and what is drawn is said."""
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
+from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.statistics import figure_of_statistics
@@ -25,7 +26,9 @@ def statistics(*names: str) -> xr.Dataset:
         first = ("quantile", "time") if name == "quantiles" else ("time",)
         data[f"x_{name}"] = first, parts[name]
         data[f"v_{name}"] = (*first, "m"), parts[name][..., None] * np.array([1, 1, 1] if name == "count" else [1, 2, 3])
-    return xr.Dataset(data, {"time": T}, {"model": "my.walk", "members": 100, "statuses": json.dumps({"ok": 90, "non_finite": 10})})
+    return xr.Dataset(
+        data, {"time": T}, {"model": "my.walk", "members": 100, "statuses": {"ok": 90, "non_finite": 10}, "statistics": ",".join(names)}
+    )
 
 
 DRAWN: dict[tuple[str, ...], tuple[Any, Any, Any, str]] = {
@@ -49,6 +52,16 @@ def test_lines_and_bands(names: tuple[str, ...]) -> None:
             np.testing.assert_allclose(found, want)
     assert words in head_of(figure) and "10 non_finite" in head_of(figure) and "my.walk, 100 members" in head_of(figure)
     assert len(figure.axes) == 2 and not clashes(figure, drawn_texts(figure))
+
+
+def test_accessor() -> None:
+    """data.odesim.plot() draws the same, one quantity on Axes of the user."""
+    data, ax = with_accessor(statistics("mean", "quantiles")), Figure().subplots()
+    assert len(data.odesim.plot()) == 2 and data.odesim.plot("x", ax=ax) is ax
+    for found, want in zip(curves(ax.figure), curves(figure_of_statistics(data, Choice(var=("x",)))), strict=True):
+        np.testing.assert_array_equal(found, want)
+    with pytest.raises(ParamError, match="ax is one panel"):
+        data.odesim.plot(ax=ax)
 
 
 def test_choices() -> None:
