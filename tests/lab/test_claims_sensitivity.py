@@ -15,7 +15,7 @@ NUMBERS = {  # of formulas, matrices, counts and a training: no model is integra
     *(name for name in NAMES if name.startswith("static.")),
 }
 STILL = {"hierarchy.occurrence_law", "topics.loss"}  # of functions of parameters or of states, which a run only evaluates at its start
-DEFAULT = ("joma.from_below", "joma.linear_sparsifies", "joma.zero_start", "reversal.test_pairs")
+DEFAULT = ("hierarchy.moments", "joma.from_below", "joma.linear_sparsifies", "joma.zero_start", "reversal.test_pairs")
 
 
 @pytest.mark.parametrize("name", slow_but(NAMES, DEFAULT))

@@ -37,13 +37,8 @@ def damped(equations: Equations) -> Equations:
     return {key: rate - key * SMALL for key, rate in equations.items()}
 
 
-def reversed_(equations: Equations) -> Equations:
-    """All states move the other way."""
-    return {key: -rate for key, rate in equations.items()}
-
-
-CHANGES: tuple[Callable[[Equations], Equations], ...] = (faster, damped, pushed, one_faster, reversed_)
-"""Those that most claims notice first; the last one is not small, for what is stated of shapes alone."""
+CHANGES: tuple[Callable[[Equations], Equations], ...] = (faster, damped, pushed, one_faster)
+"""Those that most claims notice first."""
 
 
 @contextmanager
