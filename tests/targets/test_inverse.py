@@ -247,22 +247,3 @@ def test_the_right_side_of_solve_has_the_boundary_of_its_index(kind: str) -> Non
     np.testing.assert_allclose(run.y["y"][-1], np.linalg.solve(matrix, padded[1:5] + 2 * padded[4:8]), rtol=1e-12)
     with pytest.raises(SpecError, match="has the index j of a column: write it in i, the index of a row"):
         solve(B[i, j], b[j], (i, K), (j, K))
-
-
-def test_layers_of_one_name_with_other_letters() -> None:
-    """Two inverse() and two solve() of one name, multiplied and added, each with letters of its own: the numbers of LAPACK."""
-    A, b = IndexedBase("A", shape=(K, K)), IndexedBase("b", shape=(K,))
-    first, second = inverse(A[i, j], (i, K), (j, K)), inverse(B[k, l], (k, K), (l, K))
-    u, v = solve(A[i, j], x[i], (i, K), (j, K)), solve(B[l, k], b[l], (l, K), (k, K))
-    s = System(
-        name="test.twice", source=SOURCE, axes={i: K}, params=(*(Param(p, 1.0, REAL, "numbers") for p in (A, B, b)),),
-        equations={x[i]: over(Sum, first[i, j] * second[j, i] + first[j, i], (j, K)) + u[i] * v[i] - v[i]}, initial={x[i]: 0.0},
-        sizes={K: 3},
-    )  # fmt: skip
-    rng = np.random.default_rng(4)
-    a, c, start, right = spread({"K": 3}), 3 * np.eye(3) + rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
-    run = odesim.integrate(
-        s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"A": a, "B": c, "b": right}, initial={"x": start}
-    )
-    p, q = np.linalg.inv(a), np.linalg.inv(c)
-    np.testing.assert_allclose(run.y["x"][-1] - start, (p * q.T + p.T).sum(1) + (p @ start - 1) * (q @ right), rtol=1e-11)
