@@ -153,7 +153,7 @@ def integrate(
     span = span_of_steps(system, span, steps)
     numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
     options = options_for(system, options, numbers)
-    check_range(numbers, dtype)
+    check_range(system, numbers, dtype)
     check_sensitivities(system, numbers)
     grid = to_save(save)
     if arrays == "numpy":

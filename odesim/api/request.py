@@ -22,6 +22,7 @@ from odesim.run.problem import compiled_parts
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
+from odesim.targets.compiled import compile_system
 from odesim.transforms.sensitivity import sensitivities
 
 DEFAULTS = RunOptions()
@@ -82,14 +83,34 @@ def sizes_text(numbers: Numbers) -> str:
     return f" ({', '.join(f'{name} = {n}' for name, n in numbers.sizes.items())})" if numbers.sizes else ""
 
 
-def check_range(numbers: Numbers, dtype: str) -> None:
-    """Raises ParamError if a number overflows this dtype."""
-    if dtype == "float64":
+def check_range(system: System, numbers: Numbers, dtype: str) -> None:
+    """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then.
+
+    In u/sqrt(1 + u^2) the square overflows at u = 1e200, and a finite number over infinity is 0, where 1 is right.
+    """
+    given = {name: np.asarray(value) for name, value in {**numbers.params, **numbers.initial}.items()}
+    sizes = {name: float(np.max(np.abs(value), initial=0.0)) for name, value in given.items()}
+    most, largest = float(np.finfo(dtype).max), max(sizes, key=lambda name: sizes[name], default="")
+    if not largest or sizes[largest] <= most**0.25:  # up to there fourth powers are numbers
         return
-    most = float(np.finfo(dtype).max)
-    for name, value in {**numbers.params, **numbers.initial}.items():
-        if np.size(value) and float(np.max(np.abs(value))) > most:
-            raise ParamError(f"{name} = {float(np.max(np.abs(value))):g} overflows {dtype}: numbers go up to {most:.2g}")
+    if sizes[largest] > most:
+        raise ParamError(f"{largest} = {sizes[largest]:g} overflows {dtype}: numbers go up to {most:.2g}")
+    # compiled code does not tell that it overflowed: whether it matters, numbers with a longer exponent do
+    rates = compile_system(system, backend="numpy").arrays
+    own, wide = (
+        rates(numbers.sizes, {"t": kind(numbers.t0), **{n: v.astype(kind) if v.dtype.kind == "f" else v for n, v in given.items()}})
+        for kind in (np.dtype(dtype).type, np.float64 if dtype == "float32" else np.longdouble)
+    )
+    for name, rate in own.items():
+        with np.errstate(over="ignore"):
+            rate, right = np.broadcast_arrays(rate, np.asarray(wide[name]).astype(dtype))
+        wrong = np.isfinite(rate) & ~np.isclose(rate, right, rtol=1e-3, atol=np.finfo(dtype).tiny)
+        if wrong.any():
+            at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            raise ParamError(
+                f"{largest} = {sizes[largest]:g} overflows in the right-hand side of {name.removeprefix('d_')}: at the start it is "
+                f"{rate[at]:g} in {dtype}, right {right[at]:g}; take larger units, or write it otherwise"
+            )
 
 
 def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
