@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from odesim.api.integrate import integrate
     from odesim.dynamics.branch import branch
     from odesim.dynamics.exponents import lyapunov
+    from odesim.dynamics.fit import fit
     from odesim.dynamics.rest import rest
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
@@ -27,6 +28,7 @@ _HOMES = {
     "compare": "odesim.lab.compare.runs",
     "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
+    "fit": "odesim.dynamics.fit",
     "integrate": "odesim.api.integrate",
     "lyapunov": "odesim.dynamics.exponents",
     "rest": "odesim.dynamics.rest",
@@ -51,6 +53,7 @@ __all__ = [
     "compare",
     "convergence",
     "ensemble",
+    "fit",
     "integrate",
     "list_models",
     "load_model",

@@ -57,6 +57,10 @@ class ToleranceWarning(UserWarning):
     """A state of a run is below its absolute tolerance; the run goes on."""
 
 
+class FitWarning(UserWarning):
+    """Data do not determine all numbers that are fitted."""
+
+
 class ClusterWarning(UserWarning):
     """A dask cluster has no workers for a run, which waits for them."""
 

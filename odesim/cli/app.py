@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from odesim.base.errors import CacheWarning, ClusterWarning, ModelWarning, ToleranceWarning, nearest
+from odesim.base.errors import CacheWarning, ClusterWarning, FitWarning, ModelWarning, ToleranceWarning, nearest
 from odesim.cli.outcome import exit_code, open_streams, release, say
 
 # command -> module that has it as `<command>_command`, in the order of the help page
@@ -22,6 +22,7 @@ COMMANDS = {
     "rest": "odesim.cli.dynamics",
     "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
+    "fit": "odesim.cli.dynamics",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",
@@ -84,7 +85,7 @@ class CommandGroup(click.Group):
 
 def show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
     """Prints a warning of odesim as one sentence, others as Python does."""
-    if issubclass(category, CacheWarning | ClusterWarning | ToleranceWarning):
+    if issubclass(category, CacheWarning | ClusterWarning | FitWarning | ToleranceWarning):
         say(f"warning: {message}")
     elif issubclass(category, ModelWarning):
         say(f"warning: {filename}, line {lineno}: {message}")

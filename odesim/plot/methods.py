@@ -15,6 +15,7 @@ from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.exponents import figure_of_exponents
+from odesim.plot.fit import figure_of_fit
 from odesim.plot.members import as_members, as_solution
 from odesim.plot.rest import figure_of_rest
 from odesim.plot.solution import figure_of_solution
@@ -49,6 +50,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_statistics(run, choice, ax)
     if "lyapunov" in run.attrs:
         return figure_of_exponents(run)
+    if "fit" in run.attrs:
+        return figure_of_fit(run)
     if "rest_branches" in run.attrs:
         return figure_of_branches(run)
     if "rest_states" in run.attrs:

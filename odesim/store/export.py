@@ -143,7 +143,7 @@ def time_table(load: Load, run: "xr.Dataset") -> Table:
             part = load(run.isel({TIME: slice(start, start + block)}))
             yield [part[TIME].values, *(v.values.reshape(len(v), -1) for v in part.data_vars.values())]
 
-    return ["t", *(label for name, v in run.data_vars.items() for label in _entries(str(name), v.shape[1:]))], blocks()
+    return ["t", *(label for name, v in run.data_vars.items() for label in entries(str(name), v.shape[1:]))], blocks()
 
 
 def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
@@ -171,7 +171,7 @@ def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
                 columns += [np.repeat(part[name].values.reshape(n, -1), times, axis=0) for name in coordinates]
                 yield [*columns, *(part[name].values.reshape(n * times, -1) for name in states)]
 
-    return [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in _entries(name, shape))], blocks()
+    return [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in entries(name, shape))], blocks()
 
 
 def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
@@ -223,7 +223,7 @@ def csv_cell(text: str) -> str:
     return text
 
 
-def _entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
+def entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
     for index in np.ndindex(*shape):
         yield name + "".join(f"[{i}]" for i in index)
 

@@ -1,0 +1,361 @@
+"""`odesim.fit`: parameters and initial values by least squares to data, with exact derivatives, intervals, and what stays undetermined."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult, least_squares
+from scipy.stats import norm, qmc
+from scipy.stats import t as student
+
+from odesim.api.integrate import integrate
+from odesim.api.request import span_of_steps, with_sensitivities
+from odesim.base.arrays import Array
+from odesim.base.datasets import register
+from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, no_such, value_text
+from odesim.base.options import REST
+from odesim.inputs.arguments import check_arguments, to_names
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
+from odesim.run.solution import Solution
+from odesim.store.curves import Curves, numbers, read_curves
+from odesim.store.export import entries
+from odesim.symbolic.assumptions import assumed_intervals
+from odesim.symbolic.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+DECADES = 100.0
+"""The least ratio of positive bounds between which a number is searched on a logarithmic scale."""
+FLAT = 1e-6
+"""The singular value, by the largest, below which a direction is undetermined: derivatives of a run at rtol 1e-8 have no more digits."""
+SAME = 1e-4
+"""The relative distance in the sum of squares within which two starts came to the same fit."""
+FINE = 201
+"""Points of the fitted curve, beside the times of the data."""
+COLUMN = re.compile(r"([^\[\]]+)((?:\[\s*\d+\s*(?:,\s*\d+\s*)*\])*)")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One column of data: of which quantity, of which of its components, and its name."""
+
+    label: str
+    quantity: str
+    at: tuple[int, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Free:
+    """The numbers (p,) that are fitted: their labels, starts, bounds, and whether they are searched on a logarithmic scale.
+
+    shapes: {parameter or state: shape}, whose entries they are in order.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    labels: tuple[str, ...]
+    start: Array
+    low: Array
+    high: Array
+    log: Array
+
+    def split(self, x: Array) -> dict[str, Any]:
+        """{name: number or array} of x (p,)."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
+        parts = np.split(x, np.cumsum(sizes)[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+
+    def searched(self, x: Array) -> Array:
+        """x (p,), on the scale on which it is searched."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.log, np.log(np.where(self.log, x, 1.0)), x)
+
+    def values(self, u: Array) -> Array:
+        """The numbers (p,) at a place u (p,) of the search: the inverse of searched."""
+        return np.where(self.log, np.exp(np.where(self.log, u, 0.0)), u)
+
+    def starts(self, count: int) -> list[Array]:
+        """`count` places (p,) of the search: the given start, and a Latin hypercube between the bounds.
+
+        Where one is infinite, it reaches a decade, or the size of the start, to either side of it.
+        """
+        u, low, high = self.searched(self.start), self.searched(self.low), self.searched(self.high)
+        wide = np.where(np.isfinite(high - low), np.inf, np.where(self.log, np.log(10.0), np.maximum(np.abs(self.start), 1.0)))
+        low, high = np.maximum(low, u - wide), np.minimum(high, u + wide)
+        others = qmc.LatinHypercube(len(u), rng=0).random(count - 1) if count > 1 else np.empty((0, len(u)))
+        return [u, *(low + others * (high - low))]
+
+
+@check_arguments
+def fit(
+    model: str | PathLike[str] | System,
+    data: Any,
+    *,
+    free: Iterable[str] | Mapping[str, tuple[float, float] | None],
+    columns: Mapping[str, str] | None = None,
+    time: str = "",
+    sigma: float | Mapping[str, Any] | None = None,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    starts: int = 4,
+    level: float = 0.95,
+    method: str = "auto",
+    rtol: float = 1e-8,
+    atol: float | Mapping[str, ArrayLike] = 1e-10,
+    seed: int = 0,
+) -> xarray.Dataset:
+    """The parameters and initial values with which a model is nearest to data in least squares: a Dataset (free, time, column).
+
+    data: a path (csv, tsv, parquet, nc, npz, zarr, or a stored run), DataFrame, Dataset, run, or dict of arrays by name. Its columns
+    are states and observables by name, of an array its entries: v[0]; columns={"I": "infected"} says which column I is in. NaN is no
+    measurement. time: the column of times, default t, time or step. Columns that name nothing are left out, and stand in attrs["unused"].
+
+    free: names of parameters, and of states for their initial values; {"beta": (0.1, 2)} has bounds, which are else those of the domain.
+    params and initial: the other numbers, and where the search begins. It is logarithmic between positive bounds two decades apart, and
+    done from `starts` places, the first of them as given. Derivatives are exact, those of `integrate`.
+
+    sigma: the standard deviation of the data: a number, or {quantity: number, or name of a column that has it}, where "*" is any other
+    quantity. Without it all data weigh the same, and it is estimated from the residuals.
+
+    Results by number: value, its standard error, low and high, the ends of its interval at this level from the derivatives (t
+    distribution, or normal with sigma), and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs:
+    status, ok or not converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees
+    of freedom; deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
+
+    Raises an OdesimError for fewer data than numbers, and where no start can be integrated.
+    """
+    if starts < 1 or not 0 < level < 1:
+        raise ParamError(f"starts is at least 1 and level between 0 and 1, not starts={starts} and level={level:g}")
+    system = load_model(model)
+    curves = read_curves(data, time)
+    times, row = np.unique(curves.t, return_inverse=True)
+    t0 = span_of_steps(system, span, None)[0] if span else system.span[0]
+    end = max(times[-1], span[1]) if span else times[-1]
+    if times[0] < t0:
+        raise ParamError(f"{curves.what} begin at t = {times[0]:g}, before the run, which begins at {t0:g}: give span")
+    names: Any = to_names("free", tuple(free) if isinstance(free, Mapping) else free)
+    names = [names] if isinstance(names, str) else list(names)
+    if not names:
+        raise ParamError("free names what is fitted: at least one parameter or state")
+    if system.noise:
+        raise ParamError(f"{system.name} has noise, and fits are for equations without; replace(system, noise={{}}) has none")
+    extended, _ = with_sensitivities(system, names, {})  # raises for names that are none, and what has no derivative
+    about: dict[str, Any] = {"sizes": sizes, "span": (float(t0), float(end)), "seed": seed}
+    values = bind(system, params=params, initial=initial, **about)
+    begin = {name: values.initial[name] if name in system.states else values.params[name] for name in names}
+    chosen = free_numbers(system, begin, free if isinstance(free, Mapping) else {})
+    about |= {"sizes": values.sizes, "rtol": rtol, "atol": atol} if not system.discrete else {"sizes": values.sizes}
+
+    def run(x: Array, save: Array, **more: Any) -> Solution:
+        given = chosen.split(x)
+        starts = {**(initial or {}), **{name: v for name, v in given.items() if name in system.states}}
+        others = {**(params or {}), **{name: v for name, v in given.items() if name not in system.states}}
+        return integrate(system, params=others, initial=starts, save=save, **{**about, **more})
+
+    first = run(chosen.start, times, sensitivities=names, method=method)
+    if first.status != "ok":
+        raise ParamError(f"{system.name}: the run at the start of the search ends before the data do: {first.message}")
+    about["method"] = first.method if not system.discrete else "auto"
+    measured, unused = columns_of(system, extended, first, curves, columns or {})
+    y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
+    weight = 1 / deviations(sigma, measured, curves, y.shape)
+    there = np.isfinite(y)
+    count, p = int(there.sum()), len(chosen.start)
+    if count < p + (sigma is None):
+        enough = "" if sigma is not None else f" and their error, which need {p + 1}: give more data, or sigma"
+        raise ParamError(f"{curves.what} have {counted(count, 'number')} for {counted(p, 'free number')}{enough}")
+    if np.any(~(weight[there] > 0) | ~np.isfinite(weight[there])):
+        raise ParamError("sigma must be a positive number wherever data are")
+
+    @lru_cache(maxsize=4)
+    def evaluated(key: bytes) -> tuple[Array, Array]:
+        """The weighted residuals (N,) and their derivatives (N, p) at a place of the search; NaN where there is no run."""
+        u = np.frombuffer(key)
+        try:
+            made = run(chosen.values(u), times, sensitivities=names)
+        except OdesimError:  # a value that the constraints of the model exclude
+            made = None
+        if made is None or made.status != "ok":
+            return np.full(count, np.nan), np.full((count, p), np.nan)
+        now, slopes = predictions(made, measured, names)
+        scale = np.where(chosen.log, chosen.values(u), 1.0)
+        return ((now[row] - y) * weight)[there], (slopes[row] * weight[..., None])[there] * scale
+
+    low, high = chosen.searched(chosen.low), chosen.searched(chosen.high)
+    found: list[OptimizeResult] = []
+    for u in chosen.starts(starts):
+        if np.isfinite(evaluated(u.tobytes())[0]).all():
+            residuals, derivatives = (lambda u, part=part: evaluated(np.ascontiguousarray(u).tobytes())[part] for part in (0, 1))
+            more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
+            found.append(least_squares(residuals, u, derivatives, bounds=(low, high), **more))
+    if not found:
+        raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
+    best = min(found, key=lambda result: float(result.cost))
+    x = chosen.values(best.x)
+    scale = np.where(chosen.log, x, 1.0)
+    error, correlation, undetermined = uncertainty(best.jac / scale, x, chosen.labels)
+    degrees, squares = count - p, 2 * float(best.cost)
+    deviation = np.sqrt(squares / degrees) if degrees else np.nan
+    error *= 1.0 if sigma is not None else deviation
+    wide = float(norm.ppf((1 + level) / 2) if sigma is not None else student.ppf((1 + level) / 2, degrees))
+    if undetermined:
+        warnings.warn(f"the data do not determine {undetermined}", FitWarning, 3)
+    fine = np.unique([*times, *(np.linspace(t0, end, FINE) if not system.discrete else np.arange(t0, end + 1))])
+    curve = predictions(run(x, fine), measured, [])[0]
+    fitted = curve[np.searchsorted(fine, curves.t)]
+
+    import xarray as xr
+
+    register()
+    over = {"data": y, "fitted": fitted, "residual": y - fitted}
+    variables: dict[str, Any] = {name: ("free", v) for name, v in (("value", x), ("error", error), ("low", x - wide * error))}
+    variables |= {"high": ("free", x + wide * error), "correlation": (("free", "other"), correlation)}
+    variables |= {name: (("time", "column"), v) for name, v in over.items()} | {"curve": (("curve_time", "column"), curve)}
+    coords = {"free": list(chosen.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
+    near = [s for s in found if s.cost <= best.cost * (1 + SAME) + 1e-14 * np.sum((y * weight)[there] ** 2)]
+    bound = [label for label, k in zip(chosen.labels, best.active_mask, strict=True) if k]
+    words = {"model": system.name, "status": "ok" if best.status > 0 else "not converged", "undetermined": undetermined}
+    words |= {"method": first.method, "at_bound": " ".join(bound), "unused": " ".join(unused)}
+    sums = {"sum_of_squares": squares, "degrees": degrees, "deviation": float(deviation), "level": level, "numbers": count}
+    tried = {"starts": starts, "agreed": len(near), "weighted": int(sigma is not None)}
+    return xr.Dataset(variables, coords=coords, attrs={**words, **sums, **tried, "time_unit": system.time, "fit": 1})
+
+
+def free_numbers(system: System, begin: Mapping[str, Any], asked: Mapping[str, Any]) -> Free:
+    """The free numbers, by their names, starts and bounds {name: (low, high) or None}. Raises ParamError."""
+    shapes, labels, rows = dict[str, tuple[int, ...]](), list[str](), list[tuple[Any, ...]]()
+    for name, value in begin.items():
+        state = name in system.states
+        domain: Any = (assumed_intervals(system)[name] or sp.S.Reals) if state else system.param(name).domain
+        low, high = float(domain.inf), float(domain.sup)
+        open_ = low == 0 and domain.contains(0) == sp.false
+        if asked.get(name) is not None:
+            try:
+                a, b = map(float, asked[name])
+            except (TypeError, ValueError):
+                raise ParamError(f"the bounds of {name} are two numbers (low, high), not {value_text(asked[name])}") from None
+            if not low <= a < b <= high:
+                raise ParamError(f"the bounds of {name} are (low, high) inside [{low:g}, {high:g}], not ({a:g}, {b:g})")
+            low, high, open_ = a, b, open_ and a == 0
+        array = np.asarray(value, np.float64)
+        shapes[name] = array.shape
+        for label, x in zip(entries(name, array.shape), np.ravel(array), strict=True):
+            if not low <= x <= high:
+                raise ParamError(f"the search for {label} begins at {x:g}, outside its bounds {low:g} to {high:g}: give another value")
+            labels.append(label)
+            rows.append((x, low, high, x > 0 and (open_ or low > 0) and high >= DECADES * low))
+    start, below, above, log = (np.array(column) for column in zip(*rows, strict=True))
+    return Free(shapes, tuple(labels), start.astype(np.float64), below, above, log.astype(bool))
+
+
+def columns_of(
+    system: System, extended: System, run: Solution, curves: Curves, mapped: Mapping[str, str]
+) -> tuple[list[Measured], list[str]]:
+    """The columns that are compared, and the names of those that are not. Raises ParamError for names that are none."""
+    known = [*system.states, *system.observables]
+    smooth = set(known).intersection(*extended.sensitivities.values())
+    of_column = {column: label for label, column in mapped.items()}
+    measured, unused = list[Measured](), list[str]()
+    for column in mapped.values():
+        if column not in curves.columns:
+            raise ParamError(no_such("column", column, curves.columns, curves.what))
+    for name in curves.columns:
+        label = of_column.get(name, name)
+        parts = COLUMN.fullmatch(label)
+        quantity = parts[1].strip() if parts else ""
+        if quantity not in smooth:
+            if name in of_column and quantity in known:
+                raise ParamError(f"{quantity} is a function of Python, which has no derivatives: fit other observables, or states")
+            if name in of_column:
+                raise ParamError(no_such("state or observable", quantity or label, known, system.name))
+            unused.append(name)
+            continue
+        at = tuple(map(int, re.findall(r"\d+", parts[2] if parts else "")))
+        shape = {**run.y, **run.observables}[quantity].shape[1:]
+        if len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
+            example = next(entries(quantity, shape))
+            raise ParamError(f"column {label}: {quantity} has shape {shape}, so a column of it is named as {example}")
+        measured.append(Measured(label, quantity, at, name))
+    if not measured:
+        one = no_such("state or observable with derivatives", unused[0] if unused else "", smooth, system.name)
+        raise ParamError(f"no column of {curves.what} is a quantity of the model: {one}")
+    return measured, unused
+
+
+def deviations(sigma: Any, measured: list[Measured], curves: Curves, shape: tuple[int, ...]) -> Array:
+    """The standard deviations (time, column) of the data, 1 where none are given. Raises ParamError."""
+    out = np.ones(shape)
+    given = sigma if isinstance(sigma, Mapping) else {} if sigma is None else {REST: sigma}
+    for name, value in sorted(given.items(), key=lambda pair: pair[0] != REST):  # what is named comes after what is said of the rest
+        places = [k for k, m in enumerate(measured) if name in (m.label, m.quantity, REST)]
+        if not places:
+            raise ParamError(no_such("measured quantity", name, (m.label for m in measured), "sigma"))
+        if isinstance(value, str) and value not in curves.columns:
+            raise ParamError(no_such("column", value, curves.columns, curves.what))
+        column = numbers(curves.columns[value] if isinstance(value, str) else value, f"sigma of {name}")
+        out[:, places] = np.broadcast_to(column, len(out))[:, None]
+    return out
+
+
+def predictions(run: Solution, measured: list[Measured], names: list[str]) -> tuple[Array, Array]:
+    """What a run has for each column (T, C), and its derivatives (T, C, p) by the entries of these names."""
+    arrays: dict[str, Any] = {**run.y, **run.observables}
+    now = np.stack([arrays[m.quantity][(slice(None), *m.at)] for m in measured], axis=1)
+    slopes = []
+    for name in names:
+        pairs = run.attrs["sensitivities"][name]
+        state = next(s for s in run.y if s in pairs)
+        along = run.dims[pairs[state]][len(run.dims[state]) :]
+        sizes = dict(zip(along, run.y[pairs[state]].shape[1 + len(run.dims[state]) :], strict=True))
+        for m in measured:
+            twin = pairs[m.quantity]
+            index = dict(zip(run.dims[m.quantity], m.at, strict=True))
+            block = arrays[twin][(slice(None), *(index.get(axis, slice(None)) for axis in run.dims[twin]))]
+            # an observable has the axes that its derivative depends on: the others are written out
+            left = [axis for axis in run.dims[twin] if axis not in index]
+            full = block.reshape(len(block), *(sizes[axis] if axis in left else 1 for axis in along))
+            slopes.append(np.broadcast_to(full, (len(block), *sizes.values())).reshape(len(block), -1))
+    parts = [np.stack(slopes[k : k + len(measured)], axis=1) for k in range(0, len(slopes), len(measured))]
+    return now, np.concatenate(parts, axis=2) if parts else np.empty((*now.shape, 0))
+
+
+def uncertainty(J: Array, x: Array, labels: tuple[str, ...]) -> tuple[Array, Array, str]:
+    """Standard errors (p,) for a deviation of 1, correlation (p, p), and in words what is undetermined, of weighted derivatives J (N, p).
+
+    Undetermined numbers have infinite errors, and NaN as correlation.
+    """
+    size = np.linalg.norm(J, axis=0)
+    unit = np.where(size > 0, size, 1.0)
+    _, s, V = np.linalg.svd(J / unit, full_matrices=False)
+    flat = s <= FLAT * s[0] if s[0] > 0 else np.ones(len(s), bool)
+    inverse = (V[~flat].T / s[~flat]) / unit[:, None]
+    covariance = inverse @ inverse.T
+    lost = np.zeros(len(x), bool)
+    words = []
+    for v in V[flat]:
+        way = v / unit
+        relative = way / np.where(x != 0, x, 1.0)
+        relative /= relative[np.argmax(np.abs(relative))]
+        those = np.flatnonzero(np.abs(v) > 1e-3)
+        lost[those] = True
+        changes = " with ".join(f"{labels[k]} {relative[k]:+.3g}{' %' if x[k] else ''}" for k in those)
+        words.append(labels[those[0]] if len(those) == 1 else f"{' and '.join(labels[k] for k in those)} ({changes} changes nothing)")
+    error = np.sqrt(np.diag(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = covariance / np.outer(error, error)
+    error[lost] = np.inf
+    correlation[lost] = correlation[:, lost] = np.nan
+    return error, correlation, "; ".join(words)
