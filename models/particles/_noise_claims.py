@@ -1,4 +1,4 @@
-"""What is stated of tokens on the circle with noise: the strength of attention at which order sets in."""
+"""What is stated of tokens on the circle with noise: the strength of attention at which order sets in, and how."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -54,6 +54,38 @@ def sets_in() -> Iterable[Measurement]:
         yield Measurement(f"mean of r, beta = {beta:g}, 1.5 K#", float(r.mean()), order_of_density(beta, K), doubt)
 
 
+def modes_at(beta: float, share: float, start: Any, end: float) -> Any:
+    """Modes (40,) of the density at t = end, with K = share K#. start: modes (40,), or a number whose powers they are."""
+    modes = start ** np.arange(40) if np.ndim(start) == 0 else start
+    given: dict[str, Any] = {"params": {"beta": beta, "kappa": KAPPA, "K": share * threshold(beta)}, "initial": {"a": modes}}
+    return odesim.integrate("particles.density", **given, sizes={"N": 40}, span=(0, end), save=2, rtol=1e-9, atol=1e-17).final["a"]
+
+
+def growth() -> Iterable[Measurement]:
+    """The rates of the first modes of a density that is nearly uniform, from t = 0 to 1."""
+    for beta, share in ((1.0, 0.9), (1.0, 1.1), (4.0, 1.1)):
+        small = np.array([1.0, *[1e-7] * 3, *[0.0] * 36])
+        end = modes_at(beta, share, small, 1.0)
+        for k in (1, 2, 3):
+            rate = float(k**2 * (share * threshold(beta) * iv(k, beta) / beta - KAPPA))
+            yield Measurement(f"rate of mode {k}, beta = {beta:g}, {share:g} K#", float(np.log(end[k] / 1e-7)), rate, 1e-5)
+
+
+def transition() -> Iterable[Measurement]:
+    """Stationary modes from an ordered and from a nearly uniform density; near K# those of the equation of two modes."""
+    for beta, share in ((1.0, 1.1), (1.0, 1.5), (2.0, 1.1), (4.0, 0.98), (4.0, 1.02)):
+        K, first = share * threshold(beta), float(modes_at(beta, share, 0.8, 400.0)[1])
+        yield Measurement(f"a_1 from order, beta = {beta:g}, {share:g} K#", first, order_of_density(beta, K), 1e-6)
+    ratio = float(iv(2, 1.0) / iv(1, 1.0))
+    for share in (1.002, 1.001):
+        small = (2 * (1 - ratio) * (share - 1) / (1 - 2 * ratio)) ** 0.5
+        first = float(modes_at(1.0, share, small, 4000.0)[1])
+        yield Measurement(f"a_1 over its law near K#, beta = 1, {share:g} K#", first / small, 1.0, 2 * (share - 1))
+    for share, order in ((0.98, 0.0), (1.02, float(modes_at(4.0, 1.02, 0.8, 400.0)[1]))):
+        first = float(modes_at(4.0, share, 0.05, 2000.0)[1])
+        yield Measurement(f"a_1 from a_1 = 0.05, beta = 4, {share:g} K#", first, order, 1e-6)
+
+
 NOISY = (
     Claim(
         "particles.threshold",
@@ -62,6 +94,23 @@ NOISY = (
         ("particles.noisy_circle",),
         Statement("for beta < 2.447 noisy tokens are spread evenly up to K# = kappa beta / I_1(beta), and ordered above", sets_in,
                   Verdict.HOLDS, "four standard errors of 64 runs, each seen at five times"),
+        slow=True,
+    ),
+    Claim(
+        "particles.modes",
+        Source("mun2026phase", "abstract", "d = 2"),
+        "40 modes of the density, from a start that is nearly uniform",
+        ("particles.density",),
+        Statement("around the uniform density mode k grows at the rate k^2 (K I_k(beta) / beta - kappa): order sets in with mode 1, at K#",
+                  growth, Verdict.HOLDS, "products of modes of 1e-7, and rtol"),
+    ),
+    Claim(
+        "particles.transition",
+        Source("mun2026phase", "abstract", "d = 2"),
+        "40 modes of the density at .98 to 1.5 of K#, from order and from none",
+        ("particles.density",),
+        Statement("for beta < 2.447 order sets in as a_1^2 = 2 (1 - r) (K/K# - 1) / (1 - 2 r), r = I_2 / I_1; above by a jump, and what is "
+                  "ordered stays so below K#", transition, Verdict.HOLDS, "the law near K#: the next order; else what is left in the end"),
         slow=True,
     ),
 )  # fmt: skip

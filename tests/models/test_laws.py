@@ -63,6 +63,7 @@ WITHOUT_CLOSED_FORM = (
         "noise.sgd_least_squares",
         "noise.two_layer",
         "particles.circle",
+        "particles.density",
         "particles.noisy_circle",
         "particles.sphere",
         "particles.unnormalised",

@@ -41,6 +41,7 @@ from tests.support.truth.learning import (
 )
 from tests.support.truth.particles import (
     particles_circle,
+    particles_density,
     particles_gamma,
     particles_noisy_circle,
     particles_rescaled,
@@ -104,6 +105,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "particles.sphere": particles_sphere,
     "particles.circle": particles_circle,
     "particles.noisy_circle": particles_noisy_circle,
+    "particles.density": particles_density,
     "noise.sgd_least_squares": sgd_least_squares,
     "noise.two_layer": two_layer,
     "particles.gamma": particles_gamma,

@@ -44,6 +44,14 @@ def particles_noisy_circle(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"theta": -q["K"] * (np.exp(q["beta"] * np.cos(apart)) * np.sin(apart)).mean(axis=1)}
 
 
+def particles_density(t: float, y: Arrays, q: Arrays) -> Arrays:
+    a, N, da = y["a"], len(y["a"]), np.zeros_like(y["a"])
+    for k in range(N):
+        pull = sum(q["w"][l] * a[l] * (a[abs(k - l)] - (a[k + l] if k + l < N else 0.0)) for l in range(1, N))
+        da[k] = q["K"] * k / 2 * pull - q["kappa"] * k**2 * a[k]
+    return {"a": da}
+
+
 def particles_gamma(t: float, y: Arrays, q: Arrays) -> Arrays:
     g, beta, n = y["gamma"], q["beta"], q["n"]
     return {"gamma": 2 * np.exp(beta * g) * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta) + (n - 1) * np.exp(beta * g))}
