@@ -1,4 +1,4 @@
-"""The picture of a Comparison: the training's mean and the range of its seeds, theory dashed on top, what is between them below."""
+"""The picture of a Comparison: a row for each observable, both sides, what is between them, and how far they agree in numbers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
 from odesim.plot.labels import EndLabels, component_labels, symbol
-from odesim.plot.layout import ROW, add_panels, cells_in_rows, finish, space_ticks
+from odesim.plot.layout import ROW, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
-from odesim.plot.scales import TimeAxis, cell_edges, make_time_axis
+from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import (
     CATEGORIES,
     FAINT,
@@ -33,6 +34,7 @@ from odesim.plot.style import (
     ordered_colors,
     power_text,
     project_style,
+    root_figure,
 )
 
 
@@ -53,54 +55,52 @@ class Comparison(Protocol):
     def seeds(self) -> tuple[int, ...]: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
+    def table(self) -> list[dict[str, Any]]: ...
 
 
-PANELS = 6
+ROWS = 3  # of two panels each
 COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory
 RANGE = 0.25  # opacity of the range of seeds
 DECADES = 2  # from which on positive values get a logarithmic axis
 THEORY: Mapping[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (3, 1.5))}
-BEYOND: Mapping[str, Any] = {"color": CATEGORIES[1], "lw": 0, "label": "theory outside the range"}  # a bar at the foot of a panel
 CHANCE_LABEL = "Δ within ±2"
-FOOT_OF_PANEL = (0.0, 0.035)  # of its height
-RESIDUAL = 14.0  # mm: height of the panel
+GRID, BOTH = 8, 5  # columns of the grid; those of the panel of both sides, the others are its difference's
+NUMBERS, LINE = (1.5, 11.5), 3.0  # mm right of the panels: names and values of numbers; from line to line
 STILL = 1e-12  # relative difference that is rounding
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
 ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
 POWERS = 10.0 ** np.arange(1, 300)  # ticks of a logarithmic axis beyond CHANCE
 SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in it: both sides are computed with tolerances
-SAME, ALIKE = "no line in Δ: no difference beyond rounding", "no line in Δ: the seeds are alike, there is no standard error"
+SAME, ALIKE = "the same to\nrounding", "no error:\nseeds alike"
 
 
 def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
-    """A Figure with two panels for each observable, at most six: both sides, and below their difference in standard errors.
+    """A Figure with a row for each observable, at most three: both sides, their difference in standard errors, and numbers beside.
 
     ax: Axes to draw one observable on, without its difference. Raises ParamError if there are several.
     """
-    names, left_out = list(comparison.theory)[:PANELS], list(comparison.theory)[PANELS:]
+    names, left_out = list(comparison.theory)[:ROWS], list(comparison.theory)[ROWS:]
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])
     if ax is not None and len(comparison.theory) > 1:
         raise several_panels(list(comparison.theory))
     with project_style():
-        cells = [(2 * row + k, columns) for row, columns in cells_in_rows(len(names)) for k in (0, 1)]
-        panels = add_panels([ROW, RESIDUAL] * -(-len(names) // 2), cells) if ax is None else [ax]
-        axes, below, labels, silent = panels[::2], panels[1::2], list[EndLabels | None](), list[str]()
-        unders: list[Axes | None] = [*below] or [None]
-        for name, panel, under in zip(names, axes, unders, strict=True):
-            if under is not None:
-                under.sharex(panel)
+        cells = [(row, columns) for row in range(len(names)) for columns in (slice(BOTH), slice(BOTH, GRID))]
+        panels = add_panels([ROW] * len(names), cells, columns=GRID) if ax is None else [ax]
+        labels, rows = list[EndLabels | None](), {row["observable"]: row for row in comparison.table()}
+        for name, axes, beside in zip(names, panels[::2], panels[1::2] or [None], strict=True):
             pair = make_pair(name, comparison, time_axis)
-            labels.append(draw_pair(panel, under, pair, time_axis))
-            silent += without_line(pair.residuals, pair.training, pair.theory)
-        beyond = any(shown.get_label() == BEYOND["label"] for panel in axes for shown in panel.collections)
-        handles = legend_of(comparison, beyond)
+            labels.append(draw_pair(axes, pair, time_axis))
+            if beside is not None:
+                beside.sharex(axes)
+                draw_residuals(beside, pair, time_axis, difference_of(comparison))
+                write_numbers(beside, numbers_of(rows[name], comparison.t[-1], share_within(axes, pair)))
+        handles = legend_of(comparison)
         if ax is not None:
             ax.legend(handles=[handle for handle in handles if handle.get_label() != CHANCE_LABEL])
-        every = [*axes, *below]
-        space_ticks(every, time_axis)
-        notes = [*notes_of(comparison, left_out), *dict.fromkeys(silent)]
-        return finish(every, labels, (title_of(comparison), notes, handles), ax=ax, time_axis=time_axis)
+        space_ticks(panels, time_axis)
+        said, about = notes_of(comparison, left_out), f"theory: {comparison.said['map']}" * bool(comparison.said["map"])
+        return finish(panels, labels, (title_of(comparison), said, handles), ax=ax, time_axis=time_axis, about=literal(about))
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,11 @@ class Pair:
     indices: list[str]
     total: int
 
+    @property
+    def colors(self) -> list[Any]:
+        """Those of the components."""
+        return [CATEGORIES[0]] if len(self.indices) == 1 else ordered_colors(len(self.indices))
+
 
 def make_pair(name: str, comparison: Comparison, time_axis: TimeAxis) -> Pair:
     """The Pair of an observable at the times of the axis, of a few of its components if there are many."""
@@ -130,12 +135,11 @@ def make_pair(name: str, comparison: Comparison, time_axis: TimeAxis) -> Pair:
     return Pair(name, symbol(name, comparison.dims[name]), theory, training, residuals(training, theory), indices, total)
 
 
-def draw_pair(axes: Axes, below: Axes | None, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
-    """Draws both sides of one observable, and their difference below; returns the labels of an array's lines, not placed yet, or None."""
+def draw_pair(axes: Axes, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
+    """Draws both sides of one observable; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
     training, mean, count = pair.training, pair.theory.mean(axis=0), len(pair.indices)
-    colors: list[Any] = [CATEGORIES[0]] if count == 1 else ordered_colors(count)
-    for i, color in enumerate(colors):
+    for i, color in enumerate(pair.colors):
         if len(training) > 1:
             axes.fill_between(time_axis.x, training[:, :, i].min(axis=0), training[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
         axes.plot(time_axis.x, training[:, :, i].mean(axis=0), color=color)
@@ -152,21 +156,27 @@ def draw_pair(axes: Axes, below: Axes | None, pair: Pair, time_axis: TimeAxis) -
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
-    if below is not None:
-        draw_residuals(below, time_axis.x, pair.residuals, colors, several=len(training) > 1)
-    if len(training) > 1:
-        draw_beyond(axes, outside(axes, training, mean), time_axis)
-    if count == 1:
-        return None
-    return component_labels(axes, pair.indices, np.ma.filled(mean[-1], np.nan).tolist())
+    return None if count == 1 else component_labels(axes, pair.indices, np.ma.filled(mean[-1], np.nan).tolist())
 
 
-def draw_beyond(axes: Axes, times: Any, time_axis: TimeAxis) -> None:
-    """Draws a bar at the foot of the panel at those times (T,) at which theory is outside the range of seeds."""
-    edges = cell_edges(time_axis.x, time_axis.log)
-    bars = [(edges[k], edges[k + 1] - edges[k]) for k in np.flatnonzero(times)]
-    if bars:
-        axes.broken_barh(bars, FOOT_OF_PANEL, transform=axes.get_xaxis_transform(), **BEYOND)
+def numbers_of(row: Mapping[str, Any], last: float, within: float) -> list[tuple[str, str]]:
+    """(name, value) of the numbers that say how far both sides agree, those that there are.
+
+    row: of the table; last: the last time; within: the share of times at which theory is in the range of seeds.
+    """
+    until = row["agree_until"]
+    shown = "no $t$" if np.isnan(until) else "all $t$" if until == last else f"$t$ ≤ {until:.3g}"
+    numbers = [("corr", f"{row['correlation']:.4f}"), ("rel L2", f"{row['relative_l2']:.2g}"), ("to 10 %", shown)]
+    numbers += [("end ratio", f"{row['end_ratio']:.3g}"), ("in range", f"{within:.0%}".replace("%", " %"))]
+    return [(name, value) for name, value in numbers if "nan" not in value]
+
+
+def write_numbers(axes: Axes, numbers: Sequence[tuple[str, str]]) -> None:
+    """Writes names and values in two columns right of the panel."""
+    for line, words in enumerate(numbers):
+        for word, place in zip(words, NUMBERS, strict=True):
+            transform = axes.transAxes + ScaledTranslation(place / 25.4, -line * LINE / 25.4, root_figure(axes).dpi_scale_trans)
+            axes.text(1, 1, word, transform=transform, fontsize=SMALL, va="top")
 
 
 def component_indices(values: Any) -> list[int]:
@@ -187,17 +197,13 @@ def title_of(comparison: Comparison) -> str:
 
 
 def notes_of(comparison: Comparison, left_out: list[str]) -> list[str]:
-    """How theory follows from the System, what the lower panels show, the comparison's own notes, which observables are not drawn."""
-    first, second = sides(comparison)
-    notes = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
-    notes += [f"Δ: {second} minus {first}" + ", mean over seeds in standard errors" * (len(comparison.seeds) > 1)]
-    notes += [note.partition(";")[0].partition(" (step")[0] for note in comparison.notes]  # the rest is said elsewhere
-    notes += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return [literal(note) for note in notes]
+    """The comparison's own notes, and which observables are not drawn."""
+    notes = [note.partition(";")[0].partition(" (step")[0] for note in comparison.notes]  # the rest is said elsewhere
+    return [literal(note) for note in notes + [f"not shown: {', '.join(left_out)}"] * bool(left_out)]
 
 
-def legend_of(comparison: Comparison, beyond: bool) -> list[Artist]:
-    """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors, where theory leaves the range."""
+def legend_of(comparison: Comparison) -> list[Artist]:
+    """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors."""
     first, second = sides(comparison)
     count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
     handles: list[Artist] = [Line2D([], [], label=first + ", mean over seeds" * each, **THEORY)]
@@ -207,7 +213,13 @@ def legend_of(comparison: Comparison, beyond: bool) -> list[Artist]:
             Patch(color=CATEGORIES[0], alpha=RANGE, lw=0, label="range of seeds"),
             Patch(color=FAINT, alpha=RANGE, lw=0, label=CHANCE_LABEL),
         ]
-    return handles + [Patch(**BEYOND)] * beyond
+    return handles
+
+
+def difference_of(comparison: Comparison) -> str:
+    """What the panels of differences show."""
+    first, second = (side.removeprefix("the ") for side in sides(comparison))
+    return "Δ (std. errors)" if len(comparison.seeds) > 1 else f"{second} − {first}"
 
 
 def sides(comparison: Comparison) -> tuple[str, str]:
@@ -222,6 +234,11 @@ def short_label(phrase: str) -> str:
     return head + (folder[0] if folder and not head.endswith(folder[0]) else "")
 
 
+def size_of(training: Any, theory: Any) -> float:
+    """The largest entry of both sides."""
+    return max(float(np.abs(training).max()), float(np.abs(theory).max())) if training.count() else 1.0
+
+
 def residuals(training: Any, theory: Any) -> Any:
     """The mean (T, n) over seeds of training (R, T, n) minus theory (1 or R, T, n), in its standard errors.
 
@@ -231,32 +248,23 @@ def residuals(training: Any, theory: Any) -> Any:
     if len(difference) < 2:
         return difference[0]
     error = difference.std(axis=0, ddof=1) / np.sqrt(len(difference))
-    size = max(float(np.abs(training).max()), float(np.abs(theory).max())) if training.count() else 1.0
+    size = size_of(training, theory)
     return np.ma.masked_where(np.ma.filled(error, 0.0) <= STILL * size, difference.mean(axis=0)) / error
 
 
-def without_line(values: Any, training: Any, theory: Any) -> list[str]:
-    """Notes on components without residuals (T, n): both sides are the same, or the seeds are alike.
-
-    The sides are training (R, T, n) and theory (1 or R, T, n).
-    """
-    silent = np.ma.count(values, axis=0) == 0
-    if len(training) < 2 or not silent.any():
-        return []
-    size = max(float(np.abs(training).max()), float(np.abs(theory).max())) if training.count() else 1.0
-    same = np.ma.filled(np.abs(training - theory) <= STILL * size, True).all(axis=(0, 1))
-    return [SAME] * bool((silent & same).any()) + [ALIKE] * bool((silent & ~same).any())
-
-
-def draw_residuals(axes: Axes, x: Any, values: Any, colors: Sequence[Any], *, several: bool = True) -> None:
-    """Draws residuals (T, n) at x (T,), a line for each component; several: seeds, so that chance has a size."""
+def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis, label: str) -> None:
+    """Draws the residuals of a Pair, a line for each component, with that label; where there is none the panel says why."""
+    values, several = pair.residuals, len(pair.training) > 1
     axes.axhline(0, color=FAINT, lw=0.5, zorder=0)
-    for color, column in zip(colors, values.T, strict=True):
-        axes.plot(x, column, color=color, lw=0.8)
-    axes.set_ylabel("Δ")
+    for color, column in zip(pair.colors, values.T, strict=True):
+        axes.plot(time_axis.x, column, color=color, lw=0.8)
+    axes.set_ylabel(label)
     if not several:
         few_ticks(axes, y=3)
         return
+    if not values.count():
+        same = np.ma.filled(np.abs(pair.training - pair.theory) <= STILL * size_of(pair.training, pair.theory), True).all()
+        axes.text(0.5, 0.97, SAME if same else ALIKE, transform=axes.transAxes, fontsize=SMALL, ha="center", va="top")
     axes.axhspan(-CHANCE, CHANCE, color=FAINT, alpha=0.25, lw=0, zorder=0)
     low, high = (float(values.min()), float(values.max())) if values.count() else (0.0, 0.0)
     wide = max(-low, high) > WIDE
@@ -279,16 +287,19 @@ def tick_text(tick: float) -> str:
     return "\u2212" * bool(tick < 0) + (f"{size:g}" if size < PLAIN[1] else power_text(size))
 
 
-def outside(axes: Axes, training: Any, theory: Any) -> Any:
-    """Whether (T,) a component of theory (T, n) lies outside the range of the seeds of training (R, T, n), drawn in these Axes.
+def share_within(axes: Axes, pair: Pair) -> float:
+    """The share of times at which all drawn components of theory are in the range of seeds; nan for one seed.
 
-    It must do so by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below some per
-    cent can be seen there; else of all that they span.
+    Theory is outside if it is by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below
+    some per cent can be seen there; else of all that they span.
     """
+    training, theory = pair.training, pair.theory.mean(axis=0)
+    if len(training) < 2:
+        return np.nan
     low, high = training.min(axis=0), training.max(axis=0)
     if axes.get_yscale() == "log":
         size = np.ma.abs(theory)
     else:
         size = max(high.max(), theory.max()) - min(low.min(), theory.min()) if theory.count() and training.count() else 0.0
     beyond = np.ma.filled((theory < low - SMALL_SHARE * size) | (theory > high + SMALL_SHARE * size), False)
-    return beyond.any(axis=1)
+    return 1 - float(beyond.any(axis=1).mean())

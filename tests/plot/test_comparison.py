@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from scipy.stats import ttest_1samp
 
 from odesim.lab.compare.comparison import Comparison
-from odesim.plot.comparison import ALIKE, BEYOND, COMPONENTS, SAME, THEORY, component_indices, figure_of_comparison, short_label
+from odesim.plot.comparison import ALIKE, COMPONENTS, ROWS, SAME, THEORY, component_indices, figure_of_comparison, short_label
 from odesim.plot.style import INK, SMALL, WIDTH
 from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
 
@@ -55,11 +55,10 @@ def test_legible(name):
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     assert all(axes.get_ylabel() for axes in figure.axes) and any("SGD" in axes.get_xlabel() for axes in figure.axes)
     assert has_no_hole(figure)
-    said = notes(figure)
-    assert figure.get_suptitle() == "some.system beside a_task (model)" and any("theory: the flow" in note for note in said) is (
-        name != "two runs"
-    )
-    assert ("not shown: x6, x7, x8" in said) is (name == "more than fit")
+    said, rows = notes(figure), min(len(CASES[name].theory), ROWS)
+    assert figure.get_suptitle() == "some.system beside a_task (model)" and len(figure.axes) == 2 * rows <= 6
+    assert ("theory: the flow" in said) is (name != "two runs")
+    assert ("not shown: x3, x4, x5, x6, x7, x8" in said) is (name == "more than fit")
 
 
 @pytest.mark.parametrize(
@@ -123,29 +122,39 @@ def test_residuals_are_in_standard_errors():
     assert np.ma.getmaskarray(np.ma.masked_invalid(np.ma.filled(still.get_ydata(), np.nan))).all()
 
 
-@pytest.mark.parametrize(("move", "marked"), [(0.0, 0), (0.5, 10), (0.0001, 0)])
-def test_where_theory_leaves_the_range_is_marked(move, marked):
-    """A bar covers the times at which theory is beyond every seed, and no others; a thousandth of the span 0.2 is not marked."""
+def beside(figure: Figure) -> dict[str, str]:
+    """{name: value} of the numbers beside the first row of panels."""
+    words = [text.get_text() for text in figure.axes[1].texts]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+@pytest.mark.parametrize(("move", "share"), [(0.0, "100 %"), (0.5, "67 %"), (0.0001, "100 %")])
+def test_the_share_of_times_in_the_range_is_said(move, share):
+    """Theory is beyond every seed at 10 of 30 times; a thousandth of the span 0.2 does not count."""
     case = comparison({"v": 1 + curve()}, noise=0.0)
+    training = case.training["v"] + np.linspace(-1e-5, 1e-5, 5)[:, None]
     theory = case.theory["v"].copy()
     theory[0, 10:20] += move
-    figure = figure_of_comparison(replace(case, theory={"v": theory}))
-    bars = [shown for shown in figure.axes[0].collections if shown.get_label() == BEYOND["label"]]
-    assert sum(len(bar.get_paths()) for bar in bars) == marked
-    assert (BEYOND["label"] in labels(figure)) is bool(marked)
+    assert beside(figure_of_comparison(replace(case, theory={"v": theory}, training={"v": training})))["in range"] == share
 
 
-def test_a_few_per_cent_on_many_decades_are_marked():
-    """What an axis of six decades cannot show, the bar does: the second and third of 30 times, 3 % below the least of the seeds."""
+def test_a_few_per_cent_on_many_decades_count():
+    """What an axis of six decades cannot show, the share does: 3 of 30 times lie 3 % below the least of the seeds."""
     case = comparison({"loss": np.geomspace(3, 1e-6, len(T))[None]}, noise=0.0)
     case = replace(case, training={"loss": case.training["loss"] * np.linspace(0.99, 1.01, 5)[:, None]})
     theory = case.training["loss"].mean(axis=0, keepdims=True)
-    theory[0, 1:3] = 0.97 * case.training["loss"][:, 1:3].min(axis=0)
+    theory[0, 1:4] = 0.97 * case.training["loss"][:, 1:4].min(axis=0)
     figure = figure_of_comparison(replace(case, theory={"loss": theory}))
-    (bar,) = [shown for shown in figure.axes[0].collections if shown.get_label() == BEYOND["label"]]
-    boxes = [path.get_extents() for path in bar.get_paths()]
-    assert figure.axes[0].get_yscale() == "log"
-    assert [np.flatnonzero((box.x0 < T) & (box.x1 > T)).tolist() for box in boxes] == [[1], [2]]
+    assert figure.axes[0].get_yscale() == "log" and beside(figure)["in range"] == "90 %"
+
+
+def test_the_numbers_are_those_of_the_table():
+    """Beside each row, as far as the table has them: a loss that spans no decade has no ratio at the end, one seed no range."""
+    for name, lacks in (("one number", {"end ratio"}), ("one seed", {"end ratio", "in range"})):
+        (row, *_), numbers = CASES[name].table(), beside(figure_of_comparison(CASES[name]))
+        assert float(numbers["corr"]) == pytest.approx(row["correlation"], abs=5e-5)
+        assert float(numbers["rel L2"]) == pytest.approx(row["relative_l2"], rel=0.05)
+        assert {"corr", "rel L2", "to 10 %", "end ratio", "in range"} - set(numbers) == lacks
 
 
 @pytest.mark.parametrize(("end", "scale"), [(0.02, "linear"), (0.005, "log")])
@@ -163,7 +172,7 @@ def test_components_are_of_every_height():
 
 
 def residual_axes(shift: float, seeds: int = 5, noise: float = 0.05) -> Any:
-    """The lower panel of a number whose training lies beside theory by so much."""
+    """The right panel of a number whose training lies beside theory by so much."""
     given = comparison({"x": curve()}, seeds=seeds, noise=noise)
     return figure_of_comparison(replace(given, training={"x": given.training["x"] + shift})).axes[1]
 
@@ -188,5 +197,5 @@ def test_a_panel_without_a_line_says_why():
     """Either both sides are the same, or all seeds are, so that there is no standard error; the one is no sign of the other."""
     same, off = comparison({"x": curve()}, noise=0.0), comparison({"x": curve()}, noise=0.0)
     off = replace(off, training={"x": off.training["x"] + 1.0})
-    assert [SAME in notes(figure_of_comparison(c)) for c in (same, off)] == [True, False]
-    assert [ALIKE in notes(figure_of_comparison(c)) for c in (same, off)] == [False, True]
+    said = [[text.get_text() for text in figure_of_comparison(c).axes[1].texts] for c in (same, off)]
+    assert [SAME in texts for texts in said] == [True, False] and [ALIKE in texts for texts in said] == [False, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 WIDTH = 79
 HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
 SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
+OF_SEEDS: Mapping[str, Callable[[Array], Any]] = {"median": np.median, "least": np.min, "most": np.max}
+# not mean and deviation: of correlations they reach beyond 1, and one seed that went elsewhere makes both
 NAME = 18  # width of the first column; a longer name has its own line
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The table as text: what is compared, then a line for each observable and one for its standard deviation over seeds."""
+    """The table as text: what is compared, then a line for each observable, and what its seeds have alone: median, least, most."""
     phrases, t, rows = comparison.said, comparison.t, comparison.table()
     first, second, map = ("theory", "training", f", {phrases['map']}") if phrases["map"] else ("first", "second", "")
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
@@ -49,8 +51,9 @@ def comparison_text(comparison: Comparison) -> str:
     for row in rows:
         lines += labelled(title(row), "".join(cell(name, row[name]) for name in names))
         if row["each"]:
-            spreads = {name: deviation(values) for name, values in row["each"].items()}
-            lines.append("  +- over seeds".ljust(NAME) + "".join(cell(name, spreads.get(name, np.nan), blank=True) for name in names))
+            for word, of in OF_SEEDS.items():
+                values = {name: of(finite) for name, each in row["each"].items() if len(finite := each[np.isfinite(each)])}
+                lines.append(f"  seeds: {word}".ljust(NAME) + "".join(cell(name, values.get(name, np.nan), blank=True) for name in names))
     # the second table: the time until which both sides agree, the error of logarithms, the ratio at the end
     lines += ["", "observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
     for row in rows:
@@ -88,12 +91,6 @@ def comparison_html(comparison: Comparison) -> str:
     return f"<div><b>{escape(phrases['training'])}</b> beside <b>{escape(theory)}</b>{under}<table><tr>{heads}</tr>{lines}</table></div>"
 
 
-def deviation(values: Array) -> float:
-    """Standard deviation of the finite entries of values (R,); nan if there are fewer than two."""
-    finite = values[np.isfinite(values)]
-    return float(finite.std(ddof=1)) if len(finite) > 1 else np.nan
-
-
 def title(row: Mapping[str, Any]) -> str:
     """The name of a row's observable with its shape: `c (2, 30)`, or `c` for a number."""
     return escaped(row["observable"], "") + (f" ({', '.join(map(str, row['shape']))})" if row["shape"] else "")
@@ -104,7 +101,7 @@ def cell(name: str, value: float, *, blank: bool = False) -> str:
     width = 9 if name == "correlation" else 8
     if not isfinite(value):
         return ("" if blank else "-" if np.isnan(value) else "inf").rjust(width)
-    if name == "correlation" and not blank:
+    if name == "correlation":
         return f"{value:.5f}".rjust(width)
     return f" {short(value)}".rjust(width)
 

@@ -131,7 +131,10 @@ def test_what_a_comparison_gives(training, flow):
     assert found.worst()["relative_l2"] == max(errors(found).values())
     dataset = found.to_xarray()
     assert dataset["c_training"].shape == (3, 41, 2, 30) and dataset["c_theory"].shape == (41, 2, 30)
-    assert max(map(len, str(found).splitlines())) < 80 and "+- over seeds" in str(found)
+    assert max(map(len, str(found).splitlines())) < 80
+    lines, each = str(found).splitlines(), found.table()[-1]["each"]["correlation"]
+    beside = {line.split()[1]: float(line.split()[2]) for line in lines if line.startswith("  seeds: ")}  # of the last observable
+    np.testing.assert_allclose([beside[word] for word in ("least", "median", "most")], np.quantile(each, (0, 0.5, 1)), atol=5e-6)
     assert found.table()[0]["each"]["sup"].shape == (3,) and "scan_snap" in repr(found)
     page = ElementTree.fromstring(found._repr_html_())
     assert [line[0].text or line[0][0].text for line in page.iter("tr")][1:] == [title(row) for row in found.table()]
