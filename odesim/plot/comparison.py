@@ -88,10 +88,11 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
         cells = [(row, columns) for row in range(len(names)) for columns in (slice(BOTH), slice(BOTH, GRID))]
         panels = add_panels([ROW] * len(names), cells, columns=GRID) if ax is None else [ax]
         labels, rows = list[EndLabels | None](), {row["observable"]: row for row in comparison.table()}
-        for name, axes, beside in zip(names, panels[::2], panels[1::2] or [None], strict=True):
-            pair = make_pair(name, comparison, time_axis)
+        for row, name in enumerate(names):
+            pair, axes = make_pair(name, comparison, time_axis), panels[2 * row]
             labels.append(draw_pair(axes, pair, time_axis))
-            if beside is not None:
+            if ax is None:
+                beside = panels[2 * row + 1]
                 beside.sharex(axes)
                 draw_residuals(beside, pair, time_axis, difference_of(comparison))
                 write_numbers(beside, numbers_of(rows[name], comparison.t[-1], share_within(axes, pair)))

@@ -34,7 +34,7 @@ GREEK = (
 LETTER = rf"(?:{GREEK}|[A-Za-z])"
 SYMBOL = re.compile(rf"({LETTER})(?:([0-9]+)|_([A-Za-z0-9]+))?_?")  # mu, C0, eta_Y; lambda_ dodges Python's word
 WORD = re.compile("[A-Za-z][A-Za-z0-9_]*")
-DERIVATIVE = re.compile(r"d(.+)_d(.+)")
+DERIVATIVE = re.compile(rf"d(\w+)_d({LETTER}(?:[0-9]+|_[A-Za-z0-9]+)?_?(?:_start)?)", re.ASCII)
 PAUSE = re.compile("([,:;] )")
 TOGETHER = 58  # letters of two notes or more in one line
 MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
@@ -48,27 +48,45 @@ def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
 
     The index may stand in the name, as in "mu[m]". A symbol is a letter, or the name of a Greek one, with a subscript or without, as in
     the model's LaTeX. A word has its indices below it too, unless they are words; more than `most` letters are broken into lines.
+    A derivative has the axes of what is derived: those of the parameter are left out, dv_dv_start is by the start v(0).
     """
     head, bracket, inside = name.partition("[")
     if bracket and not index:
         return symbol(head, inside.rstrip("]").split(","), most=most)
-    pair = DERIVATIVE.fullmatch(name)
-    letters = [to_math(part) for part in (pair.groups() if pair else (name,))]
+    if pair := DERIVATIVE.fullmatch(name):
+        return derivative(pair[1], pair[2], index)
+    letters = to_math(name)
     indices = [i if i.isdecimal() else to_math(i) for i in index]
     words = f"[{', '.join(index)}]" if index else ""
-    if WORD.fullmatch(name) and not all(letters) and index and all(indices):
+    if WORD.fullmatch(name) and not letters and index and all(indices):
         *lines, last = break_lines(name, most).split("\n")
         last = last.replace("_", r"\_")
         return "\n".join([*lines, rf"$\mathrm{{{last}}}_{{{','.join(map(str, indices))}}}$"])
-    if not all(letters):
+    if not letters:
         return break_lines(name + words, most)
-    words = literal(words)
-    if pair:
-        return rf"$\partial {letters[0]}/\partial {letters[1]}$" + words
     if not index or not all(indices):
-        return f"${letters[0]}$" + words
-    head, _, below = str(letters[0]).partition("_")
-    return f"${head}_{{{','.join([*[below] * bool(below), *map(str, indices)])}}}$"
+        return f"${letters}$" + literal(words)
+    return f"${with_indices(letters, indices)}$"
+
+
+def derivative(above: str, below: str, index: Sequence[str]) -> str:
+    """The label of d(above)_d(below): `$\\partial v_{l}/\\partial \\mu$`; an index that is not of axes stands behind it."""
+    by = to_math(below.removesuffix("_start"))
+    start = "(0)" * below.endswith("_start")
+    own = [i for i in index if not re.fullmatch(rf"{below}_\w+", i)]
+    of = to_math(above) or rf"\mathrm{{{above.replace('_', chr(92) + '_')}}}"
+    indices = [None if i.isdecimal() else to_math(i) for i in own]
+    if all(indices):
+        return rf"$\partial {with_indices(of, indices)}/\partial {by}{start}$"
+    return rf"$\partial {of}/\partial {by}{start}$" + literal(f"[{', '.join(index)}]")
+
+
+def with_indices(letters: str, indices: Sequence[str | None]) -> str:
+    """A symbol with further indices below it."""
+    if not indices:
+        return letters
+    head, _, below = (letters, "", "") if letters.startswith(r"\mathrm") else letters.partition("_")
+    return f"{head}_{{{','.join([*[below] * bool(below), *map(str, indices)])}}}"
 
 
 def to_math(name: str) -> str | None:

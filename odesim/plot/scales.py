@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.base.options import largest_atol
-from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, root_figure
+from odesim.plot.labels import letter_count
+from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 TIMES = 10.0  # a step has errors of one tolerance, and many steps have made the values
@@ -25,6 +26,7 @@ PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
 ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
 ROOT = 0.1  # of the largest value: colours go by the square root where the mean is below
+LETTERS = 20  # of all ticks of a colour bar, more would touch
 FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
 
 
@@ -108,8 +110,9 @@ def cell_edges(x: Array, log: bool) -> Array:
 
 
 def time_text(t: float) -> str:
-    """A time as text of three digits, or of all its digits before the point: 0.0312, 2500, 1.2e+06."""
-    return f"{t:.0f}" if 1e3 <= abs(t) < 1e6 else f"{t:.3g}"
+    """A time as text of three digits, or of all its digits before the point: 0.0312, 2500, a power of ten in a formula."""
+    text = f"{t:.0f}" if 1e3 <= abs(t) < 1e6 else f"{t:.3g}"
+    return "−" * bool(t < 0) + power_text(float(f"{abs(t):.2g}")) if "e" in text else text
 
 
 def check_axis(scale: str, name: str, points: Array) -> None:
@@ -265,10 +268,17 @@ def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = N
     bar: Any = root_figure(axes).colorbar(
         mesh, ax=axes, location="top", pad=0.03, aspect=22, fraction=0.06, ticks=ticks, extend=scale.extend
     )
+    places, slack = np.asarray(bar.get_ticks()), 1e-3 * (bar.vmax - bar.vmin)
+    places = places[(places >= bar.vmin - slack) & (places <= bar.vmax + slack)]
+    if not isinstance(scale.norm, LogNorm) and letter_count("".join(bar.formatter.format_ticks(places))) > LETTERS:
+        bar.set_ticks(places[[0, -1]])
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=1.5, pad=0.8, which="both")
     few_log_ticks(bar.ax)
     bar.ax.minorticks_off()
     if isinstance(bar.formatter, ScalarFormatter):
         bar.formatter.set_useOffset(False)
+        bar.formatter.set_locs(bar.get_ticks())
+        label += f" {bar.formatter.get_offset()}".rstrip()  # matplotlib would write the power of ten over the label
+        bar.ax.xaxis.get_offset_text().set_visible(False)
     bar.set_label(label, labelpad=2.5)

@@ -152,7 +152,7 @@ def captions(events: Mapping[str, Events]) -> list[str]:
         noise = 0 if occurrences.below is None else int(occurrences.below.sum())
         below = f", {noise} below atol" if noise else ""
         count = f" ({len(occurrences)}×{below})" if len(occurrences) > 1 or noise else ""
-        texts.append(literal(f"{name}{count}: t = {' to '.join(dict.fromkeys(times))}"))
+        texts.append(f"{literal(name)}{count}: t = {' to '.join(dict.fromkeys(times))}")
     return texts
 
 
