@@ -13,6 +13,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import odesim
+from odesim.plot import STYLE
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## Integrate a model of a paper
@@ -26,7 +29,7 @@ solution = odesim.integrate("joma.nonlinear", params={"mu": mu}, span=(0, 8), sa
 print(solution.status, solution.y["v"].shape, list(solution.observables))
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6, 2.3), layout="constrained")
 left.plot(solution.t, solution.y["v"], label=[rf"$\mu$ = {m:g}" for m in mu])
 left.set(xlabel="t", ylabel="v", title="salient components arrive first")
 left.legend()
@@ -90,7 +93,7 @@ strength = np.array([4.0, 2.0, 1.0])
 run = odesim.integrate(
     modes, params={"s": strength}, span=(0, 6), save=301, rtol=1e-9, atol=1e-12
 )
-figure, axes = plt.subplots(figsize=(4, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3, 2.3), layout="constrained")
 axes.plot(run.t, run.y["w"] ** 2, label=[f"s = {x:g}" for x in strength])
 axes.set(xlabel="t", ylabel="$w^2$")
 axes.legend()

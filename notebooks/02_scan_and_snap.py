@@ -15,6 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import odesim
+from odesim.plot import STYLE
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## A table: common tokens and tokens of one class
@@ -33,7 +36,7 @@ flow = odesim.integrate(
 
 # %%
 c = flow.observables["c"][:, 0]  # attention of class 0 over the 30 tokens
-figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.1), layout="constrained")
 image = axes[0].pcolormesh(
     np.arange(31) - 0.5,
     np.append(flow.t, 2 * flow.t[-1] - flow.t[-2]),
@@ -101,7 +104,7 @@ published = np.fromstring(
 )
 training = odesim.train("scan_snap", seeds=range(8), steps=100)
 loss = training.observables["loss"]
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.semilogy(training.t, loss.T, color="C0", alpha=0.3, lw=0.8)
 axes.semilogy(logged, published, "ko", ms=3, label="published")
 axes.plot([], [], color="C0", label="8 seeds")

@@ -15,6 +15,9 @@ import numpy as np
 from scipy.special import erf, erfinv
 
 import odesim
+from odesim.plot import STYLE
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## Linear activation: one winner, in finite time
@@ -32,7 +35,7 @@ run = odesim.integrate(
     rtol=1e-10,
     atol=1e-12,
 )
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.plot(run.t, run.y["v"], label=[rf"$\Delta$ = {d:g}" for d in Delta])
 axes.axvline(t_star, color="grey", ls="--", lw=0.8)
 axes.set(
@@ -95,7 +98,7 @@ np.testing.assert_allclose(rescaled.y["v"][-1, :-1], losers, atol=1e-5)
 # its end and comes back. The larger $\mu$, the deeper.
 
 # %%
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 depths = []
 for top in (1.0, 1.5, 2.0, 2.5):
     mu = np.array([top, top / 2])
@@ -112,7 +115,7 @@ for top in (1.0, 1.5, 2.0, 2.5):
     depths.append(entropy[-1] - entropy.min())
     axes.plot(bounce.t, entropy, label=rf"$\mu$ = ({top:g}, {top / 2:g})")
 axes.set(xlabel="t", ylabel="entropy of attention")
-axes.legend()
+axes.legend(loc="center right", bbox_to_anchor=(1, 0.6))
 print([f"{depth:.2g}" for depth in depths])
 assert np.all(np.diff(depths) > 0)
 np.testing.assert_allclose(depths[1:], [3.3e-3, 2.75e-2, 6.6e-2], rtol=0.02)

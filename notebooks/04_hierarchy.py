@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import odesim
+from odesim.plot import STYLE
 
 run = odesim.integrate(
     "hierarchy.grouped",
@@ -26,8 +27,10 @@ run = odesim.integrate(
 )
 heights = np.arange(1, 5)
 
+plt.style.use(STYLE)  # of the pictures of odesim
+
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6, 2.3), layout="constrained")
 left.plot(run.t, run.y["v"], label=[f"H = {H}" for H in heights])
 left.set(xlabel="t", ylabel="weight v", title="near before far")
 left.legend()
@@ -54,7 +57,7 @@ np.testing.assert_allclose(times, [16.2, 29.1, 45.3, 59.3], atol=0.1)
 
 # %%
 L, H = 8, np.arange(1, 8)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 for eps in (0.1, 0.03, 0.01, 0.003):
     short = odesim.integrate(
         "hierarchy.grouped",

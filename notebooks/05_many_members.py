@@ -15,6 +15,9 @@ import numpy as np
 from scipy.special import erfinv
 
 import odesim
+from odesim.plot import STYLE
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## A million blow-up problems
@@ -39,7 +42,7 @@ print(f"largest error {np.abs(v - exact).max():.1e}")
 assert np.abs(v - exact).max() < 1e-4
 
 # %%
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.hist(v, bins=100)
 axes.set(xlabel="v at t = 1", ylabel="members")
 plt.show()
@@ -67,7 +70,7 @@ entropy = grid["entropy"].values
 depth = (entropy[:, -1] - entropy.min(axis=1)).reshape(top.shape)
 
 # %%
-figure, axes = plt.subplots(figsize=(4.2, 3.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.1, 2.5), layout="constrained")
 image = axes.pcolormesh(top, second, np.maximum(depth, 1e-7), norm="log")
 axes.set(
     xlabel=r"$\mu_1$", ylabel=r"$\mu_2$", title="depth of the bounce", aspect="equal"

@@ -15,6 +15,9 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import odesim
+from odesim.plot import STYLE
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## The data: a transformer, trained by plain SGD
@@ -114,7 +117,7 @@ for scale in (1.0, 0.5, 0.25):
 
 # %%
 best = theory(found, t)[0]
-figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6, 2.3), layout="constrained")
 for axis, points, line, name in zip(
     axes, data, best, ("ln loss", "ln attention to token 5"), strict=True
 ):

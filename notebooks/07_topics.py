@@ -16,9 +16,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 import odesim
+from odesim.plot import STYLE
 
 T, v, tau, n = 4, 3, 2, 12
 p_m, p_c, p_r = 0.15, 0.3, 0.1
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## Stage 1: values, while attention is uniform
@@ -31,7 +34,7 @@ first = odesim.integrate(
     "topics.stage1", span=(0, 300), save=301, rtol=1e-9, atol=1e-12
 )
 P, shown = first.attrs["params"]["P"], first.attrs["params"]["P_shown"]
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.3, 2.3), layout="constrained")
 image = left.imshow(shown, aspect="auto")
 left.set(xlabel="token (0 is the mask)", ylabel="document", title="what is shown")
 figure.colorbar(image, ax=left, label="probability")
@@ -75,7 +78,7 @@ contrast = np.r_[0, np.repeat([1, -1, 0, 0], v)] / np.sqrt(2 * v)
 learned = np.square(tied.y["E"] @ contrast).sum(axis=1)
 law = 1 / (kappa + (1 / 0.03**2 - kappa) * np.exp(-8 * sigma2 * kappa * tied.t))
 np.testing.assert_allclose(learned, law, atol=1e-7)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 own = np.einsum("i,tij,j->t", contrast, first.y["W_V"], contrast)
 axes.plot(first.t, own, label="values of their own")
 axes.plot(tied.t, learned, label="$E^T E$")
@@ -105,7 +108,7 @@ flow = odesim.integrate(
 )
 logits = np.einsum("tal,taw->tlw", flow.y["W_K"], flow.y["W_Q"])
 ratio = np.exp(logits[:, 1, 2] - logits[:, 4, 2])  # same topic to another, from word 2
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.3), layout="constrained")
 for name in ("W_V", "W_K"):
     axes[0].semilogx(times[1:], flow.observables[f"norm_{name}"][1:], label=f"${name}$")
 axes[0].set(xlabel="t", title="norms")

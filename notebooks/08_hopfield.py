@@ -16,8 +16,11 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import lambertw, softmax
 
 import odesim
+from odesim.plot import STYLE
 
 FINE = {"save": 2, "rtol": 1e-9, "atol": 1e-12}
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## One update is attention
@@ -39,7 +42,7 @@ update = odesim.ensemble(
 attention = softmax(queries @ keys.T / np.sqrt(16), axis=1)
 once = update["xi"].values[:, 1]
 np.testing.assert_allclose(once @ W_V, attention @ (keys @ W_V), atol=1e-12)
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6, 2.3), layout="constrained")
 image = left.imshow(update["p"].values[:, 0])
 left.set(xlabel="key", ylabel="query", title="softmax of the memory = attention")
 figure.colorbar(image, ax=left)
@@ -71,7 +74,7 @@ root = [brentq(lambda u, b=b: np.tanh(b * u) - u, 1e-3, 1) for b in betas[betas 
 np.testing.assert_allclose(ends[0.05][betas > 1.01], root, atol=1e-7)
 np.testing.assert_allclose(ends[0.05][betas < 0.99], 0, atol=1e-7)
 np.testing.assert_allclose(ends[-0.05], -ends[0.05], atol=1e-12)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.plot(betas, ends[0.05], "o", ms=3, label="from u = 0.05")
 axes.plot(betas, ends[-0.05], "o", ms=3, label="from u = -0.05")
 axes.plot(betas[betas > 1.01], root, "k", lw=0.8, label=r"u = tanh($\beta\delta^2$u)")
@@ -111,7 +114,7 @@ for name, start in (
     )
     branches[name] = run["z"].values[:, -1, 0]
 a = np.linspace(1 / N + 1e-6, 0.9995, 400)
-figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.7, 2.4), layout="constrained")
 for (name, z), mark in zip(branches.items(), ("o", "s"), strict=True):
     axes.plot(c, z, mark, ms=4, mfc="none", label=name)
 axes.plot(rest(a), a, "k", lw=0.8, label="where it rests")
@@ -149,7 +152,7 @@ run = odesim.ensemble(
 )
 used = np.exp(run["entropy"].values[:, -1])
 steps = (12 / (4 * alpha + b), 4 / b)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.semilogx(betas, used, "o", ms=3)
 for step in steps:
     axes.axvline(step, color="grey", ls="--", lw=0.8)
@@ -167,7 +170,7 @@ for low, high, number in ((0, steps[0], 12), (6, steps[1], 4), (30, 99, 1)):
 # one, $r$ the distance of the pattern $x$ from the start or from where updates end.
 
 # %%
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 counts = (100, 1000, 10000)
 for d in (8, 16, 24):
     medians, M = [], np.sqrt(d)

@@ -17,8 +17,11 @@ from scipy.integrate import quad
 from scipy.special import ive
 
 import odesim
+from odesim.plot import STYLE
 
 FINE = {"rtol": 1e-9, "atol": 1e-12}
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## A film of 48 tokens
@@ -44,7 +47,7 @@ print(f"{film}: {frames} frames")
 assert frames == len(times)
 
 # %%
-figure = plt.figure(figsize=(9, 2.6), layout="constrained")
+figure = plt.figure(figsize=(6.8, 2), layout="constrained")
 round_, up = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
 ball = np.sin(up) * np.cos(round_), np.sin(up) * np.sin(round_), np.cos(up)
 for k, at in enumerate((0, 9, 23, 45)):
@@ -92,7 +95,7 @@ def speed(g, beta):
     return 2 * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta * (1 - g)) + n - 1)
 
 
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 for beta in (0, 2, 4, 6, 7):
     run = odesim.integrate(
         "particles.gamma",
@@ -133,7 +136,7 @@ np.testing.assert_allclose(lives, want, rtol=1e-6)
 large = betas >= 10
 leading = np.exp(betas) / (2 * betas)
 np.testing.assert_allclose(lives[large], leading[large], rtol=0.03)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.semilogy(betas, lives, "o", label="until r = 0.9")
 axes.semilogy(betas, leading, "k", lw=0.8, label=r"$e^\beta/2\beta$")
 axes.set(xlabel=r"$\beta$", ylabel="life of two clusters")
@@ -174,7 +177,7 @@ crowd = odesim.integrate(
 )
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.8, 2.4), layout="constrained")
 left.bar(modes, bessel, color="C0", alpha=0.5, label="Bessel functions")
 left.plot(modes, rates, "k.", label="particles.circle")
 left.set(xlabel="crests k", ylabel="rate of growth", ylim=(0, 0.95))

@@ -20,8 +20,11 @@ from scipy.optimize import brentq
 from scipy.stats import entropy
 
 import odesim
+from odesim.plot import STYLE
 
 FINE = {"rtol": 1e-10, "atol": 1e-13}
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## The sampler by hand
@@ -65,7 +68,7 @@ def gap(P):
 x, p = signs(6, 0.3)
 P = {k: sampler(x, p, k) for k in range(1, 7)}
 gaps = np.array([gap(P[k]) for k in P])
-figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.7, 2.4), layout="constrained")
 for k in (1, 2, 4):
     run = odesim.integrate(
         "gibbs.master",
@@ -98,7 +101,7 @@ np.testing.assert_allclose(
 # $e^{n\Delta F}$, with the barrier $\Delta F$ of mean-field theory.
 
 # %%
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.3), layout="constrained")
 slow = {}
 for b in (0.5, 1.0, 1.5):
     slow[b] = []
@@ -148,7 +151,7 @@ plt.show()
 
 # %%
 x, p = signs(4, 0.4)
-figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.7, 2.4), layout="constrained")
 for k in (1, 2, 3, 4):
     run = odesim.integrate(
         "gibbs.parallel",
@@ -186,7 +189,7 @@ np.testing.assert_allclose(run.observables["TV"][-1], rho / 2, atol=1e-9)
 x, p = signs(4, 0.2)
 F = np.c_[x, [[a * b for a, b in combinations(row, 2)] for row in x]]
 full = np.cov(F.T, aweights=p, bias=True)
-I, figure = {}, plt.figure(figsize=(5, 3.2), layout="constrained")
+I, figure = {}, plt.figure(figsize=(3.7, 2.4), layout="constrained")
 for k in (1, 2, 3, 4):
     I[k] = F.T @ (p[:, None] * (F - sampler(x, p, k) @ F))
     rates, ways = np.linalg.eigh(I[k])

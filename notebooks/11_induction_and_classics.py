@@ -18,8 +18,11 @@ import numpy as np
 from scipy.special import erf, lambertw, softmax
 
 import odesim
+from odesim.plot import STYLE
 
 FINE = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}
+
+plt.style.use(STYLE)  # of the pictures of odesim
 
 # %% [markdown]
 # ## An induction head in three numbers
@@ -59,7 +62,7 @@ for a, b, c in ((0.7, 0.9, 1.3), (2.0, 3.0, 4.0)):
 
 # %%
 run = odesim.integrate("induction.stages", save=1001, **FINE)  # N = 32, V = 64
-figure, axes = plt.subplots(figsize=(5, 3.1), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.7, 2.3), layout="constrained")
 axes.plot(run.t, run.observables["loss"], label="loss")
 for name, level in (("ln V", np.log(64)), ("ln N", np.log(32))):
     axes.axhline(level, color="grey", ls="--", lw=0.8)
@@ -79,7 +82,7 @@ assert run.observables["loss"][-1] < 0.1
 
 # %%
 sizes = 2 ** np.arange(3, 12)
-figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 for variant, power in (("", 1.5), (":MATRIX", 2.5)):
     times = []
     for N in sizes:
@@ -114,7 +117,7 @@ p, M = memory.attrs["params"]["p"], 7
 A = (1 + M * memory.t[:, None] * p) / (M - 1)
 law = A - lambertw(np.exp(A) / (M - 1)).real
 np.testing.assert_allclose(memory.y["m"], law, atol=1e-7)
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.3, 2.3), layout="constrained")
 left.plot(memory.t, memory.y["m"])
 left.set(xlabel="t", ylabel="margin", title="ten tokens, p from 0.34 to 0.03")
 right.semilogx(memory.t[1:, None] * p, memory.y["m"][1:], ".", ms=2)
@@ -157,7 +160,7 @@ student = odesim.integrate(
     "classics.committee", initial={"Q": Q, "R": R}, span=(0, 60), save=61, **given
 )
 errors = online(Q, R, 500, seeds=4, end=60)
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.3, 2.3), layout="constrained")
 left.semilogy(errors, color="C0", lw=0.8, alpha=0.5)
 left.plot([], [], color="C0", label="4 seeds, 500 dimensions")
 left.plot(student.t, student.observables["e_g"], "k--", label="classics.committee")
@@ -210,7 +213,7 @@ np.testing.assert_allclose(escape[2] - escape[1], escape[1] - escape[0], rtol=0.
 
 # %%
 strengths, a0 = np.array([3.0, 1.5, 0.75]), 1e-3
-figure, axes = plt.subplots(figsize=(5, 3.1), layout="constrained")
+figure, axes = plt.subplots(figsize=(3.7, 2.3), layout="constrained")
 for layers, line in ((2, "-"), (3, "--")):
     modes = odesim.integrate(
         "classics.deep_linear_modes",

@@ -5,7 +5,7 @@ array of those of several panels. Every function imports matplotlib when it is f
 
 figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure 80 or 160 mm wide, to work on further.
 Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf or svg.
-animate: an array over time as gif or mp4. project_style: a context with the style of the pictures.
+animate: an array over time as gif or mp4. STYLE: the style of the pictures, for plt.style.use; project_style: a context with it.
 """
 
 from importlib import import_module
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from odesim.plot.files import save
     from odesim.plot.film import animate
     from odesim.plot.solution import figure_of_solution
-    from odesim.plot.style import project_style
+    from odesim.plot.style import STYLE, project_style
     from odesim.plot.trajectory import figure_of_trajectory
 
 _HOMES = {
+    "STYLE": "style",
     "Choice": "choice",
     "animate": "film",
     "figure_of_comparison": "comparison",
@@ -33,6 +34,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "STYLE",
     "Choice",
     "animate",
     "figure_of_comparison",

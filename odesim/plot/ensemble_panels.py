@@ -91,25 +91,14 @@ def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str
 
 def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None:
     """Draws histograms of values (N, C) of members, filled for one component, an outline for each of several."""
-    finite = values[np.isfinite(values)]
     complete = int(np.isfinite(values).all(axis=1).sum())
-    beyond = below = 0
-    if len(finite):
-        log = bool(finite.max() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
-        below = int((finite <= 0).sum()) if log else 0
-        scaled = np.log(np.where(values > 0, values, np.nan)) if log else values
-        low, high = central_range(scaled[np.isfinite(scaled)])
-        edges = np.linspace(low, high, bin_count(scaled[np.isfinite(scaled)], low, high) + 1)
-        beyond = int(((scaled < low) | (scaled > high)).sum())
-        axes.set_xscale("log" if log else "linear")
-        style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
-        for k, color in enumerate(colors_of(drawn)):
-            counts, _ = np.histogram(scaled[np.isfinite(scaled[:, k]), k], bins=edges)
-            drawn_edges = np.exp(edges) if log else edges
-            axes.hist(drawn_edges[:-1], drawn_edges.tolist(), weights=counts, histtype=style, color=color, label=drawn.labels[k])
+    edges, log, more = make_bins(values, choice)
+    style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
+    for k, color in enumerate(colors_of(drawn) if len(edges) else ()):
+        axes.hist(values[np.isfinite(values[:, k]), k], edges.tolist(), histtype=style, color=color, label=drawn.labels[k])
+    axes.set_xscale("log" if log else "linear")
     if choice.is_log("y", False):
         axes.set_yscale("log")
-    more = [f"{beyond} beyond"] * bool(beyond) + [f"{below} ≤ 0, not shown"] * bool(below)
     set_panel_note(axes, drawn, complete, len(values), ", ".join(more))
     axes.set_xlabel(drawn.label)
     axes.set_ylabel("members")
@@ -117,6 +106,26 @@ def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None
     few_log_ticks(axes)
     if len(drawn.indices) > 1 and axes.has_data():
         add_legend(axes, len(drawn.indices))
+
+
+def make_bins(values: Array, choice: Choice) -> tuple[Array, bool, list[str]]:
+    """(edges of bins, whether they are even on a logarithmic axis, which values are in none) of values of any shape.
+
+    No edges where no value is finite.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return finite, False, []
+    log = bool(finite.max() > 0) and choice.is_log("x", spans(np.quantile(finite, OUTER)))
+    scaled = np.log(finite[finite > 0]) if log else finite
+    low, high = central_range(scaled)
+    beyond, below = int(((scaled < low) | (scaled > high)).sum()), len(finite) - len(scaled)
+    edges = np.linspace(low, high, bin_count(scaled, low, high) + 1)
+    notes = [f"{beyond} beyond"] * bool(beyond) + [f"{below} ≤ 0, not shown"] * bool(below)
+    if log:
+        edges = np.exp(edges)
+        edges[[0, -1]] *= 1 - 1e-12, 1 + 1e-12  # the rounding of the logarithm: the ends are values
+    return edges, log, notes
 
 
 def add_legend(axes: Axes, count: int) -> None:

@@ -55,10 +55,10 @@ def animate(
 
     run: a Solution, a Trajectory, an ensemble Dataset, or a stored run's folder; of several seeds the mean. var: the array's name; default
     attention, or the first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or
-    3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, or
-    as a map over two. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved times beyond 200 are
-    thinned evenly. fps: frames a second, of a gif at most 50. The file is complete or absent; an animation that odesim made is replaced,
-    another file with overwrite. progress: called with frames done and all.
+    3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, as
+    a map over two, else as a histogram. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved
+    times beyond 200 are thinned evenly. fps: frames a second, of a gif at most 50. The file is complete or absent; an animation that
+    odesim made is replaced, another file with overwrite. progress: called with frames done and all.
     Raises StoreError and ParamError, in a sentence.
     """
     if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
@@ -185,9 +185,9 @@ def film_of(run: Any, name: str = "") -> Film:
 
 
 def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
-    """The film of an ensemble Dataset. choice: quantity, component, the one or two numbers along the axes, scales.
+    """The film of an ensemble Dataset. choice: quantity, component, the numbers along the axes, scales.
 
-    Raises ParamError for what the run does not have, and where no time, or no number, varies; StoreError if no member is done.
+    Raises ParamError for what the run does not have, and where there is one time; StoreError if no member is done, or none has a value.
     """
     choice.check()
     if choice.at is not None or choice.x == TIME:
@@ -197,13 +197,13 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     if count < 2:
         raise ParamError(f"{run.attrs['model']} has {counted(count, 'saved time')}; an animation needs two or more: --save N stores them")
     over = tuple(chosen_axes(run, choice))
-    if not over:
-        raise ParamError("a film of an ensemble is over one or two of the numbers that vary: choose them with x, or x and y")
-    if len(over) == 1:
+    if len(over) < 2:
         choice.refuse_colors()
     rows = spread_indices(count, int(min(FRAMES, max(NUMBERS // run.sizes[MEMBER], 2))))
     drawn = components(run, name, choice, 1)
     values = member_values(run, drawn, rows)[:, :, 0].T
+    if not np.isfinite(values).any():
+        raise StoreError(f"no member has a value of {name}: there is nothing to draw")
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
     lost = lost_note(run, ~np.isfinite(values[-1]))

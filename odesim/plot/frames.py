@@ -1,4 +1,4 @@
-"""Frames of a film: a vector as bars or a line, a matrix as an image, unit vectors as points, members as a curve or a map."""
+"""Frames of a film: a vector as bars or a line, a matrix as an image, unit vectors as points, members as a histogram, curve or map."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,19 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.ensemble_panels import LOST, MARGIN, POINTS, fill_cells, fit_axis, is_grid, label_axes, make_cells, make_groups, medians
+from odesim.plot.ensemble_panels import (
+    LOST,
+    MARGIN,
+    POINTS,
+    fill_cells,
+    fit_axis,
+    is_grid,
+    label_axes,
+    make_bins,
+    make_cells,
+    make_groups,
+    medians,
+)
 from odesim.plot.labels import add_header, place_names, symbol
 from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, has_unit_rows, thousands
@@ -53,7 +65,7 @@ class Film:
 
 @dataclass(frozen=True)
 class MemberFilm:
-    """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over one or two numbers that vary.
+    """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over up to two numbers that vary.
 
     alone: whether nothing else differs between members. lost: how many have no value at the end, and why; empty if all have one.
     floor: below which values may be errors of the integration: logarithmic colours end there.
@@ -188,13 +200,24 @@ def point_frames(film: Film) -> Frames:
 
 
 def member_frames(film: MemberFilm) -> Frames:
-    """A curve or a map. Scales are those of all times."""
+    """A histogram, a curve or a map. Scales are those of all times."""
     rest = [f"1 of {counted(film.drawn.count, 'component')} of the array"] * (film.drawn.count > 1 and film.choice.index is None)
-    figure = new_figure(CURVE if len(film.over) == 1 else MAP)
+    figure = new_figure(MAP if len(film.over) == 2 else CURVE)
     axes = figure.add_subplot()
-    show, notes = (curve_frames if len(film.over) == 1 else map_frames)(film, axes)
+    show, notes = (histogram_frames, curve_frames, map_frames)[len(film.over)](film, axes)
     few_log_ticks(axes)
     return figure, show, [*rest, *notes, *[f"at the end {film.lost}"] * bool(film.lost)]
+
+
+def histogram_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:
+    """How many members have a value in each bin; bins are those of all times."""
+    edges, log, more = make_bins(film.values, film.choice)
+    counts = [np.histogram(values[np.isfinite(values)], edges)[0] for values in film.values]
+    axes.set_xscale("log" if log else "linear")
+    steps = axes.stairs(counts[0], edges, fill=True, color=CATEGORIES[0])
+    axes.set(xlim=edges[[0, -1]], ylim=(0, (1 + ROOM) * max(1, np.max(counts))), xlabel=film.label, ylabel="members")
+    few_ticks(axes, whole=True)
+    return lambda frame: steps.set_data(counts[frame]), more
 
 
 def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:

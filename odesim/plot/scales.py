@@ -19,7 +19,6 @@ from odesim.plot.labels import letter_count
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
-TIMES = 10.0  # a step has errors of one tolerance, and many steps have made the values
 NOTE = "grey: below the tolerances of the run, where digits may be errors"
 ALL_BELOW = "all below the tolerances of the run: digits may be errors"
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
@@ -150,13 +149,13 @@ def left_out(label: str, finite: Array) -> str:
 def floor_of(values: Array, attributes: Mapping[str, Any], *, state: str) -> float:
     """Below which size values (...) of a state (an observable: "") may be errors of the integration; 0 for steps without error control.
 
-    That is ten times the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
+    That is the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
     """
     if attributes.get("step") is not None or "rtol" not in attributes:
         return 0.0
     values = np.abs(np.asarray(values, float))
     largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
-    return TIMES * (largest_atol(attributes["atol"], state) + (0.0 if state else float(attributes["rtol"]) * largest))
+    return largest_atol(attributes["atol"], state) + (0.0 if state else float(attributes["rtol"]) * largest)
 
 
 def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:

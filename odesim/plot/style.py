@@ -9,6 +9,7 @@ from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
+from cycler import cycler
 from matplotlib import colormaps, rc_context, rcdefaults, rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -62,6 +63,7 @@ STYLE: Any = {
     "ytick.minor.size": 1.2,
     "xtick.major.pad": 1.8,
     "ytick.major.pad": 1.8,
+    "axes.prop_cycle": cycler(color=CATEGORIES),
     "axes.labelpad": 2.0,
     "axes.titlepad": 3.0,
     "axes.formatter.limits": (-3, 4),
@@ -78,6 +80,7 @@ STYLE: Any = {
     "legend.borderaxespad": 0.2,
     "legend.labelspacing": 0.3,
     "figure.facecolor": "white",
+    "figure.dpi": 160,  # of notebooks
     "savefig.facecolor": "white",
     "pdf.fonttype": 42,  # text stays text
     "svg.fonttype": "path",

@@ -89,8 +89,20 @@ def test_what_a_logarithmic_scale_does_not_have_is_pale():
     assert np.ma.count_masked(mesh.get_array()) == 1 and pale.sum() == 1
 
 
+def test_random_members_are_histograms():
+    """Of three numbers that vary: each frame counts all members, in bins of all times, as numpy does."""
+    film = film_of_members(members(*TWO, "N"), Choice(("v",)))
+    figure, show = make_frames(film)
+    (steps,) = figure.axes[0].patches
+    for k in (4, 0, 2):
+        show(k)
+        counts, edges, _ = steps.get_data()  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(counts, np.histogram(film.values[k], edges)[0])
+        assert counts.sum() == 24 and clashes(figure, drawn_texts(figure)) == []
+    assert edges[[0, -1]] == pytest.approx([film.values.min(), film.values.max()], rel=1e-9)
+
+
 REFUSED: dict[str, Any] = {
-    "many": ((*TWO, "N"), {}, "choose them with x, or x and y"),
     "time": (TWO, {"x": "time"}, "a film shows all saved times"),
     "at": (TWO, {"at": 1.0}, "a film shows all saved times"),
     "name": (TWO, {"x": "eta"}, "did you mean 'eta_Y'"),
@@ -100,7 +112,7 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, tmp_path: Path) -> None:
-    """One sentence, and nothing is written; of three numbers two can be chosen."""
+    """One sentence, and nothing is written."""
     grid, given, sentence = REFUSED[case]
     run = members(*grid)
     with pytest.raises(ParamError, match=sentence):

@@ -20,7 +20,7 @@ from odesim.plot.members import as_members
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
 RTOL, ATOL = 1e-6, 1e-9
 SIZES = np.geomspace(1e-14, 2.0, 9)  # of an observable
-FLOOR = 10 * (ATOL + RTOL * 2)  # of an observable whose largest value is 2: ten times its tolerance
+FLOOR = ATOL + RTOL * 2  # of an observable whose largest value is 2: its tolerance
 
 
 def grid(shape: int = 4, times: int = 1, *, equal: bool = False, one: bool = False, **attrs: Any) -> xr.Dataset:
@@ -136,7 +136,7 @@ def test_a_map_ends_at_the_tolerances(attrs):
 
 def test_no_sign_below_the_tolerances():
     """A state of half of its floor, where a + b = 0, is as good as 0: of the cells, those below minus the floor alone are dotted."""
-    floor = 10 * ATOL
+    floor = ATOL
     run = grid(1).assign(x=grid(1).x - floor)
     dots = figure_of_ensemble(run, Choice(var=("x",), index=(0,))).axes[0].collections[-1]
     assert len(np.asarray(dots.get_offsets())) == int((run.x.values < -floor).sum()) < int((run.x.values < 0).sum())
