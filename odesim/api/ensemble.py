@@ -112,9 +112,11 @@ def ensemble(
     backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by any adaptive method or an explicit
     method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
 
-    reduce: of "mean", "var", "quantiles": statistics over all members at the saved times, NAME_mean, NAME_var (time, ...) and
-    NAME_quantiles (quantile, time, ...), and NAME_count, how many members have a number there; no member is kept. Quantiles are off
-    by at most 1/64 of their distance from the median of the first members.
+    reduce: of "mean", "var", "min", "max", "quantiles", "histogram": statistics over all members at the saved times, NAME_mean, NAME_var,
+    NAME_min, NAME_max (time, ...), NAME_quantiles (quantile, time, ...), NAME_histogram (bin, time, ...) with NAME_edges (edge, time, ...),
+    and NAME_count, how many members have a number there; no member is kept. Quantiles are off by at most 1/64 of their distance from the
+    median of the first members; a histogram counts exactly. With "time_mean", "time_min", "time_max" they are taken of the mean, least and
+    largest value over the saved times of each member too: NAME_time_max_mean (...), ...
 
     steps, halvings, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
     blow_up_error (member,).
@@ -142,9 +144,10 @@ def ensemble(
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
     chosen, request = members_and_request(load_model(model), values, options)
-    if statistics := check_reduce(reduce):
+    if reduce:
+        names = check_reduce(reduce)
         check_one_law(values)
-        return reduced(chosen, request, statistics, execution, width_of(execution, options))
+        return reduced(chosen, request, names, execution, width_of(execution, options))
     result = in_memory(chosen, request, arrays, execution)
     return result.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else result
 

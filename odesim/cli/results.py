@@ -209,12 +209,15 @@ def statistics_text(data: "xarray.Dataset", out: Path | None, picture: Path | No
     """Statistics at the last saved time as text in 80 columns."""
     statuses = data.attrs["statuses"]
     head = f"{escaped(data.attrs['model'], '')}: {sum(statuses.values())} of {counted(data.attrs['members'], 'member')} done"
-    last = {str(name): v.isel(time=-1).values for name, v in data.data_vars.items() if not str(name).endswith("_count")}
+    shown = {str(name): v for name, v in data.data_vars.items() if not str(name).endswith(("_count", "_edges", "_histogram"))}
+    last, once = ({name: v for name, v in shown.items() if ("time" in v.dims) is timed} for timed in (True, False))
     levels = [("quantiles", ", ".join(f"{level:g}" for level in levels.values)) for levels in (data.get("quantile"),) if levels is not None]
     files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
     at = f"at t = {number_text(data['time'].values[-1])}"
+    rows = [table(array_rows({name: v.isel(time=-1).values for name, v in last.items()}))] if last else []
+    rows += [section("over time", array_rows({name: v.values for name, v in once.items()}))] if once else []
     return "\n".join(
-        [head, table([(s, str(n)) for s, n in statuses.items()]), at, table(array_rows(last)), table([*levels, *files])]
+        [head, table([(s, str(n)) for s, n in statuses.items()]), *[at] * bool(last), *rows, table([*levels, *files])]
     ).rstrip()
 
 

@@ -150,7 +150,8 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
 @click.option(
     "--reduce",
     metavar="NAME[,NAME]",
-    help="Compute statistics over members, mean, var or quantiles, and keep no member; --out FILE.nc stores them, --plot draws them.",
+    help="Compute statistics over members, mean, var, min, max, quantiles or histogram, and keep no member; with time_mean, time_min or "
+    "time_max those of what each member has over time too. --out FILE.nc stores them, --plot draws them.",
 )
 @options("as_json quiet")
 def ensemble_command(

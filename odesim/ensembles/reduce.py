@@ -6,7 +6,7 @@ bits more) of what a number is above the median of the first block: there are no
 that, however narrow the law is and whatever one member does.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -16,22 +16,46 @@ from odesim.ensembles.ledger import slabs
 from odesim.ensembles.request import Chunk
 from odesim.stepper.codes import UNDONE
 
-MEAN, VAR, QUANTILES = STATISTICS = ("mean", "var", "quantiles")
+MEAN, VAR, MIN, MAX, QUANTILES, HISTOGRAM = STATISTICS = ("mean", "var", "min", "max", "quantiles", "histogram")
+COUNTED = (QUANTILES, HISTOGRAM)
+"""Those that need the counts of buckets."""
+
+
+def time_mean(y: Array, times: Array) -> Array:
+    """The mean over time (N, n) of y (N, T, n), by the trapezium rule between the times (T,)."""
+    gaps = np.diff(times)[:, None]
+    mean: Array = ((y[:, 1:] + y[:, :-1]) * (gaps / 2)).sum(axis=1) / (times[-1] - times[0])
+    return mean
+
+
+OVER_TIME: Mapping[str, Callable[[Array, Array], Array]] = {
+    "time_mean": time_mean,
+    "time_min": lambda y, times: y.min(axis=1),
+    "time_max": lambda y, times: y.max(axis=1),
+}
+"""What a member has once, of its values at the saved times; NaN for a member that did not reach the last one."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that are computed."""
 OCTAVES, PER_OCTAVE = 80, 64
 HALF = OCTAVES * PER_OCTAVE
+BINS, TAIL = 32, 0.001
+"""Of a histogram: its bins, of which the first and the last have about this share of the members. More were little wider than buckets."""
 SHIFT, LOWEST = 46, (1023 - OCTAVES // 2) * PER_OCTAVE
 """Of the bits of a number; sizes below 2^-40 count as that, those from 2^40 on as the largest below."""
 
 
-def check_reduce(reduce: str | Iterable[str]) -> tuple[str, ...]:
-    """The names of statistics, each once. Raises ParamError."""
-    names = (reduce,) if isinstance(reduce, str) else tuple(reduce)
+def check_reduce(reduce: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names of statistics, names of OVER_TIME), each once. Raises ParamError."""
+    names = (reduce,) if isinstance(reduce, str) else tuple(dict.fromkeys(reduce))
     for name in names:
-        if name not in STATISTICS:
-            raise ParamError(no_such("statistic", str(name)[:60], STATISTICS))
-    return tuple(dict.fromkeys(names))
+        if name not in (*STATISTICS, *OVER_TIME):
+            raise ParamError(no_such("statistic", str(name)[:60], (*STATISTICS, *OVER_TIME)))
+    statistics, over_time = tuple(n for n in names if n in STATISTICS), tuple(n for n in names if n in OVER_TIME)
+    if over_time and not statistics:
+        raise ParamError(
+            f"{over_time[0]} is a number of each member: name a statistic of it too, such as reduce=('mean', '{over_time[0]}')"
+        )
+    return statistics, over_time
 
 
 def buckets_of(x: Array) -> Array:
@@ -48,19 +72,31 @@ def bucket_edges() -> Array:
 
 
 class ReducingLedger:
-    """A Ledger (odesim.ensembles.ledger) of statistics of the columns of members: states and observables at saved times, flat.
+    """A Ledger (odesim.ensembles.ledger) of statistics of the columns of members.
 
-    chunk: members integrated at once; block: members of a sum. n, mean, m2 (columns,): how many numbers, their mean, and the sum of squares
-    about it. middle (columns,): the median of the first block with numbers, from which the buckets of quantiles go, NaN before there is
-    one. counts (columns, 2 HALF): of the buckets, where quantiles are wanted.
+    Columns: states at saved times, observables at saved times, then the states and the observables of each name of OVER_TIME, all flat.
+    chunk: members integrated at once; block: members of a sum. n, mean, m2, least, largest (columns,): how many numbers, their mean, the
+    sum of squares about it, and their ends. middle (columns,): the median of the first block with numbers, from which the buckets go, NaN
+    before there is one. counts (columns, 2 HALF): of the buckets, where a statistic needs them.
     """
 
-    def __init__(self, count: int, columns: int, chunk: int, block: int, *, quantiles: bool) -> None:
-        self.count, self.chunk, self.block = count, chunk, block
+    def __init__(
+        self,
+        count: int,
+        columns: int,
+        chunk: int,
+        block: int,
+        *,
+        counted: bool,
+        times: Array | None = None,
+        over_time: tuple[str, ...] = (),
+    ) -> None:
+        self.count, self.chunk, self.block, self.times, self.over_time = count, chunk, block, times, over_time
         self.statuses = np.full(count, UNDONE, np.int8)
         self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+        self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.middle = np.full(columns, np.nan)
-        self.counts = np.zeros((columns, 2 * HALF), np.uint32) if quantiles else None
+        self.counts = np.zeros((columns, 2 * HALF), np.uint32) if counted else None
 
     def status(self, first: int, end: int) -> Array:
         return self.statuses[first:end]
@@ -78,10 +114,11 @@ class ReducingLedger:
         return None
 
     def write(self, first: int, chunk: Chunk) -> None:
-        count = len(chunk.status)
-        rows = np.concatenate([on_host(part).reshape(count, -1) for part in (chunk.y, chunk.observed)], axis=1)
+        count, values = len(chunk.status), [on_host(part) for part in (chunk.y, chunk.observed)]
         for a in range(0, count, self.block):
-            self._add(rows[a : a + self.block])
+            parts = [part[a : a + self.block] for part in values]
+            once = [OVER_TIME[name](part, self.times) for name in self.over_time for part in parts if self.times is not None]
+            self._add(np.concatenate([*(part.reshape(len(part), -1) for part in parts), *once], axis=1))
         self.statuses[first : first + count] = chunk.status
 
     def _add(self, rows: Array) -> None:
@@ -96,6 +133,8 @@ class ReducingLedger:
         self.mean = self.mean + gap * (n / both)
         self.m2 = self.m2 + m2 + gap * gap * (self.n * n / both)
         self.n = self.n + n
+        self.least = np.minimum(self.least, np.where(there, rows, np.inf).min(axis=0))
+        self.largest = np.maximum(self.largest, np.where(there, rows, -np.inf).max(axis=0))
         if self.counts is not None:
             for column in range(rows.shape[1]):
                 values = rows[there[:, column], column]
@@ -105,13 +144,36 @@ class ReducingLedger:
                 self.counts[column] += np.bincount(buckets_of(values), minlength=2 * HALF).astype(np.uint32)
 
     def statistic(self, name: str) -> Array:
-        """(columns,), or (LEVELS, columns) of quantiles; NaN where no member has a number."""
+        """(columns,), (LEVELS, columns) of quantiles, (BINS, columns) of a histogram; NaN where no member has a number."""
         if name == MEAN:
             return np.where(self.n > 0, self.mean, np.nan)
         if name == VAR:
             return np.where(self.n > 1, self.m2 / np.maximum(self.n - 1.0, 1.0), np.nan)
+        if name in (MIN, MAX):
+            return np.where(self.n > 0, self.least if name == MIN else self.largest, np.nan)
         assert self.counts is not None
+        if name == HISTOGRAM:
+            return np.array([np.diff(totals) for totals, _ in map(bins_of, self.counts)]).T
         return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) + self.middle
+
+    def edges(self) -> Array:
+        """The ends (BINS + 1, columns) of the bins of a histogram: from the least number to the largest."""
+        assert self.counts is not None
+        inner = np.array([inside for _, inside in map(bins_of, self.counts)]).T + self.middle
+        return np.concatenate([[self.statistic(MIN)], np.maximum(inner, self.least), [self.statistic(MAX)]])
+
+
+def bins_of(counts: Array) -> tuple[Array, Array]:
+    """(numbers below each end of a bin (BINS + 1,), the ends inside (BINS - 1,)) of counts of buckets (2 HALF,).
+
+    Ends are those of buckets, the nearest below equal distances between the quantiles of TAIL: so none is above the largest number.
+    """
+    edges, total = bucket_edges(), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if not total[-1]:
+        return np.zeros(BINS + 1, np.int64), np.full(BINS - 1, np.nan)
+    wanted = np.linspace(quantile(counts, TAIL), quantile(counts, 1 - TAIL), BINS - 1)
+    places = np.searchsorted(edges, wanted, side="right") - 1
+    return np.concatenate([[0], total[places], total[-1:]]), edges[places]
 
 
 def quantile(counts: Array, level: float) -> float:

@@ -19,7 +19,7 @@ def chunk_of(rows: Any) -> Chunk:
 
 def ledger_of(rows: Any, together: int) -> ReducingLedger:
     block = 64
-    ledger = ReducingLedger(len(rows), rows.shape[1], block * together, block, quantiles=True)
+    ledger = ReducingLedger(len(rows), rows.shape[1], block * together, block, counted=True)
     for first in range(0, len(rows), ledger.chunk):
         ledger.write(first, chunk_of(rows[first : first + ledger.chunk]))
     return ledger
@@ -63,10 +63,30 @@ def test_quantiles(rows: Any) -> None:
         assert np.all(values <= high + np.abs(high - origin) / 64 + 1e-7)
 
 
+def test_histogram(rows: Any) -> None:
+    """Bins go from the least to the largest number, and have as many as numpy counts between their ends, of one that ran away too."""
+    ledger = ledger_of(rows, 1)
+    counts, edges = ledger.statistic("histogram"), ledger.edges()
+    assert np.array_equal(edges[0], np.nanmin(rows, axis=0)) and np.array_equal(edges[-1], np.nanmax(rows, axis=0))
+    assert np.array_equal(ledger.statistic("min"), edges[0]) and np.array_equal(ledger.statistic("max"), edges[-1])
+    assert np.array_equal(counts.sum(axis=0), ledger.n) and np.all(np.diff(edges, axis=0) >= 0)
+    for column in range(1, rows.shape[1]):  # 0: numbers of 1e8 are rounded beside its edges
+        values = rows[np.isfinite(rows[:, column]), column]
+        assert np.array_equal(counts[:, column], np.histogram(values, edges[:, column])[0])
+    normal = counts[1:-1, 1]
+    assert np.count_nonzero(normal) > 26 and normal.max() < 110  # 30 bins over 6.2 deviations: 1000 * .4 * 6.2 / 30 = 83
+
+
+def test_equal_numbers() -> None:
+    """A start that all members share: the last bin has them."""
+    ledger = ledger_of(np.full((10, 1), 2.5), 1)
+    assert ledger.statistic("histogram")[:, 0].tolist() == [0] * 31 + [10] and np.all(ledger.edges() == 2.5)
+
+
 def test_bits_do_not_depend_on_the_chunk(rows: Any) -> None:
     """As many blocks at once as there are threads to do them: the same sums."""
     one, many = ledger_of(rows, 1), ledger_of(rows, 5)
-    for name in ("mean", "m2", "n", "counts", "middle"):
+    for name in ("mean", "m2", "n", "least", "largest", "counts", "middle"):
         assert np.array_equal(getattr(one, name), getattr(many, name))
 
 
@@ -81,5 +101,5 @@ def test_buckets_rise() -> None:
 
 def test_nobody() -> None:
     """Without a member there is no number."""
-    ledger = ReducingLedger(0, 2, 64, 64, quantiles=True)
+    ledger = ReducingLedger(0, 2, 64, 64, counted=True)
     assert np.isnan(ledger.statistic("mean")).all() and np.isnan(ledger.statistic("quantiles")).all()

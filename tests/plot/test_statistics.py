@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
 
 from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError
@@ -20,7 +21,14 @@ MEAN, LEVELS = np.exp(-T), np.array([0.5, 0.8, 1.0, 1.2, 1.5])
 
 def statistics(*names: str) -> xr.Dataset:
     """Statistics of a number x and of an array v of three, as reduce has them."""
-    parts: dict[str, Any] = {"mean": MEAN, "var": 0.04 * MEAN**2, "quantiles": LEVELS[:, None] * MEAN, "count": np.full(T.size, 90)}
+    parts: dict[str, Any] = {
+        "mean": MEAN,
+        "var": 0.04 * MEAN**2,
+        "min": 0.1 * MEAN,
+        "max": 3 * MEAN,
+        "quantiles": LEVELS[:, None] * MEAN,
+        "count": np.full(T.size, 90),
+    }
     data = {}
     for name in (*names, "count"):
         first = ("quantile", "time") if name == "quantiles" else ("time",)
@@ -35,6 +43,8 @@ DRAWN: dict[tuple[str, ...], tuple[Any, Any, Any, str]] = {
     ("mean", "quantiles"): (MEAN, 0.5 * MEAN, 1.5 * MEAN, "mean (dashed), median, middle 50 % and 90 % of the members"),
     ("mean", "var"): (MEAN, 0.8 * MEAN, 1.2 * MEAN, "mean, standard deviation of the members"),
     ("mean",): (MEAN, None, None, "mean of the members"),
+    ("mean", "quantiles", "min", "max"): (MEAN, 0.1 * MEAN, 3 * MEAN, "mean (dashed), median, middle 50 %, 90 % and all of the members"),
+    ("min", "max"): (3 * MEAN, 0.1 * MEAN, 3 * MEAN, "least and largest of the members"),
     ("var",): (0.2 * MEAN, None, None, "standard deviation of the members"),
 }
 
@@ -62,6 +72,26 @@ def test_accessor() -> None:
         np.testing.assert_array_equal(found, want)
     with pytest.raises(ParamError, match="ax is one panel"):
         data.odesim.plot(ax=ax)
+
+
+def test_histograms() -> None:
+    """Of a quantity at a chosen time, and of what members have once: densities, whose integral is 1, over the stored edges."""
+    edges = np.linspace(0.0, 2.0, 33)[:, None] * MEAN
+    counts = np.random.default_rng(0).integers(0, 9, (32, T.size))
+    more: dict[str, Any] = {"x_histogram": (("bin", "time"), counts), "x_edges": (("edge", "time"), edges)}
+    more |= {"x_time_max_histogram": ("bin", counts[:, 0]), "x_time_max_edges": ("edge", edges[:, 0]), "x_time_max_count": ((), 90)}
+    data = statistics("mean").assign(more).drop_vars(["v_mean", "v_count"])
+    with pytest.raises(ParamError, match="give histogram to reduce"):
+        figure_of_statistics(data, Choice(at=1.0))
+    data.attrs["statistics"] = "mean,histogram,time_max"
+    figure = figure_of_statistics(data)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["$t$", "$x$, largest over time"] and not clashes(figure, drawn_texts(figure))
+    for choice, row in ((Choice(var=("x",), at=1.0), 5), (Choice(var=("x_time_max",)), 0)):
+        figure = figure_of_statistics(data, choice)
+        values, ends, _ = figure.axes[0].findobj(StepPatch)[0].get_data()  # type: ignore[attr-defined]
+        np.testing.assert_allclose(ends, edges[:, row])
+        np.testing.assert_allclose(values * np.diff(ends), counts[:, row] / counts[:, row].sum())
+        assert ("t = 1" in head_of(figure)) is (row == 5)
 
 
 def test_choices() -> None:

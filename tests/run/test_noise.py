@@ -163,6 +163,22 @@ def test_general_noise() -> None:
     assert np.all(np.abs(np.cov(data.T) - law) < 4 * doubt)
 
 
+@pytest.mark.parametrize(("method", "square"), (("em", 1 / 2), ("heun", 1 / 4)))
+def test_channels_that_do_not_commute(method: str, square: float) -> None:
+    """dx = dA, dw = x dB: strong order 1/2, with the errors of theory, and not better without the areas between A and B.
+
+    Of a pair of steps h and h/2 on one path the mean square difference is half of that of h: T h square / 2.
+    """
+    model = replace(OU, equations={o: 0, w: 0}, noise={o: {A: 1}, w: {B: o}}, initial={o: 0.0, w: 0.0})
+    n, steps, ends = 40_000, 0.125, []
+    for level in range(3):
+        data = odesim.ensemble(model, members=n, step=steps / 2**level, halvings=level, method=method, seed=8)
+        ends.append(data.w.values[:, -1])
+    for level in range(2):
+        squares = (ends[level + 1] - ends[level]) ** 2
+        assert abs(squares.mean() - steps / 2**level * square / 2) < 4 * squares.std() / n**0.5
+
+
 def test_grid_with_paths_at_each_point() -> None:
     """members counts paths at each point of a grid."""
     data = odesim.ensemble(OU, grid={"b": [0.0, 1.0]}, members=3, step=0.1, strict=True)
@@ -182,6 +198,37 @@ def test_reduce() -> None:
     assert np.all(np.abs(one.o_quantiles.values[:, 1:] - quantiles) < np.abs(quantiles - every[0, 1:]) / 64 + 1e-3)
     with pytest.raises(OdesimError, match="run an ensemble for each point"):
         odesim.ensemble(OU, reduce="mean", grid={"b": [0.0, 1.0]}, step=0.1)
+
+
+def test_reduce_over_time() -> None:
+    """What a member has once, of its saved times that lie anywhere on the grid; its statistics are those of the members."""
+    more: dict[str, Any] = {"members": 9000, "step": 0.02, "save": [0.0, 0.1, 0.5, 0.52, 1.0], "strict": True, "seed": 6}
+    data = odesim.ensemble(OU, **more)
+    every, names = data.o.values, ("mean", "var", "min", "max", "histogram", "time_mean", "time_max", "time_min")
+    one, two = (odesim.ensemble(OU, reduce=names, threads=threads, **more) for threads in (1, 2))
+    assert one.identical(two) and one.o_time_mean_count == 9000
+    for name, values in (
+        ("o", every),
+        ("o_time_mean", np.trapezoid(every, data.time.values, axis=1)),
+        ("o_time_max", every.max(axis=1)),
+        ("o_time_min", every.min(axis=1)),
+    ):
+        np.testing.assert_allclose(one[f"{name}_mean"], values.mean(axis=0), rtol=1e-13)
+        np.testing.assert_allclose(one[f"{name}_var"], values.var(axis=0, ddof=1), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(one[f"{name}_max"], values.max(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(one[f"{name}_min"], values.min(axis=0), rtol=1e-14)
+        last = values[:, -1] if values.ndim > 1 else values
+        counts, edges = (one[f"{name}_{what}"].values for what in ("histogram", "edges"))
+        counts, edges = (v[:, -1] if v.ndim > 1 else v for v in (counts, edges))
+        edges[[0, -1]] += [-1e-9, 1e-9]  # means are rounded in another order
+        assert np.array_equal(np.histogram(last, edges)[0], counts) and counts.sum() == 9000
+    for given, sentence in (
+        ({"reduce": "time_mean"}, "name a statistic of it too"),
+        ({"reduce": ("mean", "time_mean"), "save": None}, "there is one: save more"),
+        ({"reduce": "mode"}, "no statistic 'mode'"),
+    ):
+        with pytest.raises(OdesimError, match=sentence):
+            odesim.ensemble(OU, **{**more, **given})
 
 
 def test_not_finite() -> None:
