@@ -175,7 +175,7 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         options: dict[str, Any] = {"span": (0.0, END), "rtol": tolerance, "atol": tolerance, "method": method, "backend": backend}
         return odesim.integrate(system, params={"P": P, "a": a}, **options)
 
-    right = problem.cuda_rhs(problem.compiled_parts(system, "cuda", "float64", False)[0])
+    right = problem.cuda_rhs(problem.parts_of(system, "cuda", "float64", False).compiled)
     if not isinstance(right.kernel, TimedKernel):
         right.kernels[current_device()] = TimedKernel(right.kernel)  # where the property keeps it
     timed: Any = right.kernel

@@ -37,7 +37,7 @@ def product_rows(most: int, rounds: int) -> Iterator[dict[str, Any]]:
         if n > most:
             break
         a = np.random.default_rng(0).normal(size=(n, n)) / n**0.5
-        h, right = 0.1, problem.cuda_rhs(problem.compiled_parts(system, "cuda", "float64", False)[0])
+        h, right = 0.1, problem.cuda_rhs(problem.parts_of(system, "cuda", "float64", False).compiled)
         if not isinstance(right.kernel, TimedKernel):
             right.kernels[current_device()] = TimedKernel(right.kernel)  # where the property keeps it
         timed: Any = right.kernel

@@ -74,7 +74,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"odesim.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'odesim' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    thing = globals()[name] = getattr(import_module(_HOMES[name]), name)  # here from now on: a warm call asks no more
+    return thing
 
 
 def __dir__() -> list[str]:

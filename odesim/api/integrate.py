@@ -37,22 +37,20 @@ from odesim.inputs.times import Save, stop_times, to_save
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
-from odesim.run.problem import compiled_parts, guard_names, guarded_system, right_side, switched_problem, with_slack
+from odesim.run.problem import guarded_system, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
-from odesim.transforms.events import jumping_names, levels, resets_key
 
 _OBSERVERS: Memo[Observer] = Memo(32)
-_LEVELS: Memo[list[tuple[str, Any]]] = Memo(32)
 
 
-def level_values(system: System, params: Mapping[str, Any]) -> dict[str, list[float]]:
+def level_values(levels: Iterable[tuple[str, Any]], params: Mapping[str, Any]) -> dict[str, list[float]]:
     """{state: values at which events watch it alone, and to which they set it}, in increasing order."""
     values: dict[str, set[float]] = {}
-    for state, e in _LEVELS(IdentityKey(system), lambda: levels(system)):
+    for state, e in levels:
         value = e.subs({symbol: params[symbol.name] for symbol in e.free_symbols})
         if value.is_real and value.is_finite:
             values.setdefault(state, set()).add(float(value))
@@ -162,16 +160,18 @@ def integrate(
     options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
     system = guarded_system(system, options)
     parameters, numbers = numbers.params, with_slack(system, numbers, options)
-    drift, observer, dims = compiled_parts(system, backend, dtype, strict)
-    of_solver = options.of_solver()
+    parts = parts_of(system, backend, dtype, strict)
+    of_solver, dims = options.of_solver(), parts.dims
     if system.noise:
         compiled, problem = noisy_run(system, numbers, options)
     else:
-        compiled, problem = switched_problem(system, numbers, options, stays=arrays == "cupy")
+        compiled, problem = switched_problem(parts, numbers, options, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
-    there = device_context() if options.on.gpu else nullcontext
-    on_device = partial(device_errors, f"{system.name}{sizes_text(numbers)}", "smaller sizes, fewer saved times or float32")
+    there, on_device = nullcontext, nullcontext
+    if options.on.gpu:
+        what = f"{system.name}{sizes_text(numbers)}"
+        there, on_device = device_context(), partial(device_errors, what, "smaller sizes, fewer saved times or float32")
     if options.rescaled:
         kernel, clocked = make_clock(system, numbers, options)
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
@@ -195,7 +195,7 @@ def integrate(
         out = np.empty(layout.size, dtype)
         if problem.switches is not None:
             problem.switches.free()
-        rhs = right_side(drift, numbers) if system.noise else problem.rhs
+        rhs = right_side(parts.compiled, numbers) if system.noise else problem.rhs
         rhs(t, layout.join(now, dtype), out)
         return layout.split(out.astype(np.float64))
 
@@ -217,7 +217,7 @@ def integrate(
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: occurrences for name, occurrences in raw.events.items() if name not in guard_names(system)},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.guards},
         status=str(raw.status),
         message=limit + raw.message,
         stats=stats,
@@ -234,7 +234,7 @@ def integrate(
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
-            "kernel": (raw.kernel or kernel.key) + resets_key(system),
+            "kernel": (raw.kernel or kernel.key) + parts.resets_key,
             "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
@@ -242,13 +242,15 @@ def integrate(
             **({"undefined_events": undefined} if (undefined := list(undefined_events(loaded, added, raw.t, y, numbers))) else {}),
             **({"below_tolerance": below} if below else {}),
             **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
-            **({"levels": lines} if (lines := level_values(loaded, parameters)) else {}),
-            **({"jumps": jumps} if (jumps := jumping_names(system)) else {}),
+            **({"levels": lines} if (lines := level_values(parts.levels, parameters)) else {}),
+            **({"jumps": parts.jumps} if parts.jumps else {}),
         },
-        _observe=lambda t, states: observer(t, states, numbers.sizes, numbers.params, slopes),
+        _observe=lambda t, states: parts.observer(t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {
             # a run that ends before its first step has broken no law
-            law.name: raw.worst.get(law.name, (0.0,))[0] if observer.applies(law, numbers.sizes, numbers.params, numbers.initial) else None
+            law.name: raw.worst.get(law.name, (0.0,))[0]
+            if parts.observer.applies(law, numbers.sizes, numbers.params, numbers.initial)
+            else None
             for law in system.invariants
         },
         _again=again,

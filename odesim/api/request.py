@@ -1,7 +1,7 @@
 """Checks of a request as a whole: options that depend on each other, the steps of a Map, sensitivities, tolerances."""
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from odesim.inputs.schema import make_schema
 from odesim.inputs.times import check_span
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise
-from odesim.run.problem import compiled_parts
+from odesim.run.problem import parts_of
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
@@ -26,6 +26,7 @@ from odesim.targets.compiled import compile_system
 from odesim.transforms.sensitivity import sensitivities
 
 DEFAULTS = RunOptions()
+CLASHES = tuple((name, other, sentence) for name, row in OPTIONS.items() for other, sentence in row.excludes.items())
 ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))
 
 
@@ -53,16 +54,15 @@ def check_clock(options: RunOptions) -> None:
     """Raises SolveError for an unknown clock, or one that does not go with the other options."""
     if options.clock not in CLOCKS:
         raise SolveError(no_such("clock", str(options.clock), CLOCKS))
-    for name, row in OPTIONS.items():
-        for other, sentence in row.excludes.items():
-            if _is_given(options, name) and _is_given(options, other):
-                raise SolveError(sentence)
+    for name, other, sentence in CLASHES:
+        if _is_given(options, name) and _is_given(options, other):
+            raise SolveError(sentence)
 
 
 def _is_given(options: RunOptions, name: str) -> bool:
     """Whether an option is another than its default; stop_at may be an array."""
     value, default = getattr(options, name), getattr(DEFAULTS, name)
-    return bool(np.size(value)) if name == "stop_at" else value != default
+    return value is not default and (bool(np.size(value)) if name == "stop_at" else value != default)
 
 
 def check_array_kind(arrays: str, options: RunOptions) -> None:
@@ -147,7 +147,9 @@ def options_for(system: System, options: RunOptions, numbers: Numbers) -> RunOpt
             raise SolveError(no_such("method", MAP.name, METHOD_NAMES, system.name))
         if options.first_step is not None and t1 - t0 < options.first_step < np.inf:
             raise SolveError(f"first_step = {options.first_step:g} is longer than the span {t0:g}:{t1:g}")
-        return options_of_noise(system, replace(options, atol=by_state(system, numbers, options.atol)))
+        if options.by_state:
+            options = replace(options, atol=by_state(system, numbers, options.atol))
+        return options_of_noise(system, options)
     for name in NAMES:
         if not OPTIONS[name].of_maps and getattr(options, name) != getattr(DEFAULTS, name):
             raise SolveError(
@@ -162,10 +164,8 @@ def options_for(system: System, options: RunOptions, numbers: Numbers) -> RunOpt
     return replace(options, method=MAP.name, step=1.0, max_steps=max(options.max_steps, int(t1 - t0)))
 
 
-def by_state(system: System, numbers: Numbers, atol: Any) -> Any:
-    """The absolute tolerance as a number, or as plain data by state. Raises an OdesimError for an unknown state or a wrong shape."""
-    if not isinstance(atol, Mapping):
-        return atol
+def by_state(system: System, numbers: Numbers, atol: Any) -> dict[str, Any]:
+    """The absolute tolerances by state as plain data. Raises an OdesimError for an unknown state or a wrong shape."""
     tolerances: dict[str, Any] = {}
     for name, value in on_host(atol).items():
         if name != REST:
@@ -238,7 +238,7 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
         units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
     if not any(0 < size < 1 for size in units.values()):
         return []
-    compiled = compiled_parts(system, "numpy", "float64", False)[0]
+    compiled = parts_of(system, "numpy", "float64", False).compiled
     with np.errstate(all="ignore"):
         rates = compiled.arrays(numbers.sizes, {**numbers.params, **numbers.initial, "t": numbers.t0})
     span = numbers.t1 - numbers.t0

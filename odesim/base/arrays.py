@@ -111,7 +111,7 @@ class Layout:
             out.append(out[-1] + prod(shape))
         return tuple(out)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """n, the length of the flat vector."""
         return self.offsets[-1]

@@ -21,7 +21,8 @@ SMALL = 1 << 26  # bytes; less than this is not checked, because the check takes
 
 def check_saves_fit(rows: int, entries: int, width: int) -> None:
     """Raises ParamError where `rows` saved times, of `entries` numbers with `width` bytes each, do not fit in memory."""
-    check_memory(rows * (entries * width + 8), f"{counted(rows, 'saved time')} of {counted(entries, 'number')}")
+    if (need := rows * (entries * width + 8)) > SMALL:
+        check_memory(need, f"{counted(rows, 'saved time')} of {counted(entries, 'number')}")
 
 
 def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
@@ -29,7 +30,8 @@ def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
 
     what: the subject of the message. parts: {a phrase: count of numbers}. width: bytes of a number.
     """
-    check_memory(width * sum(parts.values()), what, f"most of it for {max(parts, key=lambda name: parts[name], default='')}, ")
+    if (need := width * sum(parts.values())) > SMALL:
+        check_memory(need, what, f"most of it for {max(parts, key=lambda name: parts[name], default='')}, ")
 
 
 def check_memory(need: int, what: str, where: str = "") -> None:

@@ -162,7 +162,7 @@ class RunOptions:
     @property
     def on(self) -> Backend:
         """The row of the backend table. Raises ParamError for an unknown backend."""
-        return find_backend(self.backend)
+        return BACKENDS.get(self.backend) or find_backend(self.backend)
 
     @property
     def by_state(self) -> bool:
@@ -315,6 +315,7 @@ def _rows(table: type) -> dict[str, Option]:
     return {row.name: row.metadata["option"] for row in fields(table)}
 
 
+_EMPTY = {table: {row.name: isinstance(row.default_factory, type) for row in fields(table)} for table in (Values, RunOptions, Work)}
 NAMES = tuple(row.name for row in fields(RunOptions))
 OPTIONS: dict[str, Option] = {**_rows(Values), **_rows(RunOptions), **_rows(Work)}
 IN_FILES = ("span", "steps", "save", *NAMES)  # keys of a TOML file above its tables
@@ -338,9 +339,8 @@ def options_of(attributes: Mapping[str, Any]) -> RunOptions:
 
 def pick(table: type, arguments: Mapping[str, Any]) -> Any:
     """An instance of Values, RunOptions or Work from those of the arguments that it has. None stands for an empty mapping."""
-    values = {row.name: arguments[row.name] for row in fields(table) if row.name in arguments}
-    empty = {row.name for row in fields(table) if isinstance(row.default_factory, type)}
-    return table(**{name: {} if value is None and name in empty else value for name, value in values.items()})
+    empty = _EMPTY[table]
+    return table(**{name: {} if arguments[name] is None and empty[name] else arguments[name] for name in empty if name in arguments})
 
 
 # which code computed a run: stored with it, and asked when it is computed again

@@ -12,7 +12,7 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError
 from odesim.inputs.bind import Numbers
 from odesim.ir.linear_systems import Jacobian
-from odesim.run.problem import compiled_for, compiled_parts
+from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.parts import GradientFlow, Invariant
 from odesim.symbolic.system import System
@@ -80,7 +80,7 @@ class Field:
 
     def constants(self, y: Array) -> tuple[Invariant, ...]:
         """The declared laws that hold a value on the run from y."""
-        observer = compiled_parts(self.system, "numpy", "float64", False)[1]
+        observer = parts_of(self.system, "numpy", "float64", False).observer
         laws = (law for law in self.system.invariants if law.sense == "constant" and isinstance(law.expr, sp.Basic))
         states = self.layout.split(y)
         return tuple(

@@ -85,6 +85,8 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
         if whole and np.any(times != np.floor(times)):
             raise ParamError(f"save: {times[times != np.floor(times)][0]:g} is no time of a Map, which has whole numbers of updates")
         return times
+    if save.count == 2 and not whole:
+        return np.array([t0, t1])
     if save.log:
         first = max(FIRST * (t1 - t0), 1.0) if whole else FIRST * (t1 - t0)
         later = t0 + np.geomspace(first, t1 - t0, save.count - 1)
@@ -106,6 +108,8 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
 
     from odesim.base.arrays import on_host
 
+    if isinstance(stop_at, tuple) and not stop_at:
+        return ()
     try:
         times = np.atleast_1d(np.asarray(on_host(stop_at), float))
     except (TypeError, ValueError, OverflowError):
@@ -137,11 +141,11 @@ def to_save(save: Any) -> "Save | Array":
 
     from odesim.base.arrays import on_host
 
-    save = on_host(save)
     if save is None:
         return Save(2)
     if isinstance(save, Save):
         return save
+    save = on_host(save)
     if isinstance(save, str):
         return parse_save(save, "save")
     try:

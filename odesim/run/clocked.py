@@ -16,7 +16,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.inputs.bind import Numbers
 from odesim.run.integrate import integrate_problem
-from odesim.run.problem import switched_problem
+from odesim.run.problem import parts_of, switched_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.laws import CLAUSE, Laws, broken, with_broken
 from odesim.stepper.methods import METHODS
@@ -196,7 +196,8 @@ def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[C
     span = {START: numbers.t0, STOP: numbers.t1}
     start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
     inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
-    compiled, problem = switched_problem(other, inner, options)
+    parts = parts_of(other, options.backend, options.dtype, options.strict)
+    compiled, problem = switched_problem(parts, inner, options)
     return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
 
 

@@ -22,7 +22,7 @@ from odesim.stepper.occurrences import TOGETHER, length_of
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System
-from odesim.symbolic.times import Pulses, edges
+from odesim.symbolic.times import edges
 from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
 
 TIME = str(time)
@@ -38,10 +38,7 @@ _HELD: Memo[HeldSystem] = Memo()
 def held_of(system: System, step: float | None = None) -> HeldSystem:
     """The held form of a System, made once a process; step: a fixed one, which passes over pulses as it is told to. Raises SpecError."""
     held = _HELD(IdentityKey(system), lambda: hold_conditions(system))
-    kinks = tuple(kink for kink in held.kinks if not any(isinstance(at, Pulses) for at in kink.times))
-    if step is None or len(kinks) == len(held.kinks):
-        return held
-    return _HELD((IdentityKey(system), "fixed step"), lambda: replace(held, kinks=kinks))
+    return held if step is None else held.in_fixed_steps
 
 
 def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Array] | None:
@@ -434,19 +431,3 @@ def shaken(t: float, y: Array, part: float) -> list[tuple[float, Array]]:
     turns = 1.0 + 2.4 * np.arange(len(y) + 1)
     factors = [1 + part * turn(turns) for turn in (np.cos, np.sin)]
     return [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
-
-
-def make_switching(
-    held: HeldSystem,
-    sizes: dict[str, int],
-    shared: Mapping[str, Any],
-    span: tuple[float, float],
-    stop_at: Sequence[float],
-    layout: Layout,
-    dtype: str,
-) -> Switching | None:
-    """The Switching of one run; None if nothing switches. Raises an OdesimError."""
-    if not (held.stops or len(stop_at)):
-        return None
-    switching = Switching(Conditions(held, sizes, shared, *span, tuple(stop_at)), layout, dtype)
-    return switching if held.switches or held.watched or len(switching.stops) else None

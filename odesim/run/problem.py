@@ -1,13 +1,13 @@
 """Makes a Problem, as integrators take it, of a System and numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.backends import RUN, STIFF
@@ -29,38 +29,100 @@ from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.targets.cuda_system import CudaRHS
-from collections.abc import Iterable
-
 from odesim.stepper.problem import EventSpec, Guarded
-from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key
 
-Parts = tuple[CompiledRHS, Observer, dict[str, tuple[str, ...]]]
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A System as runs need it, on one backend: what no number changes, each part made where it is first asked for."""
+
+    system: System
+    backend: str
+    dtype: str
+    strict: bool
+
+    @cached_property
+    def compiled(self) -> CompiledRHS:
+        """The right-hand side, its sums in the order that is cheapest with the System's own sizes."""
+        return compile_system(self.system, backend=self.backend, dtype=self.dtype, strict=self.strict)
+
+    def compiled_for(self, sizes: Mapping[str, int]) -> CompiledRHS:
+        """The right-hand side with sums in the order that is cheapest with these sizes."""
+        if not self.compiled.program.orders or sizes == self._usual_sizes:
+            return self.compiled
+        of = self.compiled.program.orders_for
+        orders, same = (_ORDERS((IdentityKey(self), tuple(sorted(n.items()))), partial(of, n)) for n in (sizes, self._usual_sizes))
+        if orders == same:
+            return self.compiled
+        return _ORDERED((IdentityKey(self), orders), lambda: CompiledRHS(self.system, self.backend, self.dtype, self.strict, dict(sizes)))
+
+    @cached_property
+    def _usual_sizes(self) -> dict[str, int]:
+        return default_sizes(self.system)
+
+    @cached_property
+    def observer(self) -> Observer:
+        return Observer(self.system)
+
+    @cached_property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """{state, observable or event: names of its axes after time}."""
+        return dimensions(self.system)
+
+    @cached_property
+    def held(self) -> HeldSystem:
+        """The System with its jumping conditions held."""
+        from odesim.run.modes import held_of
+
+        return held_of(self.system)
+
+    @cached_property
+    def running(self) -> "Parts":
+        """The parts of the held form, which is what integrators run."""
+        return self if self.held.system is self.system else parts_of(self.held.system, self.backend, self.dtype, self.strict)
+
+    @cached_property
+    def guards(self) -> frozenset[str]:
+        """The names of the guards, which are not events of the model."""
+        return frozenset(e.name for e in self.system.events if isinstance(e, Guard))
+
+    @cached_property
+    def resets_key(self) -> str:
+        return resets_key(self.system)
+
+    @cached_property
+    def levels(self) -> list[tuple[str, Expr]]:
+        """(state, number in parameters) at which events watch a state alone, or to which they set it."""
+        return levels(self.system)
+
+    @cached_property
+    def jumps(self) -> dict[str, dict[str, str]]:
+        return jumping_names(self.system)
 
 
 _PARTS: Memo[Parts] = Memo()
+_ORDERED: Memo[CompiledRHS] = Memo()
 _ORDERS: Memo[tuple[tuple[Symbol, ...], ...]] = Memo()
-
-
 _CUDA: Memo["CudaRHS"] = Memo()
 
 
 def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, stays: bool = False) -> Problem:
     """The Problem of a System with numbers. laws: watch the invariants; stays: saved states remain on the GPU that computes them."""
-    system = compiled.system
+    system, on = compiled.system, compiled.on
     if any((event.resets or event.at_start) and not event.terminal for event in system.events):
         raise SolveError(
             f"{system.name} has events that set states, or happen at the start, which this integration does not do: take odesim.integrate"
         )
-    shapes = compiled.event_shapes(numbers.sizes)
-    events = event_specs(system, shapes)
     rhs = right_side(compiled, numbers, stays=stays)
+    events = event_specs(system, compiled.event_shapes(numbers.sizes))
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
     def linear() -> Derivatives:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
     watched = make_laws(compiled, numbers, rhs) if laws else None
-    if compiled.on.gpu:  # where no Jacobian is computed
+    if on.gpu:  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
     def alone(*asked: Any, **options: Any) -> StiffRun:
@@ -68,11 +130,10 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
 
         return LaneRun(compiled, numbers, *asked, **options)
 
-    lanes = alone if set(STIFF) <= set(compiled.on.uses[RUN].strict) else None
-    costs = make_costs(compiled, numbers.sizes, linear)
-    problem = Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, costs=costs, lanes=lanes, laws=watched)
-    slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if compiled.on.compiles else lambda: None
-    return replace(problem, slopes=slopes, clocked=system.growth is not None)
+    lanes = alone if set(STIFF) <= set(on.uses[RUN].strict) else None
+    slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if on.compiles else lambda: None
+    costs, clocked = make_costs(compiled, numbers.sizes, linear), system.growth is not None
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, slopes, costs, lanes, watched, clocked)
 
 
 def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> CompiledSlopes | None:
@@ -121,12 +182,14 @@ def held_problem(
 
     compiled: the right-hand side of held.system. stop_at: more times that runs step to exactly.
     """
-    from odesim.run.modes import make_switching
+    if held is None or not (held.stops or len(stop_at)):
+        return make_problem(compiled, numbers, laws=laws, stays=stays)
+    from odesim.run.modes import Conditions, Switching
     from odesim.run.resets import Resetting
 
-    span, layout = (numbers.t0, numbers.t1), compiled.layout(numbers.sizes)
-    switching = make_switching(held, numbers.sizes, numbers.params, span, stop_at, layout, compiled.dtype) if held is not None else None
-    if held is None or switching is None:
+    conditions = Conditions(held, numbers.sizes, numbers.params, numbers.t0, numbers.t1, tuple(stop_at))
+    switching = Switching(conditions, compiled.layout(numbers.sizes), compiled.dtype)
+    if not (held.switches or held.watched or len(switching.stops)):
         return make_problem(compiled, numbers, laws=laws, stays=stays)
     resets = Resetting(switching, 1) if held.watched else None
     problem = make_problem(compiled, replace(numbers, params={**numbers.params, **switching.modes}), laws=laws, stays=stays)
@@ -135,12 +198,10 @@ def held_problem(
     return replace(problem, switches=switching, resets=resets, lanes=lanes)
 
 
-def switched_problem(system: System, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
+def switched_problem(parts: Parts, numbers: Numbers, options: RunOptions, *, stays: bool = False) -> tuple[CompiledRHS, Problem]:
     """The compiled right-hand side of a System with its jumping conditions held, and the Problem of a run with these numbers."""
-    from odesim.run.modes import held_of
-
-    held = held_of(system, options.step)
-    compiled = compiled_for(held.system, numbers.sizes, options.backend, options.dtype, options.strict)
+    held = parts.held if options.step is None else parts.held.in_fixed_steps
+    compiled = parts.running.compiled_for(numbers.sizes)
     return compiled, held_problem(compiled, held, numbers, stop_at=options.stop_at, stays=stays)
 
 
@@ -203,32 +264,14 @@ def dimensions(system: System) -> dict[str, tuple[str, ...]]:
     return out
 
 
-def compiled_parts(system: System, backend: str, dtype: str, strict: bool) -> Parts:
-    """The compiled right-hand side of a System, made once a process."""
-
-    def make() -> Parts:
-        compiled = compile_system(system, backend=backend, dtype=dtype, strict=strict)
-        return compiled, Observer(system), dimensions(system)
-
-    return _PARTS((IdentityKey(system), backend, dtype, strict, ()), make)
+def parts_of(system: System, backend: str, dtype: str, strict: bool) -> Parts:
+    """The Parts of a System, made once a process."""
+    return _PARTS((IdentityKey(system), backend, dtype, strict), lambda: Parts(system, backend, dtype, strict))
 
 
 def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: str, strict: bool) -> CompiledRHS:
     """The compiled right-hand side of a System whose sums are in the order that is cheapest with these sizes, made once a process."""
-    usual, observer, dims = compiled_parts(system, backend, dtype, strict)
-    usually = default_sizes(system)
-    if not usual.program.orders or sizes == usually:
-        return usual
-    orders, same = (
-        _ORDERS((IdentityKey(usual), tuple(sorted(given.items()))), partial(usual.program.orders_for, given)) for given in (sizes, usually)
-    )
-    if orders == same:
-        return usual
-
-    def make() -> Parts:
-        return CompiledRHS(system, backend, dtype, strict, dict(sizes)), observer, dims
-
-    return _PARTS((IdentityKey(system), backend, dtype, strict, orders), make)[0]
+    return parts_of(system, backend, dtype, strict).compiled_for(sizes)
 
 
 _GUARDED: Memo[System] = Memo()
@@ -239,11 +282,6 @@ def guarded_system(system: System, options: RunOptions) -> System:
     """The System with a guard for each state whose symbol assumes a set, made once a process."""
     own = tuple(sorted(options.atol)) if isinstance(options.atol, Mapping) else ()
     return _GUARDED((IdentityKey(system), own), lambda: add_guards(system, own))
-
-
-def guard_names(system: System) -> frozenset[str]:
-    """The names of the System's guards, which are not events of the model."""
-    return frozenset(e.name for e in system.events if isinstance(e, Guard))
 
 
 def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers:
@@ -259,9 +297,10 @@ def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers
     return replace(numbers, params={**numbers.params, **slack})
 
 
-def event_specs(system: System, shapes: Iterable[tuple[int, ...]]) -> tuple[EventSpec, ...]:
+def event_specs(system: System, sizes: tuple[tuple[int, ...], ...]) -> tuple[EventSpec, ...]:
     """The EventSpecs of the System's events, whose shapes are these, made once a process."""
-    sizes = tuple(shapes)
+    if not sizes:
+        return ()
 
     def make() -> tuple[EventSpec, ...]:
         guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)

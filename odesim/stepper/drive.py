@@ -64,14 +64,15 @@ class ExplicitRun:
         self, problem: Problem, method: Any, save: Array | None = None, *, progress: Progress | None = None, **options: Any
     ) -> None:
         checked = check_options(RunOptions(**options))
+        by_state = checked.by_state
         if checked.step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
         rhs = problem.rhs
         self.on_device, self._compile_seconds = hasattr(rhs, "kernel"), 0.0
-        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind, checked.by_state)
+        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind, by_state)
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
         if self.on_device:
-            rhs.kernel(checked.by_state)  # type: ignore[attr-defined]
+            rhs.kernel(by_state)  # type: ignore[attr-defined]
         begun = time.perf_counter()
         self.state = self._new_state(problem, method, save_grid(problem, save), checked, functions)
         if self.on_device:
@@ -141,8 +142,8 @@ class ExplicitRun:
 
     def _slices(self, most: float) -> bool:
         state, problem = self.state, self.problem
-        while self.tried < most:
-            state["left"] = steps = int(min(self._slice, most - self.tried))
+        while (tried := self.tried) < most:
+            state["left"] = steps = int(min(self._slice, most - tried))
             begun = time.perf_counter()
             code = self._run(state.address)
             self._check()

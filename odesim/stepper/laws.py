@@ -5,6 +5,7 @@ A constant is compared with its value at the start, a monotone law with its extr
 
 import ctypes
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Protocol
 
@@ -50,7 +51,7 @@ class LawSpec:
     shape: tuple[int, ...] = ()
     tol: float | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of components of this law."""
         return prod(self.shape)
@@ -68,7 +69,7 @@ class Laws:
     values: Values
     before: Array | None = None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of components of all laws."""
         return sum(spec.size for spec in self.specs)

@@ -1,6 +1,8 @@
 """The arrays of one run: its whole state between two calls of the driver."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +15,20 @@ from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
 from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
 from odesim.stepper.search_sizes import memory_size, most_zeros
-from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, new_table, places
+from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, places
 
 EVENT_ROOM = 64
+
+
+@cache
+def numbers_of(method: Any) -> dict[str, float]:
+    """The numbers of an explicit method or a map, by their names in the text of the step."""
+    (alpha, beta), (shrink, grow), m = method.gains, method.factors, method
+    power = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
+    more = {"SECOND": bool(m.E[1].any()), "UNSEEN": m.E[0, m.last] == 0.0}
+    return {"ALPHA": alpha, "BETA": beta, "SHRINK": shrink, "GROW": grow, "START_POWER": power, **more}
+
+
 LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
 
 
@@ -32,17 +45,18 @@ class RunState:
 
     def __init__(self, problem: Problem, method: Any, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
-        self._places = self.driver(options.by_state).places
+        self._by_state = options.by_state
+        self._places = self.driver(self._by_state).places
         # one value more than the interpolant has powers; a map has no times between two updates
         self.pieces = max(4, method.P.shape[1]) if method.last else 1
         n, dtype = problem.rhs.layout.size, np.dtype(self.dtype or problem.rhs.dtype)
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
-        self.table = new_table(RUN)
+        self.table = np.zeros(1, RUN)
         self.at = self.table[0]
         self._zeros: list[tuple[Array, Array]] = []
-        self._search, self._answer = new_table(SEARCH), np.empty(ANSWERS)
+        self._search, self._answer = np.zeros(1, SEARCH), np.empty(ANSWERS)
         self._fill_whole_numbers(n, dtype.itemsize)
         self._fill_arrays(n, dtype)
         self._fill_switches()
@@ -56,6 +70,12 @@ class RunState:
 
     def __setitem__(self, name: str, value: float) -> None:
         self.numbers[self._places[name]] = value
+
+    def put(self, values: Mapping[str, float]) -> None:
+        """Sets numbers of the run by their names."""
+        numbers, places = self.numbers, self._places
+        for name, value in values.items():
+            numbers[places[name]] = value
 
     def anew(self, problem: Problem, save: Array, max_steps: int) -> None:
         """Starts another segment of the same run: only its span, start, saved times and allowed steps are new."""
@@ -78,10 +98,12 @@ class RunState:
 
     def call_search(self, function: int, probe: int) -> None:
         """Makes the driver call the search at this address, which asks the probe at that one."""
-        at, size = self.at, self.problem.rhs.n_events
+        at, search = self.at, self._search[0]
         at["SEARCH"], at["SEARCHED"], at["ANSWER"] = function, self._search.ctypes.data, self._answer.ctypes.data
-        shared = {name: at[name] for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER")}
-        self._search[:] = new_table(SEARCH, ROWS=at["G"], BETWEEN=size, GAP=1, ASK=probe, ASKED=self.address, **shared)
+        for name in ("SIZE", "PIECES", "FACTS", "ZEROS", "ROOM", "ANSWER"):
+            search[name] = at[name]
+        search["ROWS"], search["BETWEEN"], search["GAP"] = at["G"], at["SIZE"], 1
+        search["ASK"], search["ASKED"] = probe, self.address
 
     @property
     def address(self) -> int:
@@ -112,6 +134,8 @@ class RunState:
 
     def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
+        if not (self._zeros or self.counts["FOUND"][0]):
+            return np.empty(0), np.empty(0)
         self.drain_events()
         times, numbers = (np.concatenate(parts) for parts in zip(*self._zeros, strict=True))
         order = np.argsort(times, kind="stable")
@@ -119,7 +143,7 @@ class RunState:
 
     def watched(self) -> Array | None:
         """The state of the watched laws, for a run that continues this one."""
-        return np.stack([self.best, self.violations, self.law_times]) if self.problem.laws else None
+        return np.array([self.best, self.violations, self.law_times]) if self.problem.laws else None
 
     def worst(self) -> Worst:
         """The worst violation of each law so far."""
@@ -129,12 +153,11 @@ class RunState:
     @property
     def standing(self) -> Standing:
         """The Standing of the run."""
-        steps, rejected, saved = (int(self[name]) for name in ("steps", "rejected", "saved"))
-        return Standing(steps, rejected, saved, self["h"])
+        return Standing(int(self["steps"]), int(self["rejected"]), int(self["saved"]), self["h"])
 
     def stats(self) -> dict[str, float]:
         """steps, rejected, rhs_calls."""
-        return {name: int(self[number]) for name, number in (("steps", "steps"), ("rejected", "rejected"), ("rhs_calls", "calls"))}
+        return {"steps": int(self["steps"]), "rejected": int(self["rejected"]), "rhs_calls": int(self["calls"])}
 
     # -- filling the table
 
@@ -160,7 +183,7 @@ class RunState:
             "K": width * stages * n,
         }
         self._memory, offsets = arena({turns[name]: size for name, size in sizes.items()})
-        at, base, starts = self.at, self._memory.ctypes.data, {name: offsets[turns[name]] for name in sizes}
+        at, base, starts = self.at, self._memory.ctypes.data, dict(zip(sizes, offsets.values(), strict=True))
         for name, start in starts.items():
             at[name] = base + start
         at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
@@ -179,7 +202,8 @@ class RunState:
         self._order = view("ORDER", stages)
         self._order[:] = range(stages)
         view("COEF", stages, np.float64).fill(0.0)
-        view("FACTS", 2 * size)[:] = search_facts(self.problem).ravel()
+        if size:
+            view("FACTS", 2 * size)[:] = search_facts(self.problem).ravel()
         self.best, self.violations, self.law_times = (view(slot, watched, np.float64) for slot in LAW_ARRAYS[2:])
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)
@@ -206,28 +230,28 @@ class RunState:
         """The numbers and tables of the method."""
         m, at = self.method, self.at
         at["A"], at["C"], at["E"], at["P"] = m.addresses
-        (self["ALPHA"], self["BETA"]), (self["SHRINK"], self["GROW"]) = m.gains, m.factors
-        self["START_POWER"] = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
-        self["SECOND"], self["UNSEEN"] = bool(m.E[1].any()), m.E[0, m.last] == 0.0
+        self.put(numbers_of(m))
 
     def _fill_switches(self) -> None:
         """The tolerances, and the switches of the text, which stay as they are."""
         options, problem = self.options, self.problem
-        self["rtol"], atol = usable(options, problem.rhs.layout, problem.rhs.dtype)
-        if not options.by_state:
-            self["atol"] = atol
+        rtol, atol = usable(options, problem.rhs.layout, problem.rhs.dtype)
         self.atol = np.array(atol, self.work.dtype, ndmin=1)
         self.at["ATOL"], self.at["ATOLS"] = self.atol.ctypes.data, len(self.atol) if options.step is None else 0
-        self["longest"], self["h0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
-        self["ADAPTIVE"], self["CHOOSES"] = options.step is None, options.first_step is None
-        self["EVENTS"], self["LAWS"] = problem.rhs.n_events > 0, problem.laws is not None and problem.laws.size > 0
+        self.put({
+            "rtol": rtol, **({} if self._by_state else {"atol": atol}),
+            "longest": longest_step(options.max_step), "h0": opening_step(options.first_step, options.max_step),
+            "ADAPTIVE": options.step is None, "CHOOSES": options.first_step is None,
+            "EVENTS": problem.rhs.n_events > 0, "LAWS": problem.laws is not None and problem.laws.size > 0,
+        })  # fmt: skip
 
     def _begin(self, max_steps: int) -> None:
         """The numbers with which a segment begins."""
         p = self.problem
-        self["t0"], self["t1"], self["t"], self["past"] = p.t0, p.t1, p.t0, LOG2_LEAST_OLD
-        self["most"], self["SAVES"] = float(min(max_steps, _MOST)), len(self.save) > 0
-        self["phase"] = self["turn"] = self["calls"] = self["steps"] = self["rejected"] = self["saved"] = self["h"] = self["code"] = 0.0
+        self.put({
+            "t0": p.t0, "t1": p.t1, "t": p.t0, "past": LOG2_LEAST_OLD, "most": float(min(max_steps, _MOST)), "SAVES": len(self.save) > 0,
+            **dict.fromkeys(("phase", "turn", "calls", "steps", "rejected", "saved", "h", "code"), 0.0),
+        })  # fmt: skip
         if self.options.step is not None:
             self["fixed"] = self.options.step
             self["total"], self["rest"] = fixed_steps(p.t0, p.t1, self.options.step)

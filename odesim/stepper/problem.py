@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,10 +87,10 @@ class EventSpec:
         if self.direction not in (-1, 0, 1):
             raise SolveError(f"the direction of event {self.name!r} must be -1, 0 or 1, not {self.direction}")
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of components of this event."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 def search_facts(problem: "Problem") -> Array:

@@ -66,7 +66,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     if status is Status.EVENT and not last_event:
         status = Status.LEFT_DOMAIN
     worst = state.worst()
-    message = with_broken(_message(problem, state, status, last_event), problem.laws, worst)
+    message = with_broken(_message(problem, state, status, standing, last_event), problem.laws, worst)
     return Raw(
         times[:saved],
         rows[:saved],
@@ -91,6 +91,8 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
     if not problem.events:
         return out, ""
     times, numbers = state.event_records()
+    if not len(times):
+        return {e.name: Events(times, np.empty((0, len(e.shape)), np.int64) if e.shape else None, None) for e in problem.events}, ""
     reached = int(np.searchsorted(times, state.t, side="right"))
     times, marked = times[:reached], numbers[:reached]
     numbers = np.floor(marked).astype(np.int64)
@@ -113,8 +115,8 @@ def fewer_steps(step: float | None) -> str:
     return "loosen rtol or shorten the span" if step is None else "take longer ones or shorten the span"
 
 
-def _message(problem: Problem, state: Left, status: Status, event: str) -> str:
-    t, step, standing = state.t, state.options.step, state.standing
+def _message(problem: Problem, state: Left, status: Status, standing: Standing, event: str) -> str:
+    t, step = state.t, state.options.step
     if status is Status.OK:
         return f"reached t = {t:.9g} in {counted(standing.steps, 'step')}"
     h = standing.h if step is None else step

@@ -32,8 +32,9 @@ class Rosenbrock:
 
     adaptive = True
 
-    @property
+    @cached_property
     def stages(self) -> int:
+        """s."""
         return len(self.A)
 
     @cached_property
@@ -67,7 +68,7 @@ class Rosenbrock:
         bent[:, 0] += self.weights
         return bent
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The number of the last stage."""
         return self.stages - 1

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver
 from odesim.stepper.problem import Derivatives, Problem, Raw, StiffRun
+from odesim.stepper.rosenbrock import Rosenbrock
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.statements import CHECKED
 from odesim.stepper.stiff_systems import ArraySystems, FrontSystems
@@ -33,6 +35,18 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
     return problem.lanes(problem, name, save, **options)
 
 
+@cache
+def method_tables(m: Rosenbrock) -> tuple[dict[str, Array], dict[str, float]]:
+    """The tables and the numbers of a method, by their names in the text of the step."""
+    checks, power = np.stack([m.dense(CHECKED), m.gamma * m.dense_slope(CHECKED)]), 1 / m.error_order
+    tables = {"A": m.A, "C": m.alpha, "P": m.P, "DRIFTS": m.d, "TO_SOLVE": m.gamma * m.C, "CHECKS": checks}
+    numbers = {
+        "GAMMA": m.gamma, "MOST_LESS": control.LEAST_OLD ** (-1 / m.error_order), "START_POWER": power, "ERROR_POWER": -0.5 / m.error_order,
+        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW,
+    }  # fmt: skip
+    return {slot: np.ascontiguousarray(table) for slot, table in tables.items()}, numbers
+
+
 class StiffState(RunState):
     """The state of a run of a Rosenbrock method: all rows are float64."""
 
@@ -41,17 +55,10 @@ class StiffState(RunState):
     driver = staticmethod(implicit_driver)
 
     def _fill_method(self) -> None:
-        m, at, p = self.method, self.at, self.method.error_order
-        self._tables = tables = {
-            "A": m.A, "C": m.alpha, "P": m.P, "DRIFTS": m.d, "TO_SOLVE": m.gamma * m.C,
-            "CHECKS": np.stack([m.dense(CHECKED), m.gamma * m.dense_slope(CHECKED)]),
-        }  # fmt: skip
+        tables, numbers = method_tables(self.method)
         for slot, table in tables.items():
-            tables[slot] = np.ascontiguousarray(table)
-            at[slot] = tables[slot].ctypes.data
-        self["GAMMA"], self["PART"], self["MOST_LESS"] = m.gamma, 1 / max(len(self.problem.y0), 1), control.LEAST_OLD ** (-1 / p)
-        self["START_POWER"], self["ERROR_POWER"] = 1 / p, -0.5 / p
-        self["SHRINK"], self["GROW"] = control.STIFF_SHRINK, control.STIFF_GROW
+            self.at[slot] = table.ctypes.data
+        self.put({"PART": 1 / max(len(self.problem.y0), 1), **numbers})
 
     def attach(self, systems: Any, derivatives: Derivatives, driver: dict[str, int]) -> None:
         """Makes the driver call these linear systems, and its own functions for what a system does in its own type."""

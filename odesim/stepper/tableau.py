@@ -49,7 +49,7 @@ class Method:
         """The addresses of A, c, E and P."""
         return self.A.ctypes.data, self.c.ctypes.data, self.E.ctypes.data, self.P.ctypes.data
 
-    @property
+    @cached_property
     def stages(self) -> int:
         """S, the number of stages, those of dense output included."""
         return len(self.c)

@@ -8,7 +8,7 @@ import ctypes
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +138,7 @@ class BoundValues:
     params: dict[str, Any]
     layout: Layout
 
-    @property
+    @cached_property
     def events(self) -> int:
         return self.compiled.address
 
@@ -154,7 +154,7 @@ class BoundValues:
         longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
         return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest)
 
-    @property
+    @cached_property
     def table(self) -> int:
         return self._table.address
 
@@ -177,7 +177,7 @@ class CompiledRHS:
     cheapest_for: Mapping[str, int] | None = None
     _times: list[float] = field(default_factory=list, repr=False)
 
-    @property
+    @cached_property
     def on(self) -> Backend:
         """The backend, with what it supports."""
         return find_backend(self.backend)
@@ -280,31 +280,34 @@ class CompiledRHS:
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """The positions of the states in the flat vector."""
-        return Layout(self._states, tuple(extents(shape, sizes) for shape in self._shapes))
-
-    @cached_property
-    def _states(self) -> tuple[str, ...]:
-        return self.system.states
-
-    @cached_property
-    def _shapes(self) -> tuple[tuple[Any, ...], ...]:
-        return tuple(self.system.shapes.values())
+        return self.lengths(*sizes.items())[0]
 
     def event_shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
         """The shape of each event."""
-        return tuple(extents(shape, sizes) for shape in self._event_extents)
+        return self.lengths(*sizes.items())[1]
 
     def n_events(self, sizes: Mapping[str, int]) -> int:
         """The number of components of all events together."""
-        return sum(prod(shape) for shape in self.event_shapes(sizes))
+        return self.lengths(*sizes.items())[2]
 
     @cached_property
-    def _event_extents(self) -> tuple[tuple[Any, ...], ...]:
-        return _shapes_of([e.expr for e in self.system.events], self.system)
+    def lengths(self) -> Callable[..., tuple[Layout, tuple[tuple[int, ...], ...], int]]:
+        """A function (*items of sizes) -> (layout of the states, shape of each event, components of all events), for the last ones."""
+        of_states, of_events = self.system.shapes, _shapes_of([e.expr for e in self.system.events], self.system)
+
+        @lru_cache(maxsize=16)
+        def find(*items: tuple[str, int]) -> tuple[Layout, tuple[tuple[int, ...], ...], int]:
+            sizes = dict(items)
+            shapes = tuple(extents(shape, sizes) for shape in of_events)
+            states = Layout(self.system.states, tuple(extents(shape, sizes) for shape in of_states.values()))
+            return states, shapes, sum(map(prod, shapes))
+
+        return find
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
         """The right-hand side with sizes and parameters, as an integrator needs it (odesim.stepper.problem.BoundSystem)."""
-        return BoundNumba(self, dict(sizes), dict(params))
+        layout, _, n_events = self.lengths(*sizes.items())
+        return BoundNumba(self, dict(sizes), dict(params), layout, n_events, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -314,38 +317,29 @@ class BoundNumba:
     compiled: CompiledRHS
     sizes: dict[str, int]
     params: dict[str, Any]
+    layout: Layout
+    n_events: int
+    dtype: str
     _references: list[Array] = field(default_factory=list, repr=False)
 
     @cached_property
-    def layout(self) -> Layout:
-        return self.compiled.layout(self.sizes)
-
-    @property
-    def dtype(self) -> str:
-        return self.compiled.dtype
-
-    @property
     def stage(self) -> int:
         return self.compiled.functions["stage"]
 
-    @property
+    @cached_property
     def events(self) -> int:
         return self.compiled.functions.get("events", 0)
 
-    @property
+    @cached_property
     def combine(self) -> int:
         return self.compiled.functions["combine"]
-
-    @cached_property
-    def n_events(self) -> int:
-        return self.compiled.n_events(self.sizes)
 
     @cached_property
     def _table(self) -> AddressTable:
         longest = max(extents(self.compiled.all_extents, self.sizes), default=1)
         return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size, longest)
 
-    @property
+    @cached_property
     def table(self) -> int:
         """The address of the address table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
@@ -414,7 +408,8 @@ class BoundNumba:
 
     @cached_property
     def _tangent(self) -> "BoundNumba":
-        return BoundNumba(self.compiled.tangent, self.sizes, self.params)
+        bound: BoundNumba = self.compiled.tangent.bind(self.sizes, self.params)
+        return bound
 
     def check(self) -> None:
         """Does nothing: compiled code raises no exception."""

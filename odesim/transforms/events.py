@@ -234,8 +234,10 @@ def jumping_names(system: System) -> dict[str, dict[str, str]]:
 def levels(system: System) -> list[tuple[str, Expr]]:
     """(state, number in scalar parameters) at which events happen that watch this state alone, and to which they set it, for pictures."""
     plain = {p.symbol for p in system.params if not p.shape}
-    found = [(key, e) for event in system.events for key, e in event.resets.items()]
-    for event in system.events:
+    events = [event for event in system.events if not isinstance(event, Guard)]
+    twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
+    found = [(key, e) for event in events for key, e in event.resets.items() if base_name(key) not in twins]
+    for event in events:
         keys = [key for key in event.expr.free_symbols | event.expr.atoms(sp.Indexed) if base_name(key) in system.states]
         found += [(key, key - event.expr / slope) for key in keys if (slope := event.expr.diff(key)).free_symbols <= plain and slope != 0]
     return [(base_name(key), e) for key, value in found if (e := sp.sympify(value).expand()).free_symbols <= plain]

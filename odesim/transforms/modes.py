@@ -7,6 +7,7 @@ parameter of a floor is its value, or FREE to compute the floor as it is written
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -96,10 +97,16 @@ class HeldSystem:
     kinks: tuple[Kink, ...]
     watched: tuple[Watched, ...] = ()
 
-    @property
+    @cached_property
     def stops(self) -> bool:
         """Whether a run has to stop at switches, kinks or events."""
         return bool(self.switches or self.kinks or self.watched)
+
+    @cached_property
+    def in_fixed_steps(self) -> "HeldSystem":
+        """The form for fixed steps, which pass over pulses as they are told to."""
+        kinks = tuple(kink for kink in self.kinks if not any(isinstance(at, Pulses) for at in kink.times))
+        return self if len(kinks) == len(self.kinks) else replace(self, kinks=kinks)
 
     @property
     def on_states(self) -> tuple[Switch, ...]:

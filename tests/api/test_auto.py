@@ -13,7 +13,7 @@ from odesim.cli import cli
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run.auto import PILOT, explicit_name
-from odesim.run.problem import compiled_parts, make_problem
+from odesim.run.problem import make_problem, parts_of
 from odesim.stepper.methods import METHODS
 from odesim.stepper.tableau import step_cost
 from tests.support.matrix import slow_but
@@ -63,7 +63,7 @@ def test_choice_by_counted_work(case: str) -> None:
     mu, span, rtol, strict = CHOICES[case]
     kw: dict[str, Any] = {"params": {"mu": mu}, "span": (0.0, span), "rtol": rtol, "atol": 1e-3 * rtol, "strict": strict}
     system = load_model("joma.nonlinear")
-    compiled = compiled_parts(system, "numba", "float64", strict)[0]
+    compiled = parts_of(system, "numba", "float64", strict).compiled
     costs = make_problem(compiled, bind(system, params=kw["params"])).costs
     assert costs is not None
     explicit = explicit_name(rtol, None, between=True)  # the model has events

@@ -52,7 +52,7 @@ def test_parts(count, fits, monkeypatch):
 def test_sensitivities_that_do_not_fit_are_refused(monkeypatch):
     """n = 3000 weights by as many targets: 9e6 derivatives, 16 vectors of which take 1.15 GB; nothing is compiled."""
     monkeypatch.setattr(memory, "free_bytes", lambda: 1_000_000_000)
-    monkeypatch.setattr("odesim.run.problem.compiled_parts", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr("odesim.run.problem.parts_of", lambda *_: pytest.fail("compiled"))
     sentence = (
         "^joma.nonlinear: integrating the sensitivities to mu would take 1.15 GB, most of it for dv_dmu, more than the 1 GB that are free$"
     )

@@ -12,7 +12,7 @@ from sympy import Reals, Sum, Symbol
 from odesim import ensemble, integrate
 from odesim.ir.program import MOST_ORDERS as MOST
 from odesim.ir.program import Contraction
-from odesim.run.problem import compiled_for, compiled_parts
+from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from odesim.targets.compiled import compile_system
 from tests.support.systems import SOURCE
@@ -92,7 +92,7 @@ def test_the_order_is_that_of_the_sizes_of_the_run():
     usual = {"I": 3, "J": 40, "K": 5, "L": 17}
     few = {"I": 50, "J": 4, "K": 60, "L": 2}
     plain, turned = (compiled_for(made, given, "numba", "float64", True) for given in (usual, few))
-    assert plain is compiled_parts(made, "numba", "float64", True)[0]
+    assert plain is parts_of(made, "numba", "float64", True).compiled
     assert turned is compiled_for(made, {**few, "K": 61}, "numba", "float64", True)  # the same order
     assert [s.target.shape for s in plain.program.statements() if s.op != "map"] == [(I, K), (I, L)]
     assert [s.target.shape for s in turned.program.statements() if s.op != "map"] == [(L, J), (I, L)]

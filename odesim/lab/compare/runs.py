@@ -30,7 +30,7 @@ from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.record import LOSS
 from odesim.lab.training.task import Experiment, Pair, Task, TrainingFacts
-from odesim.run.problem import compiled_for, compiled_parts, right_side
+from odesim.run.problem import parts_of, right_side
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent
 
@@ -71,8 +71,8 @@ def side_of_descent(
     reached = run.t[np.isin(run.t, iterations)]
     states = {name: run.y[name][: len(reached)] for name in system.states}
     numbers = bind(system, params=params, initial=initial)
-    _, observer, dims = compiled_parts(system, RunOptions.backend, RunOptions.dtype, False)
-    compiled = compiled_for(system, numbers.sizes, RunOptions.backend, RunOptions.dtype, False)
+    parts = parts_of(system, RunOptions.backend, RunOptions.dtype, False)
+    compiled = parts.compiled_for(numbers.sizes)
     right = right_side(compiled, numbers)
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -81,12 +81,12 @@ def side_of_descent(
         return right.layout.split(out)
 
     with np.errstate(all="ignore"):
-        seen = observer(step * reached, states, numbers.sizes, numbers.params, slopes)
+        seen = parts.observer(step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {name: np.asarray(value) for name, value in {**states, **seen}.items()}
     notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
 
     loaders = {name: partial(np.asarray, value[None], float) for name, value in values.items()}
-    return Side(system.name, reached, "iterations", loaders, dims, notes=notes)
+    return Side(system.name, reached, "iterations", loaders, parts.dims, notes=notes)
 
 
 # Checks that a stored integration is the theory of a stored training: its settings and its parameters.
