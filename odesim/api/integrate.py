@@ -12,28 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odesim.api.request import (
-    check_array_kind,
-    check_range,
-    check_run_options,
-    check_sensitivities,
-    options_for,
-    sizes_text,
-    span_of_steps,
-    warn_below_tolerance,
-    with_sensitivities,
-)
+from odesim.api.request import read_request, sizes_text, warn_below_tolerance
 from odesim.base.arrays import Array, on_host, on_same_device
-from odesim.base.backends import RUN
-from odesim.base.device import check_saves_fit, device_context, device_errors
+from odesim.base.device import device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
-from odesim.base.options import RunOptions, pick, versions
-from odesim.base.signals import check_seconds, time_limit
+from odesim.base.options import versions
+from odesim.base.signals import time_limit
 from odesim.inputs.arguments import check_arguments
-from odesim.inputs.bind import Numbers, bind
-from odesim.inputs.events import event_attributes, with_events
-from odesim.inputs.registry import load_with_origin
-from odesim.inputs.times import Save, stop_times, to_save
+from odesim.inputs.bind import Numbers
+from odesim.inputs.times import Save
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
@@ -140,24 +127,8 @@ def integrate(
     with status and message.
     Raises an OdesimError, one sentence, if the request is wrong.
     """
-    options = pick(RunOptions, locals())
-    check_seconds(max_seconds)
-    check_run_options(options, RUN)
-    check_array_kind(arrays, options)
-    plain, original = load_with_origin(model)
-    loaded = with_events(plain, events)
-    original = {**original, **event_attributes(loaded, events)}
-    system, still = with_sensitivities(loaded, sensitivities, initial or {})
-    span = span_of_steps(system, span, steps)
-    numbers = bind(system, params=params, initial={**still, **(initial or {})}, sizes=sizes, span=span, seed=seed)
-    options = options_for(system, options, numbers)
-    check_range(system, numbers, dtype)
-    check_sensitivities(system, numbers)
-    grid = to_save(save)
-    if arrays == "numpy":
-        check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(dtype).itemsize)
-    times = times_of(system, grid, numbers, options)
-    options = replace(options, stop_at=stop_times(stop_at, numbers.t0, numbers.t1))
+    request = read_request(model, locals())
+    system, options, numbers, times = request.system, request.options, request.numbers, request.times
     system = guarded_system(system, options)
     parameters, numbers = numbers.params, with_slack(system, numbers, options)
     parts = parts_of(system, backend, dtype, strict)
@@ -169,24 +140,26 @@ def integrate(
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
     there, on_device = nullcontext, nullcontext
-    if options.on.gpu:
+    if parts.compiled.on.gpu:
         what = f"{system.name}{sizes_text(numbers)}"
         there, on_device = device_context(), partial(device_errors, what, "smaller sizes, fewer saved times or float32")
+    limit = nullcontext if max_seconds is None else partial(time_limit, max_seconds)
     if options.rescaled:
         kernel, clocked = make_clock(system, numbers, options)
+        grid = request.grid
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
         before = kernel.seconds
-        with on_device(), time_limit(max_seconds) as late:
+        with on_device(), limit() as late:
             clocked_run = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
         raw, about, dims = clocked_run.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
         if clocked_run.blow_up:
             about["blow_up_error"] = clocked_run.blow_up[1]
     else:
         before = kernel.seconds
-        with on_device(), time_limit(max_seconds) as late:
+        with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
-    limit = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and max_seconds is not None and late() else ""
-    added = [event.name for event in loaded.events[len(plain.events) :] if not len(raw.events[event.name])]
+    late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
+    added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
@@ -219,14 +192,14 @@ def integrate(
         y_end=y_end,
         events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.guards},
         status=str(raw.status),
-        message=limit + raw.message,
+        message=late_words + raw.message,
         stats=stats,
         model=system.name,
         method=raw.method,
         backend=backend,
         dims=dims,
         attrs={
-            **original,
+            **request.origin,
             "source": " ".join(filter(None, (system.source.key, system.source.where, system.source.note))),
             "time_unit": system.time,
             "params": parameters,
@@ -239,7 +212,7 @@ def integrate(
             "versions": versions(),
             **about,
             **({"auto": raw.auto} if raw.auto else {}),
-            **({"undefined_events": undefined} if (undefined := list(undefined_events(loaded, added, raw.t, y, numbers))) else {}),
+            **({"undefined_events": undefined} if (undefined := list(undefined_events(request.loaded, added, raw.t, y, numbers))) else {}),
             **({"below_tolerance": below} if below else {}),
             **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
             **({"levels": lines} if (lines := level_values(parts.levels, parameters)) else {}),

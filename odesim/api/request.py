@@ -1,23 +1,26 @@
 """Checks of a request as a whole: options that depend on each other, the steps of a Map, sensitivities, tolerances."""
 
 import warnings
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array, Layout, check_dtype, on_host
-from odesim.base.backends import BACKENDS, METHODS, find_backend
-from odesim.base.device import check_fits
+from odesim.base.backends import BACKENDS, METHODS, RUN, find_backend
+from odesim.base.device import check_fits, check_saves_fit
 from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such, value_text
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import CLOCKS, NAMES, OPTIONS, REST, RunOptions
-from odesim.inputs.bind import Numbers, check_name
+from odesim.base.signals import check_seconds
+from odesim.inputs.bind import Numbers, bind, check_name
+from odesim.inputs.events import event_attributes, with_events
+from odesim.inputs.registry import load_with_origin
 from odesim.inputs.schema import make_schema
-from odesim.inputs.times import check_span
+from odesim.inputs.times import Save, check_span, stop_times, to_save
 from odesim.run.integrate import METHOD_NAMES
-from odesim.run.noise import options_of_noise
+from odesim.run.noise import options_of_noise, times_of
 from odesim.run.problem import parts_of
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
@@ -30,11 +33,57 @@ CLASHES = tuple((name, other, sentence) for name, row in OPTIONS.items() for oth
 ARRAYS = tuple(dict.fromkeys(kind for backend in BACKENDS.values() for kind in backend.arrays))
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is asked of odesim.integrate, checked.
+
+    plain: the System of the model; loaded: with added events; system: with sensitivities too. origin: attributes that say where it is from.
+    grid: the saved times as they were given, times (T,): as they are.
+    """
+
+    plain: System
+    loaded: System
+    system: System
+    origin: dict[str, Any]
+    options: RunOptions
+    numbers: Numbers
+    grid: Save | Array
+    times: Array
+
+
+def read_request(model: Any, asked: Mapping[str, Any]) -> Request:
+    """The Request of these arguments of odesim.integrate. Raises an OdesimError."""
+    options = RunOptions(**{name: asked[name] for name in NAMES})
+    if asked["max_seconds"] is not None:
+        check_seconds(asked["max_seconds"])
+    check_run_options(options, RUN)
+    check_array_kind(asked["arrays"], options)
+    plain, origin = load_with_origin(model)
+    loaded, texts, names, given = plain, asked["events"], asked["sensitivities"], asked["initial"] or {}
+    if texts:
+        loaded = with_events(plain, texts)
+    origin = {**origin, **event_attributes(loaded, texts)}
+    system, still = with_sensitivities(loaded, names, given)
+    span = span_of_steps(system, asked["span"], asked["steps"])
+    numbers = bind(system, params=asked["params"], initial={**still, **given}, sizes=asked["sizes"], span=span, seed=options.seed)
+    options = options_for(system, options, numbers)
+    check_range(system, numbers, options.dtype)
+    check_sensitivities(system, numbers)
+    grid = to_save(asked["save"])
+    if asked["arrays"] == "numpy":
+        check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(options.dtype).itemsize)
+    times = times_of(system, grid, numbers, options)
+    if stops := stop_times(options.stop_at, numbers.t0, numbers.t1):
+        options = replace(options, stop_at=stops)
+    return Request(plain, loaded, system, origin, options, numbers, grid, times)
+
+
 def check_run_options(options: RunOptions, use: str) -> None:
     """Raises an OdesimError for an unknown backend, clock or dtype, and for what the backend does not support in this use."""
     backend, method = find_backend(options.backend, use), options.method
     check_clock(options)
-    if check_dtype(options.dtype) not in backend.dtypes:
+    if options.dtype not in backend.dtypes:
+        check_dtype(options.dtype)
         raise ParamError(f"the backend {backend.name} has no {options.dtype}; it has {', '.join(backend.dtypes)}")
     ability = backend.uses[use]
     if method in METHODS and method not in ability.methods:
@@ -67,6 +116,8 @@ def _is_given(options: RunOptions, name: str) -> bool:
 
 def check_array_kind(arrays: str, options: RunOptions) -> None:
     """Raises ParamError for a library of arrays that results cannot be in. The backend must exist."""
+    if arrays == "numpy":  # of every backend
+        return
     if arrays not in ARRAYS:
         raise ParamError(no_such("kind of arrays", str(arrays), ARRAYS))
     if arrays not in options.on.arrays:
@@ -231,9 +282,11 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     if options.step is not None or system.discrete:
         return []
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
-    starts = {name: np.abs(numbers.initial[name]) for name in map(str, system.states) if name not in twins}
-    layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
-    atol = layout.split(np.broadcast_to(usable(options, layout, "float64")[1], layout.size))
+    starts = {name: np.abs(value) for name, value in numbers.initial.items() if name not in twins}
+    atol: Mapping[str, Any] = dict.fromkeys(starts, options.atol or 1e-300)
+    if options.by_state:
+        layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
+        atol = layout.split(usable(options, layout, "float64")[1])
     with np.errstate(over="ignore"):
         units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
     if not any(0 < size < 1 for size in units.values()):

@@ -315,7 +315,9 @@ def _rows(table: type) -> dict[str, Option]:
     return {row.name: row.metadata["option"] for row in fields(table)}
 
 
-_EMPTY = {table: {row.name: isinstance(row.default_factory, type) for row in fields(table)} for table in (Values, RunOptions, Work)}
+_EMPTY: dict[type, dict[str, bool]] = {
+    table: {row.name: isinstance(row.default_factory, type) for row in fields(table)} for table in (Values, RunOptions, Work)
+}
 NAMES = tuple(row.name for row in fields(RunOptions))
 OPTIONS: dict[str, Option] = {**_rows(Values), **_rows(RunOptions), **_rows(Work)}
 IN_FILES = ("span", "steps", "save", *NAMES)  # keys of a TOML file above its tables

@@ -115,13 +115,13 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
             f"{system.name} has events that set states, or happen at the start, which this integration does not do: take odesim.integrate"
         )
     rhs = right_side(compiled, numbers, stays=stays)
-    events = event_specs(system, compiled.event_shapes(numbers.sizes))
+    events, law_specs = specs_of(compiled, numbers.sizes)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
     def linear() -> Derivatives:
         return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
 
-    watched = make_laws(compiled, numbers, rhs) if laws else None
+    watched = make_laws(compiled, numbers, rhs, law_specs) if laws and law_specs else None
     if on.gpu:  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
@@ -149,12 +149,9 @@ def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> 
     return CompiledSlopes(chain.entries, bound.get("slopes"), bound.get("time_slopes"))
 
 
-def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any) -> Laws | None:
-    """The Laws of the System's invariants; None without any. Raises ParamError if they are too large."""
-    if not compiled.system.invariants:
-        return None
+def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any, specs: tuple[LawSpec, ...]) -> Laws:
+    """The Laws of the System's invariants. Raises ParamError if they are too large."""
     laws, sizes, layout = compiled.laws, numbers.sizes, rhs.layout
-    specs = tuple(LawSpec(v.name, v.sense, s, v.tol) for v, s in zip(compiled.system.invariants, laws.shapes(sizes), strict=True))
     check_fits(f"{compiled.system.name}: watching the invariants", {f"{s.name!r} of shape {s.shape}": 5 * s.size for s in specs}, 8)
     if compiled.on.gpu:
         return Laws(specs, rhs.laws)
@@ -275,7 +272,7 @@ def compiled_for(system: System, sizes: Mapping[str, int], backend: str, dtype: 
 
 
 _GUARDED: Memo[System] = Memo()
-_SPECS: Memo[tuple[EventSpec, ...]] = Memo()  # whether an event is affine takes sympy a tenth of a short run
+_SPECS: Memo[tuple[tuple[EventSpec, ...], tuple[LawSpec, ...]]] = Memo()  # whether an event is affine takes sympy a tenth of a short run
 
 
 def guarded_system(system: System, options: RunOptions) -> System:
@@ -297,14 +294,18 @@ def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers
     return replace(numbers, params={**numbers.params, **slack})
 
 
-def event_specs(system: System, sizes: tuple[tuple[int, ...], ...]) -> tuple[EventSpec, ...]:
-    """The EventSpecs of the System's events, whose shapes are these, made once a process."""
-    if not sizes:
-        return ()
+def specs_of(compiled: CompiledRHS, sizes: Mapping[str, int]) -> tuple[tuple[EventSpec, ...], tuple[LawSpec, ...]]:
+    """The EventSpecs and LawSpecs of the System with these sizes, made once a process."""
+    system = compiled.system
+    if not (system.events or system.invariants):
+        return (), ()
 
-    def make() -> tuple[EventSpec, ...]:
+    def make() -> tuple[tuple[EventSpec, ...], tuple[LawSpec, ...]]:
+        lengths = compiled.lengths(*sizes.items())
         guards = (Guarded(e.state, e.sign, e.words) if isinstance(e, Guard) else None for e in system.events)
-        facts = zip(system.events, sizes, guards, strict=True)
-        return tuple(EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)
+        facts = zip(system.events, lengths.events, guards, strict=True)
+        events = (EventSpec(e.name, s, e.direction, e.terminal, g, bool(e.resets), is_affine(system, e.expr)) for e, s, g in facts)
+        laws = (LawSpec(law.name, law.sense, s, law.tol) for law, s in zip(system.invariants, lengths.laws, strict=True))
+        return tuple(events), tuple(laws)
 
-    return _SPECS((IdentityKey(system), sizes), make)
+    return _SPECS((IdentityKey(compiled), *sizes.items()), make)

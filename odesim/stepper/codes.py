@@ -60,6 +60,8 @@ class Status(StrEnum):
 
 STATUSES = tuple(sorted(Status, key=lambda status: status.code))
 """Each at its number in arrays and stores."""
+ENDS = {int(status.code): status for status in Status}
+"""{Code: its status}."""
 WORDS = {code.name: int(code) for code in Code}
 """{name of a Code in generated text: its number}."""
 

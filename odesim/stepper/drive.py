@@ -88,7 +88,7 @@ class ExplicitRun:
         self._compile_seconds = seconds
         self.problem, self.method = problem, method
         self._progress, self._code, self._slice = progress, int(Code.RUNNING), self.first_slice
-        self._seconds, self._left = time.perf_counter() - begun, (self.t, 0)
+        self._seconds, self._left = time.perf_counter() - begun, (problem.t0, 0)
 
     def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
         """The memory of the run. functions: those of the driver."""

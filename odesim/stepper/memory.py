@@ -164,7 +164,8 @@ class RunState:
     def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
         """Allocates one memory for all arrays in the table, and fills in their addresses."""
         m, width, laws = self.method, dtype.itemsize, self.problem.laws
-        size, stages, watched = self.problem.rhs.n_events, m.stages, laws.size if laws else 0
+        senses = laws.senses if laws else np.empty(0)
+        size, stages, watched = self.problem.rhs.n_events, m.stages, len(senses)
         # one arena: rows that start at the same offset of different pages would fall into the same cache sets
         turns = places(RUN)
         sizes = {
@@ -208,7 +209,7 @@ class RunState:
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)
         if laws:
-            view("LAW_SENSE", watched)[:] = laws.senses
+            view("LAW_SENSE", watched)[:] = senses
             at["LAWS_AT"], at["LAW_TABLE"], at["LAW_SIZE"] = laws.values.events, laws.values.table, watched
         self._go_on_with_laws()
 
@@ -242,7 +243,7 @@ class RunState:
             "rtol": rtol, **({} if self._by_state else {"atol": atol}),
             "longest": longest_step(options.max_step), "h0": opening_step(options.first_step, options.max_step),
             "ADAPTIVE": options.step is None, "CHOOSES": options.first_step is None,
-            "EVENTS": problem.rhs.n_events > 0, "LAWS": problem.laws is not None and problem.laws.size > 0,
+            "EVENTS": problem.rhs.n_events > 0, "LAWS": len(self.violations) > 0,
         })  # fmt: skip
 
     def _begin(self, max_steps: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import counted
 from odesim.base.options import RunOptions
-from odesim.stepper.codes import Code, Standing, Status
+from odesim.stepper.codes import ENDS, Standing, Status
 from odesim.stepper.control import runs_away
 from odesim.stepper.laws import Worst, with_broken
 from odesim.stepper.methods import MAP
@@ -52,29 +52,29 @@ class Left(Protocol):
 
 def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     """The results of a run that the driver left with this Code (RUNNING: interrupted)."""
-    problem, standing = state.problem, state.standing
-    status = Status[Code(code).name] if code > 0 else Status.INTERRUPTED
-    if status is Status.STEP_TOO_SMALL and blows_up(problem, state.options, state.t, state.y):
+    problem, standing, t, y = state.problem, state.standing, state.t, state.y
+    status = ENDS[code] if code > 0 else Status.INTERRUPTED
+    if status is Status.STEP_TOO_SMALL and blows_up(problem, state.options, t, y):
         status = Status.BLOW_UP
     saved = standing.saved
     times, rows = state.save, state.out
-    if status is not Status.OK and (saved == 0 or times[saved - 1] < state.t):
-        times = np.append(times[:saved], state.t)
-        rows[saved] = array_namespace(rows).asarray(state.y)
+    if status is not Status.OK and (saved == 0 or times[saved - 1] < t):
+        times = np.append(times[:saved], t)
+        rows[saved] = array_namespace(rows).asarray(y)
         saved += 1
-    events, last_event = _events(problem, state, status)
+    events, last_event = _events(problem, state, status, t)
     if status is Status.EVENT and not last_event:
         status = Status.LEFT_DOMAIN
     worst = state.worst()
-    message = with_broken(_message(problem, state, status, standing, last_event), problem.laws, worst)
+    message = with_broken(_message(problem, state, status, standing, t, last_event), problem.laws, worst)
     return Raw(
         times[:saved],
         rows[:saved],
         events,
         status,
         message,
-        state.t,
-        state.y.copy(),
+        t,
+        y.copy(),
         state.method.name,
         stats,
         worst=worst,
@@ -82,7 +82,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     )
 
 
-def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Events], str]:
+def _events(problem: Problem, state: Left, status: Status, t: float) -> tuple[dict[str, Events], str]:
     """All events up to the last time reached, by name, and the name of the one that ended the run.
 
     The second is empty if a state left its set.
@@ -93,7 +93,7 @@ def _events(problem: Problem, state: Left, status: Status) -> tuple[dict[str, Ev
     times, numbers = state.event_records()
     if not len(times):
         return {e.name: Events(times, np.empty((0, len(e.shape)), np.int64) if e.shape else None, None) for e in problem.events}, ""
-    reached = int(np.searchsorted(times, state.t, side="right"))
+    reached = int(np.searchsorted(times, t, side="right"))
     times, marked = times[:reached], numbers[:reached]
     numbers = np.floor(marked).astype(np.int64)
     below = marked > numbers
@@ -115,8 +115,8 @@ def fewer_steps(step: float | None) -> str:
     return "loosen rtol or shorten the span" if step is None else "take longer ones or shorten the span"
 
 
-def _message(problem: Problem, state: Left, status: Status, standing: Standing, event: str) -> str:
-    t, step = state.t, state.options.step
+def _message(problem: Problem, state: Left, status: Status, standing: Standing, t: float, event: str) -> str:
+    step = state.options.step
     if status is Status.OK:
         return f"reached t = {t:.9g} in {counted(standing.steps, 'step')}"
     h = standing.h if step is None else step

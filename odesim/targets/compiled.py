@@ -120,14 +120,6 @@ class CompiledLaws(CompiledValues):
         """The invariants as a function of whole arrays."""
         return ArrayFunction(self.program)
 
-    def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
-        """The shape of each invariant."""
-        return tuple(extents(shape, sizes) for shape in self._extents)
-
-    @cached_property
-    def _extents(self) -> tuple[tuple[Any, ...], ...]:
-        return _shapes_of([law.expr for law in self.system.invariants], self.system)
-
 
 @dataclass(frozen=True)
 class BoundValues:
@@ -160,6 +152,16 @@ class BoundValues:
 
     def check(self) -> None:
         """Does nothing: compiled code raises no exception."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What sizes decide: the layout of the states, the shape of each event, their components together, the shape of each invariant."""
+
+    states: Layout
+    events: tuple[tuple[int, ...], ...]
+    n_events: int
+    laws: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -280,34 +282,33 @@ class CompiledRHS:
 
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """The positions of the states in the flat vector."""
-        return self.lengths(*sizes.items())[0]
+        return self.lengths(*sizes.items()).states
 
     def event_shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
         """The shape of each event."""
-        return self.lengths(*sizes.items())[1]
+        return self.lengths(*sizes.items()).events
 
     def n_events(self, sizes: Mapping[str, int]) -> int:
         """The number of components of all events together."""
-        return self.lengths(*sizes.items())[2]
+        return self.lengths(*sizes.items()).n_events
 
     @cached_property
-    def lengths(self) -> Callable[..., tuple[Layout, tuple[tuple[int, ...], ...], int]]:
-        """A function (*items of sizes) -> (layout of the states, shape of each event, components of all events), for the last ones."""
-        of_states, of_events = self.system.shapes, _shapes_of([e.expr for e in self.system.events], self.system)
+    def lengths(self) -> Callable[..., "Lengths"]:
+        """A function (*items of sizes) -> Lengths, which remembers the last ones."""
+        s = self.system
+        of_states, of_events, of_laws = s.shapes, *(_shapes_of([x.expr for x in part], s) for part in (s.events, s.invariants))
 
         @lru_cache(maxsize=16)
-        def find(*items: tuple[str, int]) -> tuple[Layout, tuple[tuple[int, ...], ...], int]:
-            sizes = dict(items)
-            shapes = tuple(extents(shape, sizes) for shape in of_events)
-            states = Layout(self.system.states, tuple(extents(shape, sizes) for shape in of_states.values()))
-            return states, shapes, sum(map(prod, shapes))
+        def find(*items: tuple[str, int]) -> Lengths:
+            states, events, laws = ([extents(shape, dict(items)) for shape in of] for of in (of_states.values(), of_events, of_laws))
+            return Lengths(Layout(s.states, tuple(states)), tuple(events), sum(map(prod, events)), tuple(laws))
 
         return find
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any]) -> Any:
         """The right-hand side with sizes and parameters, as an integrator needs it (odesim.stepper.problem.BoundSystem)."""
-        layout, _, n_events = self.lengths(*sizes.items())
-        return BoundNumba(self, dict(sizes), dict(params), layout, n_events, self.dtype)
+        lengths = self.lengths(*sizes.items())
+        return BoundNumba(self, dict(sizes), dict(params), lengths.states, lengths.n_events, self.dtype)
 
 
 @dataclass(frozen=True)

@@ -330,7 +330,7 @@ class DeviceLaws:
 
     @cached_property
     def n_events(self) -> int:
-        return sum(prod(shape) for shape in self.bound.right.compiled.laws.shapes(self.bound.sizes))
+        return sum(prod(shape) for shape in self.bound.right.compiled.lengths(*self.bound.sizes.items()).laws)
 
     def check(self) -> None:
         """Does nothing: a kernel raises no exceptions."""

@@ -276,13 +276,10 @@ class AddressTable:
     """
 
     entries: Array
+    address: int
     references: tuple[Array, ...]
     arrays: dict[str, Array]
     blas: bool
-
-    @property
-    def address(self) -> int:
-        return int(self.entries.ctypes.data)
 
 
 def make_table(
@@ -319,7 +316,7 @@ def make_table(
             references.append(a)
             arrays[entry.name] = a
             table[n] = a.ctypes.data
-    return AddressTable(table, tuple(references), arrays, large)
+    return AddressTable(table, table.ctypes.data, tuple(references), arrays, large)
 
 
 def _parameter_array(entry: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:
