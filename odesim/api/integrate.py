@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,11 +139,12 @@ def integrate(
         compiled, problem = switched_problem(parts, numbers, options, stays=arrays == "cupy")
     layout = problem.rhs.layout
     kernel, about = compiled, dict[str, Any]()
-    there, on_device = nullcontext, nullcontext
+    there = on_device = limit = cast(Callable[[], AbstractContextManager[Any]], nullcontext)
     if parts.compiled.on.gpu:
         what = f"{system.name}{sizes_text(numbers)}"
         there, on_device = device_context(), partial(device_errors, what, "smaller sizes, fewer saved times or float32")
-    limit = nullcontext if max_seconds is None else partial(time_limit, max_seconds)
+    if max_seconds is not None:
+        limit = partial(time_limit, max_seconds)
     if options.rescaled:
         kernel, clocked = make_clock(system, numbers, options)
         grid = request.grid
