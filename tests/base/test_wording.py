@@ -59,7 +59,7 @@ PLURAL: dict[str, set[str]] = {
     "output.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
     "linearization.py": {"{n} states is neither sparse nor small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{thousands(n)} components"},  # of a picture that has no room for them
-    "schema.py": {"{entries:.3g} entries ("},  # too many for any memory
+    "bind.py": {"{entries:.3g} entries ("},  # too many for any memory
     "auto.py": {"{rounded(whole)} steps"},  # more than a pilot has
     "conditions.py": {"{high - low:.3g} times between "},  # above the most
 }
