@@ -15,7 +15,7 @@ from odesim.models.gibbs._kernels import exact, gap, lumped
 from odesim.models.gibbs._laws import equal_pairs
 from odesim.models.gibbs.lumped import curie_weiss, target
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
 COUPLINGS, SIZES, SHARES = (0.5, 1.0, 1.5), (16, 32, 64, 128), (1, 2, 4, 8, 16, 32, 48, 56, 60, 62, 63)
 MASKED, TIMES, J_TIMES = (1, 2, 4, 7), np.linspace(0, 60, 121), 0.1
@@ -71,12 +71,15 @@ def draw(ds: xr.Dataset) -> Figure:
         sizes.set_xticks(ds.n.values, [str(n) for n in ds.n.values])
         sizes.minorticks_off()
         for j, k in enumerate(ds.k.values):
-            times.plot(ds.t, ds.TV.sel(k=k), color=CATEGORIES[j], ls=DASHES[j], label=f"k = {k}")
-            times.plot(ds.t, ds.KL.sel(k=k), color=CATEGORIES[j], lw=0.5)
+            times.plot(ds.t, ds.TV.sel(k=k), color=CATEGORIES[j], label=f"k = {k}")
+            times.plot(ds.t, ds.KL.sel(k=k), color=CATEGORIES[j], lw=0.7, ls=DASHES[1])
             anchor = int(np.argmax(ds.TV.sel(k=k).values < 0.2))
             slope = float(ds.TV.sel(k=k)[anchor]) * np.exp(-float(ds.rate.sel(k=k)) * (ds.t - ds.t[anchor]))
-            times.plot(ds.t[anchor:], slope[anchor:], color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        times.set(yscale="log", ylim=(1e-8, 1e3), xlabel="t, redraws of k tokens", ylabel="total variation; thin: KL")
+            times.plot(ds.t[anchor::10], slope[anchor::10], "o", color=INK, ms=1.4)
+        times.plot([], [], color=INK, label="total variation")
+        times.plot([], [], color=INK, lw=0.7, ls=DASHES[1], label="KL")
+        times.plot([], [], "o", color=INK, ms=1.4, label="exp(−gap t)")
+        times.set(yscale="log", ylim=(1e-8, 1e5), xlabel="t, redraws of k tokens", ylabel="distance to the target")
         for j, J in enumerate(ds.J.values):
             parallel.plot(ds.drawn, ds.parallel.sel(J=J), color=CATEGORIES[j], ls=DASHES[j], marker=MARKERS[j], ms=3, label=f"J = {J:g}")
         parallel.set(xlabel="k tokens drawn independently, n = 4", ylabel="total variation at the end", ylim=(-0.03, 1))

@@ -100,8 +100,8 @@ def draw_map(axes: Axes, share: xr.DataArray, curve: xr.DataArray) -> object:
     """Shares (t, beta) as a map, with the curve on it."""
     t, beta = (share[name] for name in share.dims)
     mesh = axes.pcolormesh(t, beta, share.T, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
-    axes.plot(curve, beta, color="white", lw=2.4)
-    axes.plot(curve, beta, color=INK, lw=1.2)
+    axes.plot(curve, beta, color="white", lw=1.8)
+    axes.plot(curve, beta, color=INK, lw=0.8, ls=(0, (4, 1.5)))
     axes.set(xlim=(0, float(t[-1])), ylim=(float(beta[0]), float(beta[-1])))
     return mesh
 

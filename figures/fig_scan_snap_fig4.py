@@ -69,8 +69,10 @@ def draw(ds: xr.Dataset) -> Figure:
             middle, spread = loss.mean(axis=0), 2 * loss.std(axis=0)
             axes.fill_between(ds.iteration, np.exp(middle - spread), np.exp(middle + spread), color=color, alpha=0.25, lw=0)
             axes.plot(ds.iteration, np.exp(middle), color=color, ls=ls, label=f"$\\eta_Y$ = {eta:g}")
-        axes.plot(ds.iteration, ds.replayed, color=INK, lw=0.6, label="replayed")
-        axes.plot(ds.logged, ds.published, "o", color=INK, ms=1.8, label=f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}")
+        axes.plot(ds.iteration, ds.replayed, color=INK, lw=0.7, label="replayed")
+        axes.plot(
+            ds.logged, ds.published, "o", mec=INK, mfc="none", mew=0.5, ms=3.2, label=f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}"
+        )
         axes.set_yscale("log")
         axes.set_xlim(0, ds.iteration.values[-1])
         axes.set_xlabel("iteration")

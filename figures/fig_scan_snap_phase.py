@@ -1,7 +1,7 @@
 """When attention snaps, against the ratio of learning rates and the number of tokens: a million runs of the reduced flow.
 
 Stands beside Theorem 4 of tian2023scan and the two regimes of its proof. A member snaps where the most frequent distinct token of
-Syn-Small has doubled its weight exp(z); eta_Y = 1. a, the time of each member, white where t = 2000 is not enough; the line is where the
+Syn-Small has doubled its weight exp(z); eta_Y = 1. a, the time of each member, white where t = 2000 is not enough; dashed is where the
 margin of the decoder then is ln M: to its left attention snaps while the decoder learns, to its right it would have to wait
 exponentially long, and is frozen; b, the same for three vocabularies, with the closed form: the snap has a Gamma of its own.
 """
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.base.errors import counted
 from odesim.plot.figures import Feature
+from odesim.plot.panels import thousands
 from odesim.plot.style import INK, few_log_ticks, letter_panels, new_figure, ordered_colors, project_style
 
 K, END, LEVEL = 2, 2000.0, float(np.log(2))
@@ -71,12 +72,11 @@ def draw(ds: xr.Dataset) -> Figure:
         mesh = phase.pcolormesh(
             ds.nu, ds.M, ds.time.where(np.isfinite(ds.time)), norm=LogNorm(3, END), cmap="viridis", shading="nearest", rasterized=True
         )
-        phase.plot(ds.border, ds.M, color="white", lw=2.2)
-        phase.plot(ds.border, ds.M, color=INK, lw=1.0)
+        phase.plot(ds.border, ds.M, color="white", lw=0.9, ls=(0, (4, 2)))
         phase.set(xscale="log", yscale="log", xlabel="$η_Y / η_Z$", ylabel="tokens M", xlim=(0.3, 30), ylim=(34, 1e6))
         figure.colorbar(mesh, ax=phase, label="time of the snap, $η_Y t$")
         for color, M in zip(ordered_colors(ds.sizes["line"]), ds.line.values, strict=True):
-            slices.plot(ds.nu, ds.slices.sel(line=M), color=color, label=f"M = {M:.3g}")
+            slices.plot(ds.nu, ds.slices.sel(line=M), color=color, label=f"M = {thousands(round(M))}")
         every = max(1, ds.sizes["nu"] // 40)
         slices.plot(ds.nu[::every], ds.closed.T[::every], ".", ms=2.5, color=INK)
         slices.set(xscale="log", yscale="log", xlabel="$η_Y / η_Z$", ylabel="time of the snap, $η_Y t$", xlim=(0.3, 30), ylim=(2, 3e3))

@@ -62,17 +62,18 @@ def draw(ds: xr.Dataset) -> Figure:
         row = figure.subplots(1, 4, sharey=True)
         names = ("t = 0", "t = K ln M", "t = 2 K ln M", "t = 10⁴")
         for axes, name, t in zip(row, names, ds.stage.values, strict=True):
-            for n in (0, 1):
-                axes.plot(
-                    ds.token, ds.ct.sel(stage=t)[n], "o-" if n == 0 else "s--", ms=2, lw=0.7, color=CATEGORIES[n], label=f"class {n + 1}"
-                )
+            for n, look in enumerate(({"marker": "o", "ms": 1.6}, {"marker": "s", "ms": 3.2, "mfc": "none", "mew": 0.6})):
+                ct = ds.ct.sel(stage=t)[n]
+                parts = slice(COMMON), slice(COMMON, None)  # no line from common tokens, which both classes have, to distinct ones
+                for part, label in zip(parts, (f"class {n + 1}", None), strict=True):
+                    axes.plot(ds.token[part], ct[part], lw=0.7, color=CATEGORIES[n], label=label, **look)
             for edge in (COMMON - 0.5, COMMON + DISTINCT - 0.5):
                 axes.axvline(edge, color=FAINT, lw=0.5, ls=(0, (3, 2)))
             axes.set(xlabel="token: common | distinct", title=name, xlim=(-0.7, 29.7), ylim=(4e-3, 1))
             axes.set_yscale("log", nonpositive="mask")
             few_ticks(axes, x=3)
         row[0].set_ylabel("P exp(z)")
-        row[0].legend(loc="upper left")
+        row[0].legend(loc="upper left", frameon=True, framealpha=1.0, edgecolor="none")
         letter_panels(*row)
         figure.suptitle("Attention scans, snaps and freezes")
     return figure

@@ -89,14 +89,15 @@ def draw(ds: xr.Dataset) -> Figure:
             many.plot(ds.step, ds[f"many_{name}"], color=CATEGORIES[n], label=label)
             adam.plot(ds.adam_step, ds[f"adam_{name}"], color=CATEGORIES[n], label=label)
         for n, words in enumerate(WORDS):
-            attention.plot(ds.t, ds.flow_attention[:, n], color=CATEGORIES[n], label=words)
-            attention.plot(ds.t, ds.sgd_attention[:, n], ".", ms=3, color=CATEGORIES[n])
+            look = {"lw": 2.4, "ms": 6} if n == 0 else {"lw": 1.0, "ms": 3}  # the word itself is seen behind its topic
+            attention.plot(ds.t, ds.flow_attention[:, n], color=CATEGORIES[n], label=words, lw=look["lw"])
+            attention.plot(ds.t, ds.sgd_attention[:, n], ".", ms=look["ms"], mew=0, color=CATEGORIES[n])
             seen.plot(ds.step, ds.many_attention[:, n], color=CATEGORIES[n], label=words)
         adam.plot(ds.adam_step, ds.adam_ratio, color=CATEGORIES[2], label="attention ratio")
         for n, length in enumerate(ds.length):
             leak.plot(ds.leak_step, ds.copied[n], color=CATEGORIES[n], label=f"{int(length)} words")
             leak.plot(ds.leak_step, law_of_copying(int(length), ds.leak_step), color=FAINT, lw=0.8, label="law" if n else None)
-        norms.set(xlabel="t = rate × step", ylabel="norm", title="4 topics")
+        norms.set(xlabel="t = rate × step", ylabel="norm", title="4 topics: flow, SGD dotted")
         attention.set(xlabel="t = rate × step", ylabel="attention, 1 if uniform")
         leak.set(xlabel="step", ylabel="values copy the shown word, $a_w$", ylim=(0, 0.4))
         many.set(xlabel="step", ylabel="norm", title="10 topics: SGD")

@@ -72,17 +72,18 @@ class Accessor:
         at: float | None = None,
         index: int | Iterable[int] | None = None,
         log: str | None = None,
+        all: bool = False,
         ax: "Axes | None" = None,
     ) -> "Axes | Array":
         """Draws the run; returns the Axes of the picture, an array of them if it has several panels.
 
         Of an ensemble, which may be cut (isel, sel) or unstacked: a map over two numbers that differ between members, a curve over one,
-        else median and middle 80 % of all members against time. var: names, default all; x, y: numbers that differ ("mu", "mu[3]"), or
-        x="time"; at: a saved time, default the last; index: a component; log: letters of logarithmic axes (x, y, and c for colours), or
-        "none": values <= 0 are left out and counted; ax: Axes to draw a picture of one panel on. `odesim.plot.save(axes, path)` writes
-        the picture. Raises ParamError.
+        else median and middle 80 % of all members against time. var: names, default six panels; all: every one; x, y: numbers that differ
+        ("mu", "mu[3]"), or x="time"; at: a saved time, default the last; index: a component; log: letters of logarithmic axes (x, y, and
+        c for colours), or "none": values <= 0 are left out and counted; ax: Axes to draw a picture of one panel on.
+        `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
-        drawn: Axes | Array = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log)
+        drawn: Axes | Array = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log, all=all)
         return drawn
 
     def unstack(self) -> "xarray.Dataset":

@@ -218,7 +218,7 @@ def read_choice(
 
 
 def choice_for(
-    model: str, observe: str | None, sensitivities: Iterable[str], varied: Iterable[str], words: Mapping[str, str | None]
+    model: str, observe: str | None, sensitivities: Iterable[str], varied: Iterable[str], words: Mapping[str, str | None], all: bool
 ) -> "Choice":
     """The Choice of --var, --x and --y of an ensemble that is still to be computed. Raises ParamError.
 
@@ -231,7 +231,7 @@ def choice_for(
     system = load_model(model)
     plain = [*system.states, *check_observe(system, observe)]
     stored = [*plain, *(f"d{v}_d{p}" for v in plain for p in sensitivities)]
-    choice = read_choice(var=words["var"], x=words["x"], y=words["y"], at=None, index=None, log=None)
+    choice = read_choice(var=words["var"], x=words["x"], y=words["y"], at=None, index=None, log=None, all=all)
     choice.names(dict.fromkeys(stored, ()), f"what this run stores of {system.name}")
     for option, text in (("--x", choice.x), ("--y", choice.y)):
         if text is not None and text != TIME and split_index(text)[0].removesuffix("_start") not in varied:

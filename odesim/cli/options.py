@@ -198,7 +198,8 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
         "is_flag": True, "help": "Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"}),
     "plot": ("--plot", {
         "metavar": "FILE.png", "type": PATH,
-        "help": "Draw the run as png, pdf or svg (by the extension), in six panels at most; `odesim plot RUN --all` draws all."}),
+        "help": "Draw the run as png, pdf or svg (by the extension), in six panels at most without --all."}),
+    "all": ("--all", {"is_flag": True, "help": "Draw all states and observables, not six panels."}),
     "model": ("--model", {
         "metavar": "FILE.py", "type": PATH,
         "help": "The model file of RUN; its sha256 must be the one that RUN stores. Without this option no file is executed."}),

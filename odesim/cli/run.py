@@ -58,11 +58,13 @@ FINISHED = ("ok", "event")
 @click.command("integrate", short_help="Integrate a model and print, store or draw the result.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options(
-    f"params sizes initial file {OF_RUN} events sensitivities max_seconds out overwrite plot as_json quiet",
+    f"params sizes initial file {OF_RUN} events sensitivities max_seconds out overwrite plot all as_json quiet",
     RUN,
     quiet={"help": "Print no table and no progress."},
 )
-def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path | None, as_json: bool, quiet: bool, **words: Any) -> int:
+def integrate_command(
+    model: str, out: Path | None, overwrite: bool, plot: Path | None, all: bool, as_json: bool, quiet: bool, **words: Any
+) -> int:  # fmt: skip
     """Integrate MODEL: a name from `odesim list`, or the constant SYSTEM of FILE.py (FILE.py:OTHER for another one).
 
     A model file is Python code, and odesim executes it. What is not given has the default of the model; see `odesim show MODEL`.
@@ -87,8 +89,9 @@ def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path 
     """
     from odesim.cli.arguments import read_request
     from odesim.cli.results import nan_sentences, solution_object, solution_text
+    from odesim.plot.choice import Choice
 
-    request = read_request(words, points=200)
+    request, choice = read_request(words, points=200), Choice(all=all)
     if out:
         from odesim.store.paths import check_new_run
 
@@ -108,7 +111,7 @@ def integrate_command(model: str, out: Path | None, overwrite: bool, plot: Path 
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store_solution(solution, out, overwrite)
-    drawn, undrawn = draw(lambda: import_module("odesim.plot.solution").figure_of_solution(solution), plot)
+    drawn, undrawn = draw(lambda: import_module("odesim.plot.solution").figure_of_solution(solution, choice), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)
@@ -136,7 +139,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options(
     f"vary members grid zipped shard out params sizes initial file {OF_RUN} observe max_events events sensitivities "
-    "threads max_seconds cluster fail_fast overwrite plot",
+    "threads max_seconds cluster fail_fast overwrite plot all",
     ENSEMBLE,
     out={
         "type": RunPlace(),
@@ -160,6 +163,7 @@ def ensemble_command(
     cluster: str | None,
     overwrite: bool,
     plot: Path | None,
+    all: bool,
     var: str | None,
     x: str | None,
     y: str | None,
@@ -199,7 +203,10 @@ def ensemble_command(
         for name, word in (("cluster", cluster), ("shard", words["shard"]), ("fail-fast", words["fail_fast"]), ("x", x), ("y", y)):
             if word:
                 raise ParamError(f"--{name} is for members, and --reduce keeps none")
-        request, drawn_choice = read_request(words, points=101), read_choice(var=var, x=None, y=None, at=None, index=None, log=None)
+        request, drawn_choice = (
+            read_request(words, points=101),
+            read_choice(var=var, x=None, y=None, at=None, index=None, log=None, all=all),
+        )
         if out and (not isinstance(out, Path) or out.suffix != ".nc"):
             raise ParamError(f"--reduce keeps no member to store in {out}: its statistics go to --out FILE.nc")
         if out:
@@ -217,7 +224,7 @@ def ensemble_command(
     if named and plot is None:
         raise ParamError(f"--{named[0]} is an option of the picture: give --plot FILE.png too")
     varied = {*values.vary, *values.grid, *values.zipped}
-    choice = choice_for(model, words["observe"], words["sensitivities"], varied, shown) if named else None
+    choice = choice_for(model, words["observe"], words["sensitivities"], varied, shown, all) if named or all else None
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(TemporaryDirectory(prefix="odesim-"))) / "run.zarr"
         to = Destination(folder, overwrite=overwrite, shard=request.get("shard"))

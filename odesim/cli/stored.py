@@ -212,7 +212,7 @@ FORMATS = ("csv", "nc", "parquet")
     metavar="xyc|none",
     help="Make these axes logarithmic (c: colours); default: by the values. Values <= 0 are left out and counted.",
 )
-@click.option("--all", is_flag=True, help="Draw all states and observables, not six panels.")
+@options("all")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
     """Draw RUN, a folder or a URL to which `odesim integrate`, `ensemble` or `train` wrote with --out; or a file of netCDF.

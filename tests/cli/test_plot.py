@@ -85,3 +85,12 @@ def test_an_ensemble_draws_what_it_is_asked_for(odesim, folder, run):
     assert not [*folder.glob("c.*")]
     done = odesim("ensemble", *shlex.split(GRID), "--out", "c.zarr", "--plot", "c.png", "--x", "mu[3]")  # known when it is drawn
     assert done.exit_code == 3 and "x = 'mu[3]' is not one number of mu" in done.stderr and [*folder.glob("c.*")] == [folder / "c.zarr"]
+
+
+def test_all_panels(odesim, folder):
+    """A run has more quantities than six panels hold: --all draws as much at once as `odesim plot --all` later, to the bit."""
+    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 20 --out one.zarr --plot six.png --quiet"))
+    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 20 --plot all.png --all --quiet"))
+    assert odesim("plot", "one.zarr", "--all", "--out", "later.png").exit_code == 0
+    six, every, later = ((folder / f"{name}.png").read_bytes() for name in ("six", "all", "later"))
+    assert every == later != six

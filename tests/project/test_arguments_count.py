@@ -15,6 +15,7 @@ ALLOWED = {
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "stepper/linear_steps.py combined": "a C function, whose arguments BoundSystem fixes",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
+    "base/datasets.py plot": "what people call, with the choices of a picture",
     "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
     "stepper/rosenbrock.py make_rosenbrock": "the columns of a table",
