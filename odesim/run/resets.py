@@ -156,6 +156,7 @@ class Resetting:
     def act(self, at: Point, roots: Array) -> Effects:
         """Applies the events (k, columns) that have been collected at a point, and those that they set off."""
         acted = Effects(at, roots.shape[1])
+        acted.stopped |= self._by_rounding(at, roots)
         count, order = roots.sum(axis=1), np.argsort(~roots, axis=1, kind="stable")
         turns = [np.flatnonzero(count > turn) for turn in range(int(count.max(initial=0)))]
         # how their times move with the parameters, before one of them sets what the function of another reads
@@ -176,6 +177,25 @@ class Resetting:
             self._settle(after, acted.times[rows] > 0)
             self._pile_up(after, rows, acted)
         return acted
+
+    def _by_rounding(self, at: Point, roots: Array) -> dict[int, tuple[Status, str]]:
+        """{row: why it cannot go on} of members in which an event sets states whose affine function has stayed 0 since the last stop.
+
+        2 t - x stays 0 for x' = 2 once a reset makes it 0. Then its rounding passes 0 at any time.
+        """
+        stopped, passed = dict[int, tuple[Status, str]](), (at.t - self._since[at.members])[:, None]
+        for e in self._sided:
+            w, columns = self._watched[e], self._columns[e]
+            if not (self._affine[e] and w.event.resets and roots[:, columns].any()):  # others may rest, and go on and come back
+                continue
+            g, off = self._function(e, at)
+            rested = self.flow.sides[w.side].take(at.members, axis=0) == 0
+            moves = np.abs(self._rates[e].take(at.members, axis=0)) * passed
+            for row, i in np.argwhere(roots[:, columns] & rested & (np.abs(g) <= off) & (moves <= off)).tolist():
+                what = f"the function of the event {self.functions.name(e, i)} stays 0 up to t = {at.t[row]:.9g}"
+                why = f"{what}, so that rounding decides when it happens; end the span before it, or write the event otherwise"
+                stopped[row] = Status.SLIDING, why
+        return stopped
 
     def _slopes(self, at: Point, rows: Array, columns: Array) -> Iterator[tuple[Array, Array, Slopes, Array]]:
         """For each event among these columns that sets states: its rows and columns, how its times move, and where they have no slope."""

@@ -1,5 +1,6 @@
 """Events whose functions have a pole, come to 0 to stay, or are small differences of large states: each happens once, with its slopes."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,17 @@ def test_bounces_in_float32_late() -> None:
     for step in (None, 0.01):
         run = odesim.integrate(system, method="tsit5", step=step, dtype="float32", backend="numpy")
         assert (run.status, float(run.t[-1])) == ("sliding", pytest.approx(1000 + 3 * np.sqrt(2), abs=1e-3))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_function_that_stays_0(method: str) -> None:
+    """2 t - x - c with x' = 2, which a reset makes 0: that sets the event off once, and its rounding never does; the run may end there."""
+    ended = 0
+    for at in np.random.default_rng(2).uniform(0.3, 3.0, 8):
+        meets, here = Event("meets", t - c, resets={x: c}), Event("here", 2 * t - x - c, resets={n: n + 1})
+        run = odesim.integrate(
+            replace(counted(here.expr, 2, END), events=(meets, here)), initial={"x": 1.0}, params={"c": at}, method=method, backend="numpy"
+        )
+        ended += run.status == "sliding" and "event here stays 0" in run.message and "so that rounding decides" in run.message
+        assert run.final["n"] == 1 and run.status in ("ok", "sliding"), at
+    assert ended
