@@ -198,7 +198,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
         "is_flag": True, "help": "Replace an existing run or picture. (odesim always replaces a picture that it drew itself.)"}),
     "plot": ("--plot", {
         "metavar": "FILE.png", "type": PATH,
-        "help": "Draw the run as png, pdf or svg (by the extension), in six panels at most without --all."}),
+        "help": "Draw the run as png, pdf, svg or html (by the extension), in six panels at most without --all."}),
     "all": ("--all", {"is_flag": True, "help": "Draw all states and observables, not six panels."}),
     "model": ("--model", {
         "metavar": "FILE.py", "type": PATH,

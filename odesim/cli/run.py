@@ -23,21 +23,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from odesim.plot.choice import Choice
+    from odesim.plot.files import Page
     from odesim.run.solution import Solution
 
 
-def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
-    """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
-    if plot:
-        from odesim.plot.files import check_picture
+def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False, page: bool = False) -> None:
+    """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed.
 
-        check_picture(plot, overwrite=overwrite)
+    page: it may be one of html.
+    """
+    if plot:
+        from odesim.plot.files import FORMATS, PAGE, check_picture
+
+        check_picture(plot, overwrite=overwrite, formats=FORMATS + PAGE * page)
         if out and out.absolute() == plot.absolute():
             raise StoreError(f"--out and --plot name the same {out}")
         import_module("odesim.plot.style")
 
 
-def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:
+def picture_of(solution: "Solution", choice: "Choice", plot: Path) -> "Figure | Page":
+    """The picture of a Solution for the place `plot`: a Figure, or a page of html."""
+    module, name = ("html", "page_of_solution") if plot.suffix.lower() == ".html" else ("solution", "figure_of_solution")
+    picture: Figure | Page = getattr(import_module(f"odesim.plot.{module}"), name)(solution, choice)
+    return picture
+
+
+def draw(figure: "Callable[[], Figure | Page]", plot: Path | None) -> tuple[Path | None, str]:
     """Saves a picture; returns its path or None, and a sentence that says why it was not saved, or an empty one.
 
     The reason is that there is nothing to draw, as asked or at all, or that the disk has no room for it.
@@ -96,7 +107,7 @@ def integrate_command(
         from odesim.store.paths import check_new_run
 
         check_new_run(out, overwrite=overwrite)
-    check_picture_place(out, plot, overwrite=overwrite)
+    check_picture_place(out, plot, overwrite=overwrite, page=True)
 
     from odesim.api.integrate import integrate
 
@@ -111,7 +122,7 @@ def integrate_command(
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store_solution(solution, out, overwrite)
-    drawn, undrawn = draw(lambda: import_module("odesim.plot.solution").figure_of_solution(solution, choice), plot)
+    drawn, undrawn = draw(lambda: picture_of(solution, choice, plot or Path()), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from odesim.api.differences import Rerun
     from odesim.plot.choice import Choice
+    from odesim.plot.files import Page
 
 KEYS = ("same", "different", "first", "largest", "other", "message")
 
@@ -244,16 +245,16 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
             if value is not None:
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
-    from odesim.plot.files import check_picture, save
+    from odesim.plot.files import FORMATS, PAGE, check_picture, save
     from odesim.store.paths import damage_errors
     from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
-    picture = check_picture(out) if out else None
+    picture = check_picture(out, formats=FORMATS + PAGE) if out else None
     kind = "file" if run.suffix == ".nc" and run.is_file() else run_kind(run)
     picture = picture or check_picture(beside(run, ".png"))
     with damage_errors(run, "drawn"):
-        drawn = save(figure_of_run(run, kind, choice), picture)
+        drawn = save(figure_of_run(run, kind, choice, picture), picture)
     echo(f"drawn in {drawn}")
 
 
@@ -268,8 +269,10 @@ def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     echo(f"drawn in {drawn}")
 
 
-def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
-    """The picture of a stored run of any kind, or of a netCDF `file`. Raises ParamError for a choice that it does not have."""
+def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figure | Page":
+    """The picture of a stored run of any kind, or of a netCDF `file`, for that place. Raises ParamError for what it does not have."""
+    if kind != "integration" and place.suffix.lower() == ".html":
+        raise ParamError(f"a page of html shows an integration, and {run} is of another kind: png, pdf and svg draw it")
     if kind == "file":
         from odesim.plot.methods import draw_dataset
         from odesim.store.export import read_netcdf
@@ -285,9 +288,9 @@ def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
         from odesim.plot.trajectory import figure_of_trajectory
 
         return figure_of_trajectory(choice.of_training(load_run(run)), choice=choice)
-    from odesim.plot.solution import figure_of_solution
+    from odesim.cli.run import picture_of
 
-    return figure_of_solution(read_solution(run), choice)
+    return picture_of(read_solution(run), choice, place)
 
 
 @click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")

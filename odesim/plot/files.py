@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from odesim.base.arrays import Array
 
-FORMATS, MOVING = ("png", "pdf", "svg"), ("mp4", "gif")
+FORMATS, MOVING, PAGE = ("png", "pdf", "svg"), ("mp4", "gif"), ("html",)
 # without date and version of matplotlib, so that the same picture has the same bytes
 METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "odesim"},
@@ -34,13 +35,19 @@ MARKS = {
 }
 
 
+class Page(str):
+    """The text of a page of html, as odesim.plot.html makes it."""
+
+
 def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequence[str] = FORMATS) -> Path:
     """path as a Path, if a picture can be written there; a picture that odesim drew may be replaced. Does not import matplotlib.
 
     Raises StoreError: an extension other than formats, a missing folder, a folder at path, no permission, or, unless overwrite is
-    given, a file that odesim did not draw.
+    given, a file that odesim did not draw; and where a page of html lacks plotly.
     """
     target = _check_format(path, formats)
+    if target.suffix[1:].lower() in PAGE and find_spec("plotly") is None:
+        raise StoreError("a page of html needs plotly: pip install 'odesim[html]'")
     if is_taken(target) and not overwrite and not is_odesim_picture(target):
         raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
     return target
@@ -85,13 +92,17 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
         raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 
 
-def save(picture: "Figure | Axes | Array", path: str | Path) -> Path:
-    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf or svg, by its extension; returns path.
+def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
+    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf or svg, by its extension, or a Page; returns path.
 
     A file there is replaced. Raises StoreError, and ParamError for what is no picture.
     """
     from odesim.plot.style import DPI, project_style
 
+    if isinstance(picture, Page):
+        target = _check_format(path, PAGE)
+        write_atomically(target, lambda temporary: temporary.write_text(picture, encoding="utf-8"))
+        return target
     target = _check_format(path)
     extension = target.suffix[1:].lower()
     figure = figure_of(picture)

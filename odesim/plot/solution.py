@@ -43,13 +43,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     run does not have.
     """
     choice = choice or Choice()
-    choice.check()
-    choice.refuse_axes("an integration")
-    states, observables = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
-    names = choice.names({q.name: q.shape for q in (*states, *observables)}, str(solution.model))
-    states, observables = ([q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, observables))
-    still = [q for q in observables if q.is_constant and not choice.var]
-    drawn, hidden = page_of(states, [q for q in observables if q not in still], choice)
+    drawn, hidden, still = choose_quantities(solution, choice)
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
@@ -61,7 +55,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
     with project_style():
-        axes, beside = grid(drawn, stacked=not any(q in observables for q in drawn)) if ax is None else ([ax], [])
+        axes, beside = grid(drawn, stacked=all(q.name in solution.y for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
         for panel, quantity in zip(axes, drawn, strict=True):
             label, more = draw_quantity(panel, quantity, time_axis, choice=choice)
@@ -80,6 +74,17 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         about = summary(str(solution.model)) if ax is None else ""
         title = (literal(str(solution.model)), [*end, *dict.fromkeys(notes)], handles)
         return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=literal(about.replace("`", "")))
+
+
+def choose_quantities(solution: "Solution", choice: Choice) -> tuple[list[Quantity], list[Quantity], list[Quantity]]:
+    """(quantities on the page, those left out, constant observables) of a Solution. Raises ParamError for a choice it does not have."""
+    choice.check()
+    choice.refuse_axes("an integration")
+    states, observables = quantities(on_host(solution.y), solution), quantities(solution.observables, solution)
+    names = choice.names({q.name: q.shape for q in (*states, *observables)}, str(solution.model))
+    states, observables = ([q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, observables))
+    still = [q for q in observables if q.is_constant and not choice.var]
+    return *page_of(states, [q for q in observables if q not in still], choice), still
 
 
 def page_of(states: Sequence[Quantity], observables: Sequence[Quantity], choice: Choice) -> tuple[list[Quantity], list[Quantity]]:

@@ -1,0 +1,143 @@
+"""The picture of a Solution as a page of html, by plotly: one can zoom, read values off and choose components in the legend.
+
+It shows the quantities of the still picture. plotly is the extra `odesim[html]`, and is imported when a page is made.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.plot.choice import Choice
+from odesim.plot.files import MARKS, PAGE, Page
+from odesim.plot.panels import MAP, Quantity, spread_indices, with_jumps
+from odesim.plot.scales import TimeAxis, make_time_axis
+from odesim.plot.solution import choose_quantities, has_components, refuse_scales
+from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, ordered_colors
+from odesim.stepper.occurrences import Events
+
+if TYPE_CHECKING:
+    from odesim.run.solution import Solution
+
+COLUMNS, HEIGHT = 2, 320  # panels beside each other; pixels of a row
+MARKS_OF_EVENTS = ("circle-open", "square-open", "triangle-up-open", "star-open", "diamond-open", "triangle-down-open")
+LARGEST = 5000  # occurrences of one event that are marked, evenly spread ones of more
+
+
+def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page:
+    """A Page of a Solution: few components as lines, many as a map of components over time, events as marks.
+
+    choice: quantities, a component, scales. Raises ParamError for a choice that the run does not have. `odesim.plot.save(page, path)`
+    writes it. Nothing is loaded from elsewhere when the page is opened.
+    """
+    text: str = make_figure(solution, choice or Choice()).to_html(include_plotlyjs=True, full_html=True)
+    return Page(text.replace("<head>", f"<head>{MARKS[PAGE[0]].decode()}", 1))
+
+
+def make_figure(solution: "Solution", choice: Choice) -> Any:
+    """The Figure of plotly of a Solution."""
+    from plotly.subplots import make_subplots
+
+    drawn, hidden, _ = choose_quantities(solution, choice)
+    refuse_scales(choice, drawn)
+    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
+    label = f"t ({solution.attrs['time_unit']})" if solution.attrs.get("time_unit") else "t"
+    rows = -(-len(drawn) // COLUMNS)
+    columns = min(len(drawn), COLUMNS)
+    names = [q.name + f"[{', '.join(q.dims)}]" * bool(q.dims) for q in drawn]
+    gaps = {"vertical_spacing": 0.25 / rows, "horizontal_spacing": 0.12}
+    figure: Any = make_subplots(rows, columns, subplot_titles=names, shared_xaxes="all", **gaps)
+    events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
+    for number, quantity in enumerate(drawn):
+        place = {"row": 1 + number // COLUMNS, "col": 1 + number % COLUMNS}
+        add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
+        if quantity.kind == "lines" and choice.is_log("y", quantity.view == "Log"):
+            figure.update_yaxes(type="log", exponentformat="power", **place)
+        add_events(figure, quantity, solution, events, time_axis, place)
+        if number + COLUMNS >= len(drawn):
+            figure.update_xaxes(title_text=escape(label), **place)
+    figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
+    end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
+    more = f"<br><sub>not shown: {escape(', '.join(q.name for q in hidden))}</sub>" * bool(hidden)
+    title = f"{escape(str(solution.model))}{end}{more}"
+    figure.update_layout(title=title, height=120 + HEIGHT * rows, template="plotly_white", font_family="DejaVu Sans, sans-serif")
+    return figure
+
+
+def escape(text: str) -> str:
+    """The text as html shows it literally."""
+    from html import escape as escaped
+
+    return escaped(text)
+
+
+def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: dict[str, int], *, log_colors: bool) -> None:
+    """Adds a line for each of few components, with its jumps, or a map of many."""
+    values = quantity.flat[time_axis.rows]
+    t = time_axis.t[time_axis.rows]
+    if quantity.kind == "lines":
+        colors: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [rgb(color) for color in ordered_colors(quantity.count)]
+        for i, color in enumerate(colors):
+            x, line = t, np.ma.masked_invalid(values[:, i])
+            if quantity.jumps:
+                x, line, _ = with_jumps(x, line, quantity.jumps[i])
+            name = component_name(quantity, i)
+            style = {"mode": "lines", "line": {"color": color, "width": 1.5}, "hovertemplate": "t = %{x:.6g}<br>%{y:.6g}", "name": name}
+            figure.add_scatter(x=x, y=np.ma.filled(np.ma.asarray(line, float), np.nan), legendgroup=quantity.name, **style, **place)
+        return
+    chosen = spread_indices(quantity.count, MAP)
+    shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
+    shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
+    both = not log_colors and bool(np.nanmin(shown) < 0 < np.nanmax(shown)) if np.isfinite(shown).any() else False
+    scale = {"colorscale": DIVERGING if both else SEQUENTIAL, "zmid": 0 if both else None, "showscale": False}
+    labels = [component_name(quantity, int(i)) for i in chosen]
+    hover = "%{y}<br>t = %{x:.6g}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
+    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, **scale, **place)
+    figure.update_yaxes(autorange="reversed", nticks=8, **place)
+
+
+def component_name(quantity: Quantity, i: int) -> str:
+    """`v[3]`, or the name of a number."""
+    return quantity.name + (f"[{quantity.component(i)}]" if quantity.count > 1 or quantity.shape else "")
+
+
+def rgb(color: Any) -> str:
+    """A colour of matplotlib as plotly writes it."""
+    return f"rgb({','.join(str(round(255 * part)) for part in color[:3])})"
+
+
+def add_events(
+    figure: Any, quantity: Quantity, solution: "Solution", events: dict[str, Events], time_axis: TimeAxis, place: dict[str, int]
+) -> None:  # fmt: skip
+    """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel."""
+    t, values = time_axis.t, quantity.flat
+    for number, (name, one) in enumerate(events.items()):
+        chosen: Any = spread_indices(len(one), LARGEST)
+        of_state = quantity.name in solution.y
+        matching = one.indices is not None and of_state and has_components(quantity, one, solution.dims.get(name))
+        if one.indices is not None and not matching:
+            continue
+        components: Any = np.zeros(len(one), int)
+        if matching and one.indices is not None:
+            components = np.ravel_multi_index(tuple(one.indices.T), quantity.shape)
+        if quantity.kind != "lines":
+            heights: Any = [component_name(quantity, int(i)) for i in components[chosen]] if matching else None
+        elif matching or quantity.count == 1:
+            heights = [float(np.interp(one.t[k], t, values[:, components[k]])) for k in chosen]
+        else:
+            heights = [float(np.nanmin(values))] * len(chosen)
+        if heights is not None:
+            marker = {"symbol": MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], "color": INK, "size": 7}
+            group = f"event {name}"  # the legend names it once, and turns it on and off in all panels
+            first = not any(trace.legendgroup == group for trace in figure.data)
+            hover = f"{escape(name)}<br>t = %{{x:.9g}}<extra></extra>"
+            figure.add_scatter(
+                x=one.t[chosen],
+                y=heights,
+                mode="markers",
+                marker=marker,
+                name=f"{escape(name)} ({len(one)}×)",
+                legendgroup=group,
+                showlegend=first,
+                hovertemplate=hover,
+                **place,
+            )
