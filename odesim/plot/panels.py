@@ -29,6 +29,7 @@ FAINT, CHOSEN, APART = 300, 6, 0.06
 WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
+WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
 PALE = 0.3  # of blue, a faint line
 
 
@@ -42,6 +43,7 @@ class Quantity:
     """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
 
     floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
+    names: of the components, default their indices.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Quantity:
     jumps: tuple[Array, ...] = ()
     floor: float = 0.0
     view: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def flat(self) -> Array:
@@ -115,7 +118,27 @@ class Quantity:
 
     def component(self, i: int) -> str:
         """The index of component i as text: `3`, or `1,0` of a matrix."""
-        return ",".join(map(str, np.unravel_index(i, self.shape)))
+        return self.names[i] if self.names else ",".join(map(str, np.unravel_index(i, self.shape)))
+
+    @property
+    def spectrum(self) -> "Quantity | None":
+        """The Frobenius norm and the leading singular values of a matrix; None where they would take long, or where it is no matrix.
+
+        One component of many says little of a matrix: its size and how many directions it has say more.
+        """
+        if self.strip != "Matrix" or len(self.shape) != 2 or self.kind != "bundle":
+            return None
+        rows, columns = self.shape
+        if min(rows, columns) < 2 or len(self.values) * rows * columns * min(rows, columns) > WORK:
+            return None
+        values = np.asarray(self.values, float)
+        whole = np.isfinite(values).all(axis=(1, 2))
+        singular = np.full((len(values), min(rows, columns)), np.nan)
+        singular[whole] = np.linalg.svd(values[whole], compute_uv=False)
+        norm = np.sqrt((singular**2).sum(axis=1))
+        count = int((singular[whole, :LEADING].max(axis=0) > TINY * norm[whole].max()).sum())
+        names = ("norm", *(rf"$\sigma_{{{k + 1}}}$" for k in range(count)))
+        return Quantity(self.name, np.column_stack([norm, singular[:, :count]]), self.dims, names=names)
 
 
 def has_unit_rows(values: Array) -> bool:

@@ -18,7 +18,7 @@ from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, c
 from odesim.plot.panels import LONG, Quantity, draw_quantity, jump_times, with_jumps
 from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, ordered_colors, project_style, root_figure
+from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, ordered_colors, project_style, root_figure
 from odesim.plot.style import FAINT as GREY
 from odesim.stepper.occurrences import BELOW, Events
 
@@ -58,7 +58,10 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         axes, beside = grid(drawn, stacked=all(q.name in solution.y for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
         for panel, quantity in zip(axes, drawn, strict=True):
-            label, more = draw_quantity(panel, quantity, time_axis, choice=choice)
+            spectrum = quantity.spectrum if ax is None else None
+            label, more = draw_quantity(panel, spectrum or quantity, time_axis, choice=choice)
+            if spectrum:
+                panel.set_title("norm, singular values", loc="right", fontsize=SMALL)
             notes += more
             if quantity.kind == "lines" and ax is None:
                 notes += shade_below(panel, quantity.floor, whole=bool(choice.scale("y")))
@@ -222,7 +225,8 @@ def draw_ticks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAx
 def draw_levels(panels: Sequence[tuple[Axes, Quantity, bool]], levels: Mapping[str, Sequence[float]]) -> None:
     """Draws thresholds of events, and the values that they set, as thin lines. levels {state: values}."""
     for ax, quantity, _ in panels:
-        for value in levels.get(quantity.name, ()) if quantity.kind != "map" else ():
+        shows_values = quantity.kind == "lines" or (quantity.kind == "bundle" and len(quantity.shape) < 2)  # not singular values
+        for value in levels.get(quantity.name, ()) if shows_values else ():
             ax.axhline(value, color=GREY, lw=0.5, ls=(0, (4, 2)), zorder=0)
 
 

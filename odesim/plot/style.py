@@ -9,13 +9,13 @@ from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
-from cycler import cycler
 from matplotlib import colormaps, rc_context, rcdefaults, rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter
 
 from odesim.base.errors import escaped

@@ -144,11 +144,23 @@ def test_a_bundle_names_what_ends_far_apart() -> None:
     """Three groups of components by where they end: one of each is named, the largest first found; all of one group are one name."""
     ends = np.repeat([1.0, 0.5, -0.8], 10) + 1e-4 * np.arange(30)
     paths = np.linspace(0, 1, 5)[:, None] * ends
-    axes = figure_of_solution(solution({"V": paths.reshape(5, 6, 5)}, T[:5], dims={"V": ("l", "k")})).axes[0]
+    axes = figure_of_solution(solution({"V": paths.reshape(5, 6, 5, 1)}, T[:5], dims={"V": ("l", "k", "s")})).axes[0]
     names = [text.get_text() for text in axes.texts]
-    assert sorted(int(name[0]) // 2 for name in names) == [0, 1, 2] and "1,4" in names
-    met = np.array([1.0, 0.1, 0.0])[:, None, None] * ends.reshape(6, 5)
-    assert [text.get_text() for text in figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k")})).axes[0].texts] == ["all"]
+    assert sorted(int(name[0]) // 2 for name in names) == [0, 1, 2] and "1,4,0" in names
+    met = np.array([1.0, 0.1, 0.0])[:, None, None, None] * ends.reshape(6, 5, 1)
+    assert [text.get_text() for text in figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k", "s")})).axes[0].texts] == [
+        "all"
+    ]
+
+
+def test_of_a_matrix_norm_and_singular_values_are_drawn() -> None:
+    """3 t and 2 t of a matrix t A with these singular values, in directions of their own, and t sqrt(13); nothing of those that are 0."""
+    u, v = (np.linalg.qr(np.random.default_rng(k).normal(size=(n, n)))[0] for k, n in ((0, 6), (1, 5)))
+    matrix = 3 * np.outer(u[0], v[0]) + 2 * np.outer(u[1], v[1])
+    axes = figure_of_solution(solution({"V": T[:, None, None] * matrix}, T, dims={"V": ("l", "k")})).axes[0]
+    curves = [np.asarray(line.get_ydata()) for line in axes.lines if len(np.asarray(line.get_xdata())) == len(T)]
+    np.testing.assert_allclose(np.stack(curves), np.outer([np.sqrt(13), 3, 2], T), rtol=1e-12, atol=1e-12)
+    assert [text.get_text() for text in axes.texts] == [r"$\sigma_{2}$", r"$\sigma_{1}$", "norm"]
 
 
 def test_a_strip_holds_the_matrix_at_its_times() -> None:

@@ -199,8 +199,8 @@ def needed(folder: Path) -> set[str]:
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
-    # cuda12, cuda13, parquet and cluster, imported where they are asked for
-    extras = {"cupy", "cupyx", "dask", "pyarrow", "distributed", "cloudpickle", "fsspec"}
+    # cuda12, cuda13, parquet, html and cluster, imported where they are asked for
+    extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle", "fsspec"}
     named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
     named |= {"llvmlite": "numba", "numcodecs": "zarr"}  # which stand on them
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
