@@ -50,6 +50,11 @@ def there(sizes: dict[str, int]) -> Any:
     return (n[:, None] + n < sizes["N"]) * 1.0
 
 
+def around(sizes: dict[str, int]) -> Any:
+    """Angles (X,) from -pi to pi."""
+    return np.linspace(-np.pi, np.pi, sizes["X"])
+
+
 SYSTEM = System(
     name="particles.density",
     source=Source("mun2026phase", "eq. USA", "the circle, n -> infinity: Fourier modes of an even density"),
@@ -63,7 +68,7 @@ SYSTEM = System(
         Param(near, difference, Naturals0, "near[k, l] = |k - l|", indexes=N, cover=False),
         Param(far, total, Naturals0, "far[k, l] = k + l, or the last mode", indexes=N, cover=False),
         Param(inside, there, Interval(0, 1), "1 where mode k + l is kept"),
-        Param(angle, lambda sizes: np.linspace(-np.pi, np.pi, sizes["X"]), Interval(-oo, oo), "angles at which the density is shown"),
+        Param(angle, around, Interval(-oo, oo), "angles at which the density is shown"),
     ),
     initial={a[k]: 0.5**k},
     sizes={N: 24, X: 65},

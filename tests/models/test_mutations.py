@@ -38,7 +38,7 @@ NO_LAW_FIXES = {
 NO_CLOCK = (
     *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
-    *("particles.sphere", "particles.circle", "gibbs.training_flow"),
+    *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full"),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
