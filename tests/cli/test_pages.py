@@ -74,7 +74,7 @@ def test_pages_of_paper_hold_all_rows(name):
                 assert box.x0 >= MARGIN - 1 and box.x1 <= PAPER[0] - MARGIN / 2, text.get_text()  # side bearings of letters
                 assert box.y0 >= MARGIN / 4 and box.y1 <= PAPER[1] - MARGIN and float(text.get_fontsize()) >= LEAST
             assert max(box.y1 for box in boxes) > PAPER[1] - 2 * MARGIN
-            assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+            assert not any(one.padded(-1e-6).overlaps(other) for one, other in combinations(boxes, 2))  # lines may touch
     words = " ".join(text.get_text() for sheet in sheets for text in sheet.texts)
     for e in ALL[name].events:
         assert all(part in words for part in (e.name, *e.doc.split()))
