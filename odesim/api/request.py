@@ -288,7 +288,7 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
         layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
         atol = layout.split(usable(options, layout, "float64")[1])
     with np.errstate(over="ignore"):
-        units = {name: float(np.max(start / atol[name], initial=0.0)) for name, start in starts.items()}
+        units = {name: float((start / atol[name]).max(initial=0.0)) for name, start in starts.items()}
     if not any(0 < size < 1 for size in units.values()):
         return []
     compiled = parts_of(system, "numpy", "float64", False).compiled

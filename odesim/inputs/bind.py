@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -467,4 +467,6 @@ def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Ar
         value = check_numbers(place, value.fill(shape, rng))
     if isinstance(value, np.ndarray):
         return value
+    if type(value) is float and isfinite(value) and place.domain.outside is None and not place.integer:
+        return np.full(shape, value)
     return np.full(shape, check_numbers(place, np.asarray(value)))

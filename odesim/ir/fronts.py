@@ -35,7 +35,7 @@ class Fronts:
     parents: Array
     places: Array
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         """The rows of each front (S,)."""
         return np.diff(self.first)
@@ -65,13 +65,13 @@ class Fronts:
         row, column = (order[np.searchsorted(keys, front * len(front_of) + i, sorter=order)] - self.first[front] for i in (rows, columns))
         return front, row + column * self.sizes[front]
 
-    @property
+    @cached_property
     def operations(self) -> float:
         """Multiplications of an elimination."""
         f, w = self.sizes.astype(float), self.widths.astype(float)
         return float(np.sum(w * f * f - w * w * f + w**3 / 3))
 
-    @property
+    @cached_property
     def numbers(self) -> int:
         """Entries of both factors."""
         f, w = self.sizes.astype(np.int64), self.widths

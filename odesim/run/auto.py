@@ -2,10 +2,11 @@
 
 A run that ends within them is the result. The run is inspected after 128 trials, and whenever their number has doubled. Where the step
 is held by stability, and what is left is long and would cost more than a Jacobian does, rodas5p starts from the same point and gets as much
-work as was spent. Then the two go on by turns: the next one, as long as all before it, is that of the run that will need less for the
-rest, if each goes on as it went in its last turn. The first that ends is the result, so that auto costs at most some twice the better of
-the two. A method that is ahead at first need not stay so: before a shock forms in Burgers' equation rodas5p takes steps 100 times as
-long as tsit5 does, and afterwards costs four times as much.
+work as was spent. Then the two go on by turns: the next one, as long as all before it or an eighth of the expected rest, is that of the
+run that will need less for the rest: the explicit one if it goes on as it went in its last turn, rodas5p with its next step if that is
+longer, for steps grow a hundredfold within its first twenty. The first that ends is the result, so that auto costs at most some twice the
+better of the two. A method that is ahead at first need not stay so: before a shock forms in Burgers' equation rodas5p takes steps 100 times
+as long as tsit5 does, and afterwards costs four times as much. One that is behind, and whose steps do not grow, waits long for its turn.
 
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
@@ -50,10 +51,16 @@ LEAST = 5
 """Steps that the stiff method must be able to take in a trial.
 
 With 20 the heat equation on 400 cells was not tried before 1,024 explicit steps, and took 17 ms in place of 13.6."""
+EIGHTH = 1 / 8
+"""Of what the explicit run is expected to need for the rest: so long is a turn of a stiff run that is ahead, if it is not longer anyway."""
 SHARE = 1.0
 """The most that a trial may cost, in units of the cost of the explicit run so far."""
 MUCH, HALF = 64.0, 0.5
 """The most that a compiled stiff run may cost, in units of the explicit run so far, and of the rest that it is expected to need."""
+FAR = 64
+"""The rest of an explicit run, in units of the run so far, beside which a turn of the stiff one costs little."""
+LATER = 8
+"""A stiff run that is behind has its next turn when this is so many times as long as all before it."""
 NEARLY = 4
 """An explicit run that would need more steps than max_steps is given up when it has taken one in NEARLY of max_steps."""
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
@@ -122,7 +129,9 @@ class Rival:
         left = self._rest(run)
         allowed = self.options.get("max_steps", 1_000_000)
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
-        if left < SHORT * run.tried or self._lost or not (hopeless or self._repays(left)) or not held(self.problem, run):
+        if left < SHORT * run.tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
+            return None
+        if not held(self.problem, run):
             return None
         if self._out:
             self.why = self._out
@@ -138,11 +147,11 @@ class Rival:
             self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
             return None
         rival = self._run
-        if (budget < LEAST or (rival.goes_on and budget <= rival.tried)) and not hopeless:
+        if (budget < LEAST or (rival.goes_on and budget <= rival.tried and not self._is_ahead(run))) and not hopeless:
             return None
         ended = rival.advance(allowed if hopeless else budget)
         while not ended and (hopeless or self._is_ahead(run)):
-            ended = rival.advance(2 * rival.tried if rival.goes_on else math.inf)
+            ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
         if not ended:
             its = f"{STIFF} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
             cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
@@ -167,7 +176,16 @@ class Rival:
         assert costs is not None
         if not rival.goes_on:
             return bool(rival.t > run.t)
-        return self._rest(rival) * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
+        step = max(rival.next_step, rival.step)  # the next one may be a short one
+        rest = float((self.until - rival.t) / step if step > 0 else np.inf)
+        return rest * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
+
+    def _waits(self, run: ExplicitRun, left: float) -> bool:
+        """Whether the stiff run is not to have a turn yet: it is behind, its steps do not grow, and no long rest makes it cheap to see."""
+        rival = self._run
+        if rival is None or not rival.goes_on or left > FAR * run.tried or rival.next_step > rival.step or self._is_ahead(run):
+            return False
+        return self._budget(run.tried, left) < LATER * rival.tried
 
     def _repays(self, left: float) -> bool:
         """Whether so many explicit steps cost more than the Jacobian does, or there is none: this is cheaper to see than stability."""
@@ -177,7 +195,7 @@ class Rival:
     def _step(self, costs: Costs) -> float:
         return step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
 
-    def _budget(self, tried: int, left: float) -> int:
+    def _budget(self, tried: float, left: float) -> int:
         """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
 
         Raises CodegenError and SolveError where there is no stiff method.

@@ -116,6 +116,11 @@ class ExplicitRun:
         """The mean step since the run was last continued, rejected ones counted as 0."""
         return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
 
+    @property
+    def next_step(self) -> float:
+        """The size of the step to come, 0 before the first one."""
+        return self.state["h"]
+
     def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun = time.perf_counter()
