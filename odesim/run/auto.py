@@ -176,14 +176,14 @@ class Rival:
         assert costs is not None
         if not rival.goes_on:
             return bool(rival.t > run.t)
-        step = max(rival.next_step, rival.step)  # the next one may be a short one
+        step = max(rival.coming, rival.step)  # the next one may be a short one
         rest = float((self.until - rival.t) / step if step > 0 else np.inf)
         return rest * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
 
     def _waits(self, run: ExplicitRun, left: float) -> bool:
         """Whether the stiff run is not to have a turn yet: it is behind, its steps do not grow, and no long rest makes it cheap to see."""
         rival = self._run
-        if rival is None or not rival.goes_on or left > FAR * run.tried or rival.next_step > rival.step or self._is_ahead(run):
+        if rival is None or not rival.goes_on or left > FAR * run.tried or rival.coming > rival.step or self._is_ahead(run):
             return False
         return self._budget(run.tried, left) < LATER * rival.tried
 

@@ -117,7 +117,7 @@ class ExplicitRun:
         return (self.t - self._left[0]) / max(self.tried - self._left[1], 1)
 
     @property
-    def next_step(self) -> float:
+    def coming(self) -> float:
         """The size of the step to come, 0 before the first one."""
         return self.state["h"]
 
