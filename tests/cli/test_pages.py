@@ -6,13 +6,14 @@ from itertools import combinations
 from typing import Any
 from xml.dom import minidom
 
+import numpy as np
 import pytest
 from sympy import Interval, Rational, Symbol, oo, sqrt, symbols
 
 from odesim.display.document import html_page
 from odesim.display.page import page_of
-from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions, plain_brackets
-from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, sizes
+from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions, plain_brackets, plain_text
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Map, Param, Source, System, index, sizes
 from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS
 
@@ -154,3 +155,64 @@ def test_overwrite_replaces_a_file_of_others(folder, odesim):
     (folder / "mine.html").write_text("mine")
     assert odesim("show", "joma.linear", "--html", "mine.html", "--overwrite").exit_code == 0
     assert "joma.linear" in (folder / "mine.html").read_text()
+
+
+def test_words_of_a_page() -> None:
+    """Every word and space that a page prints beside its formulas, and a formula that is too wide for the page as plain text."""
+    u, c, x = Symbol("u", real=True), Symbol("c", real=True), IndexedBase("x", shape=(M,))
+    events = (
+        Event("kick", u - 1, 1, True, "it is hit", {u: 0}, at_start=True),
+        Event("rest", u, -1),
+        Event("either", u + c),
+    )
+    page = page_of(
+        System(
+            name="words",
+            source=Source("key", "eq. 4", "a note"),
+            axes={m: M},
+            equations={x[m]: c * x[m + 1] - u, u: -u},
+            params=(Param(c, 1.5, Interval(0, oo), "drive"), Param(rate, lambda sizes, params: 2.0, Interval(-oo, oo), "speed")),
+            initial={x[m]: 1.0, u: 2.0},
+            sizes={M: 3},
+            span=(0.0, 2.5),
+            time="seconds",
+            boundary={m: "periodic"},
+            observables={"total": u + c, "seen": lambda t, y, dy, params: t},
+            invariants=tuple(Invariant(sense, u**2, sense) for sense in ("constant", "nonincreasing", "nondecreasing", "nonnegative")),
+            events=events,
+            closed_forms=(ClosedForm("decay", "from any start", lambda t, y0, params: {"u": y0["u"] * np.exp(-t)}),),
+        )
+    )
+    words = {title: [(row.name, row.words) for row in rows if row.name or row.words] for title, rows in page.sections.items()}
+    assert page.title == "words" and page.source == "key, eq. 4; a note"
+    assert words == {
+        "Equations": [("", "m is periodic")],
+        "Initial values": [],
+        "Parameters": [("", "in [0, inf), default 1.5: drive"), ("", "in (-inf, inf), default from the sizes: speed")],
+        "Observables": [("", "a function")],
+        "Invariants": [
+            ("constant", "is constant"),
+            ("nonincreasing", "does not rise"),
+            ("nondecreasing", "does not fall"),
+            ("nonnegative", "is at least 0"),
+        ],
+        "Events": [
+            ("kick", "rises through 0, or is past it at the start, where states are set and ends the run; it is hit"),
+            ("rest", "falls through 0"),
+            ("either", "passes 0"),
+        ],
+        "Closed forms": [("", "decay: explicit, from any start")],
+        "Defaults": [("", "M = 3, t from 0 to 2.5 seconds")],
+    }
+    lines = [plain_text(page.formulas, row.formula) for rows in page.sections.values() for row in rows if row.formula and not row.inline]
+    assert lines == [
+        *("dx[m]/dt = c*x[m + 1] - u", "du/dt = -u", "x[m](0) = 1.0", "u(0) = 2.0"),
+        *("total = c + u", *["u^2"] * 4, "u - 1", "u <- 0", "u", "total"),
+    ]
+    noisy = System("noisy", Source("key", "here"), {}, {u: -u}, (), {u: 1}, noise={u: {c: 1}}, step=0.1, span=(0, 1))
+    assert [row.words for rows in page_of(noisy).sections.values() for row in rows if row.words] == [
+        "the noise is meant in the sense of Ito",
+        "t from 0 to 1, steps of 0.1",
+    ]
+    halves = page_of(Map("halves", Source("key", "here"), {}, {u: u / 2}, (), {u: 1}))
+    assert [plain_text(halves.formulas, row.formula) for row in halves.sections["Equations"] if row.formula] == ["u(t + 1) = u/2"]
