@@ -26,7 +26,7 @@ from odesim.ensembles.members import Members
 from odesim.ensembles.reduce import check_reduce
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.arguments import check_arguments
-from odesim.inputs.events import ADDED, event_attributes, with_events
+from odesim.inputs.events import ADDED, event_attributes, events_until_rest, with_events
 from odesim.inputs.registry import load_model, load_with_origin
 from odesim.run.choose import make_engine, members_at_once
 from odesim.run.chunks import Execution, run_chunks
@@ -67,6 +67,7 @@ def ensemble(
     max_step: float | None = None,
     first_step: float | None = None,
     events: str | Iterable[str] = (),
+    until_rest: bool = False,
     observe: str | Iterable[str] = (),
     max_events: int = MAX_EVENTS,
     clock: str = "ordinary",
@@ -118,8 +119,8 @@ def ensemble(
     median of the first members; a histogram counts exactly. With "time_mean", "time_min", "time_max" they are taken of the mean, least and
     largest value over the saved times of each member too: NAME_time_max_mean (...), ...
 
-    steps, halvings, stop_at, max_step, first_step, events: as for `integrate`. clock="rescaled" saves times t and has variables blow_up_t,
-    blow_up_error (member,).
+    steps, halvings, stop_at, max_step, first_step, events, until_rest: as for `integrate`. clock="rescaled" saves times t and has
+    variables blow_up_t, blow_up_error (member,).
     sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
     dv_du_start is that by the initial value of the state u.
     Raises an OdesimError, one sentence, if the request is wrong.
@@ -143,13 +144,19 @@ def ensemble(
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):
         if there:
             raise ParamError(f"{name} needs the folder of a run: out='run.zarr'")
-    chosen, request = members_and_request(load_model(model), values, options)
+    system = load_model(model)
+    values = until_rest_of(system, values, options)
+    chosen, request = members_and_request(system, values, options)
     if reduce:
         names = check_reduce(reduce)
         check_one_law(values)
         return reduced(chosen, request, names, execution, width_of(execution, options))
     result = in_memory(chosen, request, arrays, execution)
-    return result.assign_attrs({ADDED: [events] if isinstance(events, str) else list(events)}) if events else result
+    return (
+        result.assign_attrs({ADDED: [values.events] if isinstance(values.events, str) else list(values.events)})
+        if values.events
+        else result
+    )
 
 
 def width_of(execution: Execution, options: RunOptions) -> int:
@@ -192,6 +199,7 @@ def run_ensemble(
     if not to.joins:
         check_new_run(to.path, overwrite=to.overwrite)  # before a pilot is computed
     system, original = load_with_origin(model)
+    values = until_rest_of(system, values, options)
     travels = carried_model(system, original) if execution.cluster else None
     original = {**original, **event_attributes(with_events(system, values.events), values.events)}
     return begin_stored(original, *members_and_request(system, values, options), to, execution, travels)
@@ -200,6 +208,11 @@ def run_ensemble(
 def ensemble_arguments(**arguments: Any) -> tuple[Values, RunOptions]:
     """What is computed and how, of the arguments of `ensemble`; the others are left out."""
     return pick(Values, arguments), pick(RunOptions, arguments)
+
+
+def until_rest_of(system: System, values: Values, options: RunOptions) -> Values:
+    """The values with the event of until_rest among their events."""
+    return replace(values, events=events_until_rest(system, values.events, values.until_rest, options.rtol))
 
 
 def members_and_request(system: System, values: Values, options: RunOptions) -> tuple[Members, EnsembleRequest]:

@@ -88,6 +88,7 @@ def integrate(
     max_step: float | None = None,
     first_step: float | None = None,
     events: str | Iterable[str] = (),
+    until_rest: bool = False,
     clock: str = "ordinary",
     sensitivities: str | Iterable[str] = (),
     arrays: str = "numpy",
@@ -115,7 +116,10 @@ def integrate(
 
     events: texts "NAME: EXPRESSION; terminal; direction up", beside the model's own. An event is where the expression passes 0. It
     contains states, parameters, sizes, observables, t, pi, indices (v[l], v[0]), numbers, + - * / **, brackets, exp, log, sqrt and
-    others, and sum(v), max(v), min(v). One that is a number at no saved time stands in attrs["undefined_events"].
+    others, sum(v), max(v), min(v), and speed(). One that is a number at no saved time stands in attrs["undefined_events"].
+
+    until_rest ends the run at an event "at rest", where nothing moves any more: where speed(), the root of the sum of (dv/dt)^2 by 1 +
+    the sum of v^2 over all states, falls below 100 rtol. An event on speed() of your own has another measure.
 
     clock="rescaled" integrates up to a blow-up, for a System that declares its growth: the time stands in events["blow_up"], its error
     in attrs["blow_up_error"]. An int to save then means times that are even in the new clock.

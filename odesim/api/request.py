@@ -15,7 +15,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import CLOCKS, NAMES, OPTIONS, REST, RunOptions
 from odesim.base.signals import check_seconds
 from odesim.inputs.bind import Numbers, bind, check_name
-from odesim.inputs.events import event_attributes, with_events
+from odesim.inputs.events import event_attributes, events_until_rest, with_events
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import Save, check_span, stop_times, to_save
@@ -59,7 +59,8 @@ def read_request(model: Any, asked: Mapping[str, Any]) -> Request:
     check_run_options(options, RUN)
     check_array_kind(asked["arrays"], options)
     plain, origin = load_with_origin(model)
-    loaded, texts, names, given = plain, asked["events"], asked["sensitivities"], asked["initial"] or {}
+    loaded, names, given = plain, asked["sensitivities"], asked["initial"] or {}
+    texts = events_until_rest(plain, asked["events"], asked["until_rest"], options.rtol)
     if texts:
         loaded = with_events(plain, texts)
     origin = {**origin, **event_attributes(loaded, texts)}

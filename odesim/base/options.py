@@ -262,6 +262,12 @@ class Values:
     events: str | Iterable[str] = option(
         (), "'NAME: EXPRESSION'", "Add an event: a time at which EXPRESSION passes 0.", flag="event", many=True
     )
+    until_rest: bool = option(
+        False,
+        "",
+        "End where nothing moves any more: an event 'at rest', where sqrt(sum (dv/dt)^2 / (1 + sum v^2)) of all states falls below 100 R.",
+        reads="flag",
+    )
     observe: Any = option((), "NAME[,NAME]|all", "Store these observables at the saved times; default: none.", completes=("observables",))
     max_events: int = option(
         MAX_EVENTS,

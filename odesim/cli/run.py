@@ -69,7 +69,7 @@ FINISHED = ("ok", "event")
 @click.command("integrate", short_help="Integrate a model and print, store or draw the result.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options(
-    f"params sizes initial file {OF_RUN} events sensitivities max_seconds out overwrite plot all as_json quiet",
+    f"params sizes initial file {OF_RUN} events until_rest sensitivities max_seconds out overwrite plot all as_json quiet",
     RUN,
     quiet={"help": "Print no table and no progress."},
 )
@@ -91,7 +91,7 @@ def integrate_command(
     \b
     EXPRESSION contains states, parameters, sizes, observables, t, numbers,
     + - * / **, brackets, exp(), log(), sqrt(), ..., and sum(v), max(v),
-    min(v) of an array. v[0] is one component; v[l] means every component.
+    min(v) of an array, and speed(). v[0] is one component; v[l] means every component.
       --event 'far: v[0] - 2'                     v[0] passes 2
       --event 'all: sum(v) - 9; direction up'     only upwards
       --event 'all: sum(v) - 9; terminal'         the run ends there
@@ -149,7 +149,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options(
-    f"vary members grid zipped shard out params sizes initial file {OF_RUN} observe max_events events sensitivities "
+    f"vary members grid zipped shard out params sizes initial file {OF_RUN} observe max_events events until_rest sensitivities "
     "threads max_seconds cluster fail_fast overwrite plot all",
     ENSEMBLE,
     out={

@@ -37,6 +37,18 @@ def with_events(system: System, texts: str | Iterable[str]) -> System:
     return _MADE((IdentityKey(system), added), lambda: _added(system, added)) if added else system
 
 
+REST_BY_RTOL = 100.0
+"""A run is at rest where speed() is below so many relative tolerances: an explicit method leaves errors of a few, whose decay moves it."""
+
+
+def events_until_rest(system: System, texts: str | Iterable[str], until_rest: bool, rtol: float) -> str | Iterable[str]:
+    """The texts, with the event that ends a run where it comes to rest if it is to do so."""
+    if not until_rest:
+        return texts
+    rest = f"at rest: speed() - {REST_BY_RTOL * rtol:g}; terminal; direction down{'' if system.discrete else '; at start'}"
+    return (*([texts] if isinstance(texts, str) else texts), rest)
+
+
 def event_attributes(system: System, texts: str | Iterable[str]) -> dict[str, Any]:
     """The attributes ADDED and DOCS of a run of this System, without those that are empty."""
     added, docs = [texts] if isinstance(texts, str) else list(texts), {e.name: e.doc for e in system.events if e.doc}

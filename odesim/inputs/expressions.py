@@ -6,6 +6,7 @@
                                                       | NAME[index, ...] of an index parameter
 
 sum(f), max(f) and min(f) of one argument go over all indices of f. Indices behind it, as in sum(V[l, k], k), name those to go over.
+speed() is how fast all states move, by their size.
 """
 # sympify() would be one line, and is eval() of what a stranger's shell script or stored run says; it also takes minutes for 9**9**9.
 # So the reader is ours, bounded in length, depth and digits, and each mistake has the place where it stands.
@@ -94,6 +95,7 @@ class Names:
     things: dict[str, Thing]
     axes: dict[Symbol, Any]
     boundary: dict[str, str]
+    system: System
 
     @classmethod
     def of(cls, system: System) -> "Names":
@@ -117,7 +119,7 @@ class Names:
             else:
                 things.append(Thing(name, obstacle=f"the observable {name} is a Python function: an event needs an expression"))
         things += [Thing(i.name, index=i) for i in axes]
-        return cls({thing.name: thing for thing in things}, axes, {i.name: kind for i, kind in system.boundary.items()})
+        return cls({thing.name: thing for thing in things}, axes, {i.name: kind for i, kind in system.boundary.items()}, system)
 
     def choices(self) -> list[str]:
         """The names that can be used."""
@@ -219,7 +221,22 @@ PAIRS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 """Functions of two arguments."""
 OVER = ("max", "min", "sum")
-CALLS = tuple(sorted((*FUNCTIONS, *PAIRS, *OVER)))
+SPEED = "speed"
+MOVES = sp.Dummy("speed", nonnegative=True)  # in its place while a text is read: right-hand sides may hold what a text may not, as nan
+CALLS = tuple(sorted((*FUNCTIONS, *PAIRS, *OVER, SPEED)))
+
+
+def speed(system: System) -> Expr:
+    """How fast all states v of a System move, by their size: sqrt(sum of (dv/dt)^2 / (1 + sum of v^2)).
+
+    Of a Map the change by an update takes the place of dv/dt.
+    """
+    totals = [sp.S.Zero, sp.S.One]
+    for key, rhs in system.equations.items():
+        axes = [(i, system.axes[i]) for i in key_indices(key)]
+        for k, f in enumerate((rhs - key if system.discrete else rhs, key)):
+            totals[k] += over(sp.Sum, f**2, *axes) if axes else f**2
+    return sp.sqrt(totals[0] / totals[1])
 
 
 def parse_expression(text: str, start: int, names: Names, fail: Callable[[int, str], NoReturn]) -> Expr:
@@ -262,7 +279,7 @@ class Reader:
         e = self.sum()
         if self.here.kind != "end":
             self.fail(self.here.at, f"an operator is missing before {shorten(self.here.text, 40)!r}")
-        return e
+        return e.xreplace({MOVES: speed(self.names.system)}) if MOVES in e.free_symbols else e
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
@@ -394,6 +411,9 @@ class Reader:
             self.fail(token.at, f"no function {shorten(token.text, 40)!r}; choose from {', '.join(CALLS)}{nearest(token.text, CALLS)}")
         if token.text in OVER:
             return self.reduction(token, bracket)
+        if token.text == SPEED:
+            self.need(")", bracket)
+            return MOVES
         arguments, function = [self.sum()], FUNCTIONS.get(token.text) or PAIRS[token.text]
         if token.text in PAIRS:
             if self.take(",") is None:
