@@ -1,5 +1,7 @@
 """Runs that end where they come to rest: at the time that a closed form gives, alone and as members, of systems and maps."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -38,7 +40,7 @@ def test_the_time(rtol):
 def test_members_end_as_runs_do():
     """Each at a time of its own, with the bits of the run; one that is at rest from the start ends there."""
     rates = np.array([0.3, 1.0, 0.0, 2.0])
-    words = {"until_rest": True, "strict": True, "method": "tsit5"}
+    words: dict[str, Any] = {"until_rest": True, "strict": True, "method": "tsit5"}
     many = odesim.ensemble(SYSTEM, params={"k": rates}, **words)
     alone = [odesim.integrate(SYSTEM, params={"k": rate}, **words) for rate in rates]
     assert many["t_end"].values.tolist() == [run.t_end for run in alone] and many["t_end"].values[2] == 0
