@@ -206,6 +206,11 @@ def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any)
     return answer(model, compute, branch_text, "branch.figure_of_branches", shown)[1]
 
 
+def orbit_text(lyapunov: float, side: float) -> str:
+    """Where the orbit of a Hopf point is, and whether it attracts."""
+    return f", orbit {'above' if side > 0 else 'below'}, {'attracts' if lyapunov < 0 else 'repels'}" if side in (1, -1) else ""
+
+
 def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     """Branches and their special points as text in 80 columns."""
     import numpy as np
@@ -220,9 +225,12 @@ def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     head = f"{escaped(data.attrs['model'], '')}: {len(numbers)} {'branch' if len(numbers) == 1 else 'branches'} along {name}"
     parts = [head, table(rows, ("branch", "points", name, "stable"))]
     if data.sizes["special"]:
-        specials = data[[f"special_{name}", "special_branch", "kind", "frequency"]].to_dict(data="list")["data_vars"]
-        columns = (specials[key]["data"] for key in ("special_branch", "kind", f"special_{name}", "frequency"))
-        points = [(str(k), kind, f"{at:.9g}", f"frequency {f:.6g}" if f else "") for k, kind, at, f in zip(*columns, strict=True)]
+        keys = ("special_branch", "kind", f"special_{name}", "frequency", "lyapunov", "side")
+        specials = data[[*keys]].to_dict(data="list")["data_vars"]
+        points = [
+            (str(k), kind, f"{at:.9g}", f"frequency {f:.6g}" + orbit_text(size, side) if f else "")
+            for k, kind, at, f, size, side in zip(*(specials[key]["data"] for key in keys), strict=True)
+        ]
         parts.append(table(points[:SHOWN], ("branch", "point", name, "")))
     return "\n".join([*parts, *([table(files)] if files else [])])
 

@@ -18,6 +18,7 @@ from odesim.base.errors import ParamError, no_such
 from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
 from odesim.dynamics.field import Field, make_field
 from odesim.dynamics.newton import find_root
+from odesim.dynamics.orbits import Orbit, orbit_of
 from odesim.dynamics.rest import Order
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
@@ -68,8 +69,10 @@ def branch(
 
     Results: the parameter and the states at each point, branch (its number), growing (how many eigenvalues grow: 0 is stable), eigenvalue
     (the largest real part). Special points: kind, fold, branch or hopf; special_NAME of parameter and states; special_branch; frequency, 2
-    pi over the period of what begins at a Hopf point. attrs: parameter. most_points: of a branch. up_to: an index; branches that differ by
-    the order along it only are followed once.
+    pi over the period of what begins at a Hopf point. Of its orbit: lyapunov, the first Lyapunov coefficient (below 0 it attracts), side
+    (1: it exists above the parameter of the point, -1: below) and amplitude_NAME, half the range of a state by the root of the distance
+    from there. attrs: parameter. most_points: of a branch. up_to: an index; branches that differ by the order along it only are followed
+    once.
 
     Raises an OdesimError for a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
     """
@@ -187,13 +190,20 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
             data[f"{prefix}{state}"] = ((dim, *dims.get(state, ())), values)
     for label, dim, numbers in (
         ("branch", "point", [k for k, _ in points]),
-        ("growing", "point", [p.growing for _, p in points]),
+        # a branch that begins at another one begins where an eigenvalue is 0: its stability is that of what follows
+        ("growing", "point", [(b.points[1] if k and p is b.points[0] else p).growing for k, b in enumerate(branches) for p in b.points]),
         ("special_branch", "special", [k for k, _ in specials]),
     ):
         data[label] = (dim, np.array(numbers, np.int64))
     data["eigenvalue"] = ("point", np.array([p.eigenvalues[0].real for _, p in points]))
     data["kind"] = ("special", np.array([s.kind for _, s in specials], "U6"))
     data["frequency"] = ("special", np.array([s.frequency for _, s in specials], np.float64))
+    orbits = [orbit_of(s) if s.kind == "hopf" else Orbit(np.nan, np.nan, np.full(field.n, np.nan)) for _, s in specials]
+    data["lyapunov"] = ("special", np.array([o.lyapunov for o in orbits], np.float64))
+    data["side"] = ("special", np.array([o.side for o in orbits], np.float64))
+    for state, values in field.layout.split(np.array([o.amplitudes for o in orbits]).reshape(-1, field.n)).items():
+        if state != name:
+            data[f"amplitude_{state}"] = (("special", *dims.get(state, ())), values)
     register()
     about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != name)}
     return xr.Dataset(data, attrs=about)

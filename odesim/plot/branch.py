@@ -29,7 +29,6 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
         for k in np.unique(data["branch"].values):
             rows = np.flatnonzero(data["branch"].values == k)
             grows = data["growing"].values[rows] > 0
-            grows[0] = grows[min(1, len(rows) - 1)]  # where a branch begins at another one, nothing grows yet
             # a part goes on to the first point of the next one, so that the line has no gap
             cuts = [0, *(np.flatnonzero(np.diff(grows)) + 1).tolist(), len(rows)]
             for a, b in pairwise(cuts):

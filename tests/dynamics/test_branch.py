@@ -76,6 +76,31 @@ def test_hopf_point_of_the_brusselator():
     )
 
 
+def test_the_orbit_at_a_hopf_point():
+    """Of the Brusselator it attracts above b = 1 + a^2, and x has the amplitude 2 a/sqrt(2 + a^2) by the root of the distance.
+
+    That is the amplitude equation of Nicolis and Prigogine (1977). Of the normal form with +(x^2 + y^2) it repels below, of size 1, and
+    of one that y drives a third state z follows: |z| = |x|/sqrt(1 + 2^2).
+    """
+    found = odesim.branch(BRUSSELATOR, "b", (1, 4))
+    assert found["lyapunov"].values < 0 and found["side"].values == [1]
+    assert found["amplitude_x"].values == pytest.approx([2.4 / np.sqrt(2 + 1.44)], rel=1e-6)
+    z = symbols("z", real=True)
+    grown = {x: r * x - 2 * y + x * (x**2 + y**2), y: 2 * x + r * y + y * (x**2 + y**2), z: x - z}
+    found = odesim.branch(system(grown, {x: 0.1, y: 0.1, z: 0.0}, r=-1.0), "r", (-1, 1))
+    assert found["lyapunov"].values > 0 and found["side"].values == [-1]
+    sizes = [float(found[f"amplitude_{name}"][0]) for name in "xyz"]
+    assert sizes == pytest.approx([1, 1, 1 / np.sqrt(5)], rel=1e-6)
+
+
+def test_a_branch_that_begins_unstable_is_so_from_its_first_point():
+    """r x + x^3 - x^5: what begins at r = 0 goes back to r = -1/4, unstable up to the fold there."""
+    found = odesim.branch(system({x: r * x + x**3 - x**5}, {x: 0.0}, r=-1.0), "r", (-1, 1))
+    of, growing, states = found["branch"].values, found["growing"].values, np.abs(found["x"].values)
+    for k in set(of[of > 0]):
+        assert np.array_equal(growing[of == k] == 1, states[of == k] < np.sqrt(0.5))
+
+
 def test_potts():
     """N = 8: the uniform state loses 7 directions at c = 8, and patterns are stable from the fold at 4.249799 on."""
     found = odesim.branch("hopfield.potts", "c", (3, 10), up_to="k")
