@@ -91,7 +91,8 @@ def integrate_command(
     \b
     EXPRESSION contains states, parameters, sizes, observables, t, numbers,
     + - * / **, brackets, exp(), log(), sqrt(), ..., and sum(v), max(v),
-    min(v) of an array, and speed(). v[0] is one component; v[l] means every component.
+    min(v) of an array, and speed(). v[0] is one component; v[l] means every
+    component.
       --event 'far: v[0] - 2'                     v[0] passes 2
       --event 'all: sum(v) - 9; direction up'     only upwards
       --event 'all: sum(v) - 9; terminal'         the run ends there
