@@ -48,7 +48,7 @@ def reduced(
     engine = make_engine(request, members)
     engine.prepare()
     block = chunk_size(count, request.member_bytes)
-    ledger = ReducingLedger(count, columns, block * together, block, counted=counted, times=request.times, over_time=over_time)
+    ledger = ReducingLedger(count, columns, block * together, block, statistics, request.times, over_time)
     with time_limit(execution.max_seconds), stop_signals() as stop_requested:
         how, chunks = replace(execution, stop_requested=stop_requested), shard_chunks(count, ledger.chunk)
         tally = run_chunks(ledger, members, lambda _: engine, chunks, how, at_once=members_at_once(engine))

@@ -77,7 +77,7 @@ class ReducingLedger:
     Columns: states at saved times, observables at saved times, then the states and the observables of each name of OVER_TIME, all flat.
     chunk: members integrated at once; block: members of a sum. n, mean, m2, least, largest (columns,): how many numbers, their mean, the
     sum of squares about it, and their ends. middle (columns,): the median of the first block with numbers, from which the buckets go, NaN
-    before there is one. counts (columns, 2 HALF): of the buckets, where a statistic needs them.
+    before there is one. counts (columns, 2 HALF): of the buckets. Ends and counts are those of a run whose statistics need them.
     """
 
     def __init__(
@@ -86,8 +86,7 @@ class ReducingLedger:
         columns: int,
         chunk: int,
         block: int,
-        *,
-        counted: bool,
+        statistics: tuple[str, ...],
         times: Array | None = None,
         over_time: tuple[str, ...] = (),
     ) -> None:
@@ -96,7 +95,8 @@ class ReducingLedger:
         self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
         self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.middle = np.full(columns, np.nan)
-        self.counts = np.zeros((columns, 2 * HALF), np.uint32) if counted else None
+        self.ends = not {MIN, MAX, HISTOGRAM}.isdisjoint(statistics)
+        self.counts = None if set(COUNTED).isdisjoint(statistics) else np.zeros((columns, 2 * HALF), np.uint32)
 
     def status(self, first: int, end: int) -> Array:
         return self.statuses[first:end]
@@ -133,8 +133,9 @@ class ReducingLedger:
         self.mean = self.mean + gap * (n / both)
         self.m2 = self.m2 + m2 + gap * gap * (self.n * n / both)
         self.n = self.n + n
-        self.least = np.minimum(self.least, np.where(there, rows, np.inf).min(axis=0))
-        self.largest = np.maximum(self.largest, np.where(there, rows, -np.inf).max(axis=0))
+        if self.ends:
+            self.least = np.minimum(self.least, rows.min(axis=0, where=there, initial=np.inf))
+            self.largest = np.maximum(self.largest, rows.max(axis=0, where=there, initial=-np.inf))
         if self.counts is not None:
             for column in range(rows.shape[1]):
                 values = rows[there[:, column], column]
