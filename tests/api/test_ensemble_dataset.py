@@ -137,7 +137,7 @@ def test_the_room_of_pictures_lists_what_it_has():
     """dir() has the public names, each with a docstring; another name is a sentence with the choices."""
     assert dir(odesim.plot) == sorted(odesim.plot.__all__) and "plot" in dir(odesim)
     assert all(getattr(odesim.plot, name).__doc__ for name in odesim.plot.__all__)
-    with pytest.raises(AttributeError, match="it has Choice, animate"):
+    with pytest.raises(AttributeError, match="it has STYLE, Choice, animate"):
         _ = odesim.plot.figure_of_nothing
 
 

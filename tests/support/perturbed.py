@@ -1,7 +1,7 @@
 """Models whose equations are changed a little, under their own names: for what must notice it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -54,12 +54,7 @@ def perturbed(change: Callable[[Equations], Equations]) -> Iterator[set[str]]:
             done.append(system)
         return system, origin
 
-    places = ("odesim.inputs.registry", "odesim.api.integrate", "odesim.api.ensemble")
-    patches = [patch(f"{place}.load_with_origin", changed) for place in places]
-    for each in patches:
-        each.start()
-    try:
+    with ExitStack() as patches:
+        for place in ("odesim.inputs.registry", "odesim.api.request", "odesim.api.ensemble"):
+            patches.enter_context(patch(f"{place}.load_with_origin", changed))
         yield names
-    finally:
-        for each in patches:
-            each.stop()
