@@ -399,7 +399,7 @@ def run(table):  # members FIRST to END - 1, started in tiles of W, then lanes r
 
 
 @njit("void(int64)", **options)
-def slopes(table):  # the derivatives of members in states LAST at times T_END, one after another, which the rules of events read
+def rates(table):  # the derivatives of members in states LAST at times T_END, one after another, which the rules of events read
     at = ints(table)
     S, out, reals, order, end = doubles(at.STATE), doubles(at.OUT), doubles(at.REALS), ints(at.ORDER), at.END
     state, t_end = doubles(at.LAST), doubles(at.T_END)

@@ -68,5 +68,5 @@ def feed_texts(plan: KernelPlan, rows: Rows, thread: bool = False) -> list[str]:
         known |= {"SIZE": watch.size, "PIECES": watch.pieces, "ROOM": watch.room, "NAMES": watch.names}
     wanted = {"lower": watch, "higher": watch, "sample": watch and not plan.probed, "judged": not plan.fixed, "free": plan.marches}
     wanted |= {"push": plan.queued, "flush": plan.queued}
-    ends = ("member",) if thread else ("fill", "run", *(("slopes",) if plan.rounds else ()))
+    ends = ("member",) if thread else ("fill", "run", *(("rates",) if plan.rounds else ()))
     return frames(w, {**begins, "count": rows.count * w}, **known).printed(*(name for name, want in wanted.items() if want), *ends)

@@ -154,7 +154,7 @@ class KernelPlan:
     @property
     def functions(self) -> list[str]:
         """The functions of the kernel that are called by address."""
-        return ["run", *(["probe"] if self.probed else []), *(["slopes"] if self.rounds else [])]
+        return ["run", *(["probe"] if self.probed else []), *(["rates"] if self.rounds else [])]
 
     @property
     def discrete(self) -> bool:

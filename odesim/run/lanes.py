@@ -192,7 +192,7 @@ class LaneEngine:
                 table[AT[name]] = array.ctypes.data
             one = partial(self._turns, table, turns, states, last, stop)
             if flow is not None:
-                flow.slopes = partial(self._slopes, table, request.dtype)
+                flow.slopes = partial(self._rates, table, request.dtype)
                 one = partial(Rounds(self.plan, request, flow, turns, arrays, chunk, self._march).run, table)
         for _ in run(lambda block: one(*block), blocks):
             pass
@@ -219,14 +219,14 @@ class LaneEngine:
         own[AT["ORDER"]] = members.ctypes.data
         self._block(own, 0, len(members))
 
-    def _slopes(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
+    def _rates(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
         """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
         own, out, y = table.copy(), np.empty(y.shape), np.ascontiguousarray(y, np.float64)
         given = {"STATE": self.memory(), "ORDER": members, "LAST": y, "T_END": t, "OUT": out}
         for name, array in given.items():
             own[AT[name]] = array.ctypes.data
         own[AT["END"]] = len(members)
-        self._call("slopes", own)
+        self._call("rates", own)
         return out.astype(dtype, copy=False)
 
     def _block(self, table: Array, first: int, end: int) -> None:

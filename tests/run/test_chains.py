@@ -7,6 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -340,3 +341,16 @@ def test_events_that_share_a_time_cost_no_more_than_linear(monkeypatch: pytest.M
         run = odesim.integrate(own, span=(0, 1.5), backend="numpy", method="tsit5")
         assert all(len(run.events[event.name]) == 1 for event in events)
     assert counts[1] < 5 * counts[0]
+
+
+@pytest.mark.parametrize("count", [6, 7, 12])
+def test_stiff_members_of_any_size(count: int) -> None:
+    """y' = i + 1 from 0 back to 0 at c in members, by formulas, for a kernel in one piece and in parts: 100 rtol."""
+    back = System(
+        name="own", source=Source("own", "test"), axes={i: N}, equations={y[i]: 1 + i}, params=(Param(w, 1.0, sp.Interval(0, sp.oo), ""),),
+        initial={y[i]: 0}, sizes={N: count}, events=(Event("back", y[i] - w, resets={y[i]: 0}),), span=(0.0, 2.0),
+    )  # fmt: skip
+    levels, rates = np.array([0.53, 0.77, 0.93]), 1.0 + np.arange(count)
+    run = odesim.ensemble(back, params={"w": levels}, method="rodas5p")
+    assert run.back_count.values.tolist() == [int(np.floor(2 * rates / level).sum()) for level in levels]
+    np.testing.assert_allclose(run.y.values[:, -1], np.mod(2 * rates, levels[:, None]), atol=1e-4)
