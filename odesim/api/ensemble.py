@@ -151,12 +151,8 @@ def ensemble(
         names = check_reduce(reduce)
         check_one_law(values)
         return reduced(chosen, request, names, execution, width_of(execution, options))
-    result = in_memory(chosen, request, arrays, execution)
-    return (
-        result.assign_attrs({ADDED: [values.events] if isinstance(values.events, str) else list(values.events)})
-        if values.events
-        else result
-    )
+    result, texts = in_memory(chosen, request, arrays, execution), values.events
+    return result.assign_attrs({ADDED: [texts] if isinstance(texts, str) else list(texts)}) if texts else result
 
 
 def width_of(execution: Execution, options: RunOptions) -> int:

@@ -36,7 +36,7 @@ def check_fits(what: str, parts: Mapping[str, int], width: int) -> None:
 
 def check_memory(need: int, what: str, where: str = "") -> None:
     """Raises ParamError where so many bytes are not free. what: the subject of the message; where: most of them go."""
-    free = free_bytes() if need > SMALL else None
+    free = free_bytes()
     if free is not None and need > free:
         raise ParamError(f"{what} would take {need / 1e9:.3g} GB, {where}more than the {free / 1e9:.3g} GB that are free")
 

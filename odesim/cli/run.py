@@ -41,9 +41,9 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
         import_module("odesim.plot.style")
 
 
-def picture_of(solution: "Solution", choice: "Choice", plot: Path) -> "Figure | Page":
+def picture_of(solution: "Solution", choice: "Choice", plot: Path | None) -> "Figure | Page":
     """The picture of a Solution for the place `plot`: a Figure, or a page of html."""
-    module, name = ("html", "page_of_solution") if plot.suffix.lower() == ".html" else ("solution", "figure_of_solution")
+    module, name = ("html", "page_of_solution") if plot and plot.suffix.lower() == ".html" else ("solution", "figure_of_solution")
     picture: Figure | Page = getattr(import_module(f"odesim.plot.{module}"), name)(solution, choice)
     return picture
 
@@ -123,7 +123,7 @@ def integrate_command(
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store_solution(solution, out, overwrite)
-    drawn, undrawn = draw(lambda: picture_of(solution, choice, plot or Path()), plot)
+    drawn, undrawn = draw(lambda: picture_of(solution, choice, plot), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)

@@ -160,9 +160,9 @@ def fit(
     about |= {"sizes": values.sizes, "rtol": rtol, "atol": atol} if not system.discrete else {"sizes": values.sizes}
 
     def run(x: Array, save: Array, **more: Any) -> Solution:
-        given = chosen.split(x)
-        starts = {**(initial or {}), **{name: v for name, v in given.items() if name in system.states}}
-        others = {**(params or {}), **{name: v for name, v in given.items() if name not in system.states}}
+        chosen_numbers = chosen.split(x)
+        starts = {**(initial or {}), **{name: v for name, v in chosen_numbers.items() if name in system.states}}
+        others = {**(params or {}), **{name: v for name, v in chosen_numbers.items() if name not in system.states}}
         return integrate(system, params=others, initial=starts, save=save, **{**about, **more})
 
     first = run(chosen.start, times, sensitivities=names, method=method)
@@ -185,25 +185,26 @@ def fit(
         """The weighted residuals (N,) and their derivatives (N, p) at a place of the search; NaN where there is no run."""
         u = np.frombuffer(key)
         try:
-            made = run(chosen.values(u), times, sensitivities=names)
+            solution = run(chosen.values(u), times, sensitivities=names)
         except OdesimError:  # a value that the constraints of the model exclude
-            made = None
-        if made is None or made.status != "ok":
+            solution = None
+        if solution is None or solution.status != "ok":
             return np.full(count, np.nan), np.full((count, p), np.nan)
-        now, slopes = predictions(made, measured, names)
+        now, slopes = predictions(solution, measured, names)
         scale = np.where(chosen.log, chosen.values(u), 1.0)
         return ((now[row] - y) * weight)[there], (slopes[row] * weight[..., None])[there] * scale
 
     low, high = chosen.searched(chosen.low), chosen.searched(chosen.high)
-    found: list[OptimizeResult] = []
+    fits: list[OptimizeResult] = []
     for u in chosen.starts(starts):
         if np.isfinite(evaluated(u.tobytes())[0]).all():
             residuals, derivatives = (lambda u, part=part: evaluated(np.ascontiguousarray(u).tobytes())[part] for part in (0, 1))
+            # as far as curves of rtol 1e-8 tell apart: closer in, the search would follow the errors of the runs
             more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
-            found.append(least_squares(residuals, u, derivatives, bounds=(low, high), **more))
-    if not found:
+            fits.append(least_squares(residuals, u, derivatives, bounds=(low, high), **more))
+    if not fits:
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
-    best = min(found, key=lambda result: float(result.cost))
+    best = min(fits, key=lambda result: float(result.cost))
     x = chosen.values(best.x)
     scale = np.where(chosen.log, x, 1.0)
     error, correlation, undetermined = uncertainty(best.jac / scale, x, chosen.labels)
@@ -225,7 +226,7 @@ def fit(
     variables |= {"high": ("free", x + wide * error), "correlation": (("free", "other"), correlation)}
     variables |= {name: (("time", "column"), v) for name, v in over.items()} | {"curve": (("curve_time", "column"), curve)}
     coords = {"free": list(chosen.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
-    near = [s for s in found if s.cost <= best.cost * (1 + SAME) + 1e-14 * np.sum((y * weight)[there] ** 2)]
+    near = [s for s in fits if s.cost <= best.cost * (1 + SAME) + 1e-14 * np.sum((y * weight)[there] ** 2)]
     bound = [label for label, k in zip(chosen.labels, best.active_mask, strict=True) if k]
     words = {"model": system.name, "status": "ok" if best.status > 0 else "not converged", "undetermined": undetermined}
     words |= {"method": first.method, "at_bound": " ".join(bound), "unused": " ".join(unused)}
@@ -298,8 +299,8 @@ def columns_of(
 def deviations(sigma: Any, measured: list[Measured], curves: Curves, shape: tuple[int, ...]) -> Array:
     """The standard deviations (time, column) of the data, 1 where none are given. Raises ParamError."""
     out = np.ones(shape)
-    given = sigma if isinstance(sigma, Mapping) else {} if sigma is None else {REST: sigma}
-    for name, value in sorted(given.items(), key=lambda pair: pair[0] != REST):  # what is named comes after what is said of the rest
+    by_name = sigma if isinstance(sigma, Mapping) else {} if sigma is None else {REST: sigma}
+    for name, value in sorted(by_name.items(), key=lambda pair: pair[0] != REST):  # what is named comes after what is said of the rest
         places = [k for k, m in enumerate(measured) if name in (m.label, m.quantity, REST)]
         if not places:
             raise ParamError(no_such("measured quantity", name, (m.label for m in measured), "sigma"))

@@ -467,6 +467,7 @@ def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Ar
         value = check_numbers(place, value.fill(shape, rng))
     if isinstance(value, np.ndarray):
         return value
+    # most defaults: numbers that no check can refuse, which takes longer than the rest of a warm bind
     if type(value) is float and isfinite(value) and place.domain.outside is None and not place.integer:
         return np.full(shape, value)
     return np.full(shape, check_numbers(place, np.asarray(value)))

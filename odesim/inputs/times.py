@@ -85,7 +85,7 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
         if whole and np.any(times != np.floor(times)):
             raise ParamError(f"save: {times[times != np.floor(times)][0]:g} is no time of a Map, which has whole numbers of updates")
         return times
-    if save.count == 2 and not whole:
+    if save.count == 2 and not whole:  # what nobody asked for otherwise: both ends, also of a span too short for a grid
         return np.array([t0, t1])
     if save.log:
         first = max(FIRST * (t1 - t0), 1.0) if whole else FIRST * (t1 - t0)

@@ -3,6 +3,7 @@
 It shows the quantities of the still picture. plotly is the extra `odesim[html]`, and is imported when a page is made.
 """
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,13 +62,6 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     title = f"{escape(str(solution.model))}{end}{more}"
     figure.update_layout(title=title, height=120 + HEIGHT * rows, template="plotly_white", font_family="DejaVu Sans, sans-serif")
     return figure
-
-
-def escape(text: str) -> str:
-    """The text as html shows it literally."""
-    from html import escape as escaped
-
-    return escaped(text)
 
 
 def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: dict[str, int], *, log_colors: bool) -> None:

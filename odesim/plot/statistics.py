@@ -83,7 +83,8 @@ def meaning(kinds: Sequence[str]) -> str:
     if "quantiles" in kinds:
         spread = ["median, middle 50 %, 90 % and all" if ends else "median, middle 50 % and 90 %"]
     else:
-        spread = ["standard deviation"] * ("var" in kinds) + ["least and largest"] * ends
+        ends_drawn = ["least and largest"] if ends else ["least"] * ("min" in kinds) + ["largest"] * ("max" in kinds)
+        spread = ["standard deviation"] * ("var" in kinds) + ends_drawn
     return ", ".join([*mean, *spread]) + " of the members"
 
 

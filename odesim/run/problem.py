@@ -20,17 +20,16 @@ from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
-from odesim.stepper.problem import CompiledSlopes, Derivatives, Problem, StiffRun
+from odesim.stepper.problem import CompiledSlopes, Derivatives, EventSpec, Guarded, Problem, StiffRun
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.observe import Observer
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.targets.cuda_system import CudaRHS
-from odesim.stepper.problem import EventSpec, Guarded
-from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key
 
 
 @dataclass(frozen=True, eq=False)
