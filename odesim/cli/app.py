@@ -22,7 +22,7 @@ COMMANDS = {
     "rest": "odesim.cli.dynamics",
     "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
-    "fit": "odesim.cli.dynamics",
+    "fit": "odesim.cli.fit",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",

@@ -1,4 +1,4 @@
-"""`odesim rest`, `odesim branch`, `odesim lyapunov` and `odesim fit`: what a model does in the long run, and beside data."""
+"""`odesim rest`, `odesim branch` and `odesim lyapunov`: what a model does in the long run, printed, stored, drawn."""
 
 import json
 from collections.abc import Callable
@@ -9,8 +9,8 @@ import click
 
 from odesim.base.backends import ENSEMBLE, RUN
 from odesim.base.errors import ParamError, counted, escaped, no_such
-from odesim.base.options import IN_FILES, REST
-from odesim.cli.options import Count, ModelKind, RealKind, options
+from odesim.base.options import IN_FILES
+from odesim.cli.options import ModelKind, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Progress, echo, number_text, table
@@ -233,92 +233,3 @@ def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
         ]
         parts.append(table(points[:SHOWN], ("branch", "point", name, "")))
     return "\n".join([*parts, *([table(files)] if files else [])])
-
-
-@click.command("fit", short_help="Fit parameters and initial values to data.")
-@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@click.argument("data", metavar="DATA.csv")
-@click.option("--free", metavar="NAME[=A:B],...", required=True, help="What is fitted: parameters, and states for their initial values.")
-@click.option(
-    "--map", "columns", metavar="NAME=COLUMN", multiple=True, help="The column of a state or observable, where it has another name."
-)
-@click.option("--time", metavar="COLUMN", default="", help="The column of times; default: t, time or step.")
-@click.option("--sigma", metavar="S|NAME=S", multiple=True, help="Standard deviation of the data: a number, or a column that has it.")
-@click.option("--starts", metavar="N", type=Count(1), default=4, help="Search from N places; default 4.")
-@click.option("--level", metavar="P", type=RealKind(0.0), default=0.95, help="Level of the intervals; default 0.95.")
-@options(
-    "params sizes initial file span method rtol atol seed out overwrite plot as_json quiet",
-    RUN,
-    rtol={"help": "Relative tolerance of the runs; default 1e-8."},
-    atol={"help": "Absolute tolerance of the runs, of all states or of one; default 1e-10."},
-    out=OUT,
-    overwrite=OVERWRITE,
-    plot=PLOT,
-)
-def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigma: tuple[str, ...], **words: Any) -> int:
-    """Fit parameters and initial values of MODEL to the columns of DATA, by least squares with exact derivatives.
-
-    Columns are states and observables by name, entries of arrays as v[0]; an
-    empty cell is no measurement. --set and --init give where the search
-    begins. DATA may be csv, tsv, parquet, nc, npz, zarr or a stored run.
-    """
-    from odesim.cli.arguments import once
-    from odesim.inputs.grammar import parse_numbers
-
-    own = {name: words.pop(name) for name in ("time", "starts", "level")}
-    shown, request = split(words)
-    ends = {name.strip(): text for name, _, text in (part.partition("=") for part in free.split(","))}
-    bounds = {name: tuple(parse_numbers(text.split(":"), f"the bounds of {name}")) if text else None for name, text in ends.items()}
-    deviations = ((name.strip() or REST, as_number(text)) for name, _, text in (part.rpartition("=") for part in sigma))
-    own |= {"sigma": once("--sigma", deviations) or None, "columns": once("--map", (pair(text, "--map") for text in columns))}
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.fit import fit
-
-        return fit(model, data, free=bounds, **own, **request)
-
-    found, code = answer(model, compute, fit_text, "fit.figure_of_fit", shown)
-    return code if found.attrs["status"] == "ok" else STOPPED
-
-
-def as_number(text: str) -> float | str:
-    """A number, or the name of a column."""
-    try:
-        return float(text)
-    except ValueError:
-        return text.strip()
-
-
-def pair(text: str, option: str) -> tuple[str, str]:
-    """(name, column) of NAME=COLUMN. Raises ParamError."""
-    name, sign, column = (part.strip() for part in text.partition("="))
-    if not (name and sign and column):
-        raise ParamError(f"{option} takes NAME=COLUMN, as in --map loss=train/loss, not {text!r}")
-    return name, column
-
-
-def fit_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
-    """Fitted numbers with their intervals as text in 80 columns, and how good the fit is."""
-    import numpy as np
-
-    about, bound = data.attrs, data.attrs["at_bound"].split()
-    labels = [str(label) for label in data["free"].values]
-    rows = []
-    for k, label in enumerate(labels):
-        value, error, low, high = (float(data[name].values[k]) for name in ("value", "error", "low", "high"))
-        interval = "at its bound" if label in bound else "undetermined" if np.isinf(error) else f"{number_text(low)} to {number_text(high)}"
-        rows.append((label, number_text(value), f"{error:.2g}", interval))
-    head = f"{escaped(about['model'], '')}: {counted(about['numbers'], 'number')} of data, {counted(len(labels), 'free number')}"
-    parts = [head, table(rows[:SHOWN], ("", "value", "error", f"{about['level'] * 100:g} % interval"))]
-    parts += [f"  {len(rows) - SHOWN} more"] * (len(rows) > SHOWN)
-    size = number_text(about["deviation"]) + " sigma" * about["weighted"]
-    quality = [("residuals", f"{size} in the root mean square, {about['degrees']} degrees of freedom")]
-    pairs = np.triu(np.abs(data["correlation"].values), 1)
-    if len(labels) > 1 and np.nanmax(pairs) > 0:
-        i, k = (int(place) for place in np.unravel_index(np.nanargmax(pairs), pairs.shape))
-        quality.append(("correlation", f"{data['correlation'].values[i, k]:.3f} of {labels[i]} and {labels[k]}, the largest"))
-    quality.append(("starts", f"{about['agreed']} of {about['starts']} came to this fit"))
-    for name, words in (("undetermined", ""), ("unused", " (columns of other names)")):
-        quality += [(name, about[name] + words)] * bool(about[name])
-    quality += [("status", about["status"])] * (about["status"] != "ok")
-    return "\n".join([*parts, table([*quality, *files])])

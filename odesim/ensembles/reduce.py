@@ -87,7 +87,7 @@ class ReducingLedger:
         chunk: int,
         block: int,
         statistics: tuple[str, ...],
-        times: Array | None = None,
+        times: Array,
         over_time: tuple[str, ...] = (),
     ) -> None:
         self.count, self.chunk, self.block, self.times, self.over_time = count, chunk, block, times, over_time
@@ -117,7 +117,7 @@ class ReducingLedger:
         count, values = len(chunk.status), [on_host(part) for part in (chunk.y, chunk.observed)]
         for a in range(0, count, self.block):
             parts = [part[a : a + self.block] for part in values]
-            once = [OVER_TIME[name](part, self.times) for name in self.over_time for part in parts if self.times is not None]
+            once = [OVER_TIME[name](part, self.times) for name in self.over_time for part in parts]
             self._add(np.concatenate([*(part.reshape(len(part), -1) for part in parts), *once], axis=1))
         self.statuses[first : first + count] = chunk.status
 

@@ -83,8 +83,9 @@ def meaning(kinds: Sequence[str]) -> str:
     if "quantiles" in kinds:
         spread = ["median, middle 50 %, 90 % and all" if ends else "median, middle 50 % and 90 %"]
     else:
-        ends_drawn = ["least and largest"] if ends else ["least"] * ("min" in kinds) + ["largest"] * ("max" in kinds)
-        spread = ["standard deviation"] * ("var" in kinds) + ends_drawn
+        spread = ["standard deviation"] * ("var" in kinds) + ["least and largest"] * ends
+        if not (mean or spread):  # one end is a line where there is no other
+            spread = ["largest" if "max" in kinds else "least"]
     return ", ".join([*mean, *spread]) + " of the members"
 
 

@@ -19,7 +19,7 @@ def chunk_of(rows: Any) -> Chunk:
 
 def ledger_of(rows: Any, together: int) -> ReducingLedger:
     block = 64
-    ledger = ReducingLedger(len(rows), rows.shape[1], block * together, block, STATISTICS)
+    ledger = ReducingLedger(len(rows), rows.shape[1], block * together, block, STATISTICS, np.empty(0))
     for first in range(0, len(rows), ledger.chunk):
         ledger.write(first, chunk_of(rows[first : first + ledger.chunk]))
     return ledger
@@ -101,5 +101,5 @@ def test_buckets_rise() -> None:
 
 def test_nobody() -> None:
     """Without a member there is no number."""
-    ledger = ReducingLedger(0, 2, 64, 64, STATISTICS)
+    ledger = ReducingLedger(0, 2, 64, 64, STATISTICS, np.empty(0))
     assert np.isnan(ledger.statistic("mean")).all() and np.isnan(ledger.statistic("quantiles")).all()

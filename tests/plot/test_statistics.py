@@ -45,6 +45,8 @@ DRAWN: dict[tuple[str, ...], tuple[Any, Any, Any, str]] = {
     ("mean",): (MEAN, None, None, "mean of the members"),
     ("mean", "quantiles", "min", "max"): (MEAN, 0.1 * MEAN, 3 * MEAN, "mean (dashed), median, middle 50 %, 90 % and all of the members"),
     ("min", "max"): (3 * MEAN, 0.1 * MEAN, 3 * MEAN, "least and largest of the members"),
+    ("min",): (0.1 * MEAN, None, None, "least of the members"),
+    ("mean", "min"): (MEAN, None, None, "mean of the members"),
     ("var",): (0.2 * MEAN, None, None, "standard deviation of the members"),
 }
 
