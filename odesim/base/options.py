@@ -162,7 +162,7 @@ class RunOptions:
     @property
     def on(self) -> Backend:
         """The row of the backend table. Raises ParamError for an unknown backend."""
-        return BACKENDS.get(self.backend) or find_backend(self.backend)  # the second one has the sentence; a warm call asks ten times
+        return find_backend(self.backend)
 
     @property
     def by_state(self) -> bool:
