@@ -153,21 +153,18 @@ def integrate(
         kernel, clocked = make_clock(system, numbers, options)
         grid = request.grid
         even = grid.count if isinstance(grid, Save) and not grid.log and not grid.times else times
-        before = kernel.seconds
         with on_device(), limit() as late:
             clocked_run = clocked.integrate(even, {**of_solver, "progress": progress}, options.method)
         raw, about, dims = clocked_run.raw, {"even": even} if isinstance(even, int) else {}, {**dims, BLOW_UP: ()}
         if clocked_run.blow_up:
             about["blow_up_error"] = clocked_run.blow_up[1]
     else:
-        before = kernel.seconds
         with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
-    stats = {**raw.stats, "compile_seconds": raw.stats["compile_seconds"] + kernel.seconds - before}
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(layout.size, dtype)
@@ -198,7 +195,7 @@ def integrate(
         events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.guards},
         status=str(raw.status),
         message=late_words + raw.message,
-        stats=stats,
+        stats=raw.stats,
         model=system.name,
         method=raw.method,
         backend=backend,

@@ -7,12 +7,34 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from odesim.base.errors import ParamError
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-_END: ContextVar[float] = ContextVar("end of the time that runs of this context have", default=math.inf)
+
+
+@dataclass
+class _Limit:
+    """When the time of a context is over, by time.monotonic."""
+
+    end: float = math.inf
+
+
+_LIMIT: ContextVar[_Limit | None] = ContextVar("limit of the time that runs of this context have", default=None)
+
+
+def _end() -> float:
+    limit = _LIMIT.get()
+    return math.inf if limit is None else limit.end
+
+
+def not_counted(seconds: float) -> None:
+    """Moves the end of the limit of time: so long was something that does not count, as compilation."""
+    limit = _LIMIT.get()
+    if limit is not None:
+        limit.end += seconds
 
 
 def check_seconds(seconds: float | None) -> float | None:
@@ -29,18 +51,18 @@ def time_limit(seconds: float | None) -> Iterator[Callable[[], bool]]:
     Every run looks for an interrupt anyway, through ctrl_c or stop_signals, and keeps what it has. So a limit is this and nothing more:
     no integrator, engine or training knows of time.
     """
-    end = min(math.inf if seconds is None else time.monotonic() + seconds, _END.get())
-    token = _END.set(end)
+    limit = _Limit(min(math.inf if seconds is None else time.monotonic() + seconds, _end()))
+    token = _LIMIT.set(limit)
     try:
-        yield lambda: time.monotonic() >= end
+        yield lambda: time.monotonic() >= limit.end
     finally:
-        _END.reset(token)
+        _LIMIT.reset(token)
 
 
 @contextmanager
 def _alarm(stop: Callable[[], None]) -> Iterator[None]:
     """A context in which stop is called when the time of this context is over: at once where it is already."""
-    left = _END.get() - time.monotonic()
+    left = _end() - time.monotonic()
     if left <= 0:
         stop()
     if left <= 0 or left == math.inf:
@@ -93,9 +115,9 @@ def all_or_nothing() -> Iterator[None]:
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
     """A context that yields a function: True after Ctrl-C, SIGTERM or the end of the time. A second signal ends the program as usual."""
-    requested, end = False, _END.get()
+    requested, limit = False, _LIMIT.get() or _Limit()
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: time.monotonic() >= end
+        yield lambda: time.monotonic() >= limit.end
         return
 
     def stop() -> None:
@@ -103,7 +125,7 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
         requested = True
 
     with _watched(stop, (signal.default_int_handler, signal.SIG_DFL)):
-        yield lambda: requested or time.monotonic() >= end
+        yield lambda: requested or time.monotonic() >= limit.end
 
 
 @contextmanager

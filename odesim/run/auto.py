@@ -149,7 +149,8 @@ class Rival:
         rival = self._run
         if (budget < LEAST or (rival.goes_on and budget <= rival.tried and not self._is_ahead(run))) and not hopeless:
             return None
-        ended = rival.advance(allowed if hopeless else budget)
+        has_turn = not rival.goes_on or budget > rival.tried  # an advance of no steps would say that its last steps had length 0
+        ended = rival.advance(allowed if hopeless else budget) if hopeless or has_turn else False
         while not ended and (hopeless or self._is_ahead(run)):
             ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
         if not ended:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 OFTEN = 16
 """Changes of one condition within a MOMENT that count as ever faster ones."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
-COUNTS = ("steps", "rejected", "rhs_calls", "seconds")
+COUNTS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
 
 def integrate_switched(problem: Problem, *, method: str, save: Array | None, **options: Any) -> Raw:
@@ -68,7 +68,7 @@ class Segments:
         self.rows: list[Any] = []
         self.saved = 0
         self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
-        self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | {"seconds": 0.0, "compile_seconds": 0.0}
+        self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | dict.fromkeys(COUNTS[3:], 0.0)
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
         self.stiff = self.why = ""
         self._run: ExplicitRun | None = None
@@ -246,7 +246,6 @@ class Segments:
             parts.append(Events.of(raw.events[name]))
         for name in COUNTS:
             self.stats[name] += raw.stats[name]
-        self.stats["compile_seconds"] = max(self.stats["compile_seconds"], raw.stats["compile_seconds"])
         self.t, self.y, self.last = raw.t_last, raw.y_last, raw
         return raw
 

@@ -62,7 +62,7 @@ class Solution:
     t_end, y_end: the last time reached, and {state: shape} there, saved or not. y and y_end are cupy's arrays where that was asked for.
     observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
     invariants: {name: worst violation in the stated sense over every step, None where the law does not hold for runs from there}.
-    stats: steps, rejected, rhs_calls, seconds, compile_seconds.
+    stats: steps, rejected, rhs_calls, seconds (of the steps), compile_seconds (of what comes before: kernels compiled or loaded, memory).
     status: "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up", "sliding", "left_domain" or "interrupted";
     message says it in a sentence.
     dims: {name: names of the axes after time}. attrs: what was asked for, and by which versions it was computed.

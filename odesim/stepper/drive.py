@@ -13,7 +13,7 @@ from odesim.base.arrays import Array
 from odesim.base.device import one_blas_thread
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
-from odesim.base.signals import ctrl_c
+from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver
@@ -67,13 +67,12 @@ class ExplicitRun:
         by_state = checked.by_state
         if checked.step is None and not method.adaptive:
             raise SolveError(f"{method.name} has no error estimate: give a fixed step")
-        rhs = problem.rhs
-        self.on_device, self._compile_seconds = hasattr(rhs, "kernel"), 0.0
-        functions, seconds = ({}, 0.0) if self.on_device else driver(self.kind, by_state)
-        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not, which counts itself
+        begun, rhs = time.perf_counter(), problem.rhs
+        self.on_device = hasattr(rhs, "kernel")
+        _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not
         if self.on_device:
             rhs.kernel(by_state)  # type: ignore[attr-defined]
-        begun = time.perf_counter()
+        functions = {} if self.on_device else driver(self.kind, by_state)
         self.state = self._new_state(problem, method, save_grid(problem, save), checked, functions)
         if self.on_device:
             from odesim.stepper.device import DeviceRun
@@ -82,13 +81,12 @@ class ExplicitRun:
         else:
             self._run = _RUN(functions["run"])
             if self.state.searches:
-                found, more = search()
-                self.state.call_search(found["search_step"], functions["probed"])
-                seconds += more
-        self._compile_seconds = seconds
+                self.state.call_search(search_functions()["search_step"], functions["probed"])
+        self._seconds, self._compile_seconds = 0.0, time.perf_counter() - begun
+        not_counted(self._compile_seconds)
         self.problem, self.method = problem, method
         self._progress, self._code, self._slice = progress, int(Code.RUNNING), self.first_slice
-        self._seconds, self._left = time.perf_counter() - begun, (problem.t0, 0)
+        self._left = (problem.t0, 0)
 
     def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
         """The memory of the run. functions: those of the driver."""
@@ -201,20 +199,12 @@ def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
 
 
 @cache
-def driver(kind: str, by_state: bool) -> tuple[dict[str, int], float]:
-    """{name: address}: the compiled loop of explicit, implicit or noisy steps and what runs ask of it, and the seconds to get them."""
-    begun = time.perf_counter()
+def driver(kind: str, by_state: bool) -> dict[str, int]:
+    """{name: address}: the compiled loop of explicit, implicit or noisy steps and what runs ask of it."""
     from odesim.targets.native import load_native
 
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
     names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
     lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
-    return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names), time.perf_counter() - begun
-
-
-@cache
-def search() -> tuple[dict[str, int], float]:
-    """The addresses of the compiled search for zeros, and the seconds to compile or load it."""
-    begun = time.perf_counter()
-    return search_functions(), time.perf_counter() - begun
+    return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names)

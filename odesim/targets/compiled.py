@@ -5,7 +5,6 @@ run's event function. Apart, because most runs do not ask for them, and a first 
 """
 
 import ctypes
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -78,7 +77,6 @@ class CompiledValues:
     strict: bool
     stem: str
     make: Callable[[], Program]
-    _times: list[float] = field(default_factory=list, repr=False)
 
     @cached_property
     def program(self) -> Program:
@@ -96,15 +94,7 @@ class CompiledValues:
     @cached_property
     def address(self) -> int:
         """The address of the compiled function."""
-        start = time.perf_counter()
-        address = load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"])["events"]
-        self._times.append(time.perf_counter() - start)
-        return address
-
-    @property
-    def seconds(self) -> float:
-        """Seconds spent on compilation so far."""
-        return sum(self._times)
+        return load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"])["events"]
 
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundValues":
         """The function with sizes and parameters. layout: of the states."""
@@ -177,7 +167,6 @@ class CompiledRHS:
     dtype: str
     strict: bool
     cheapest_for: Mapping[str, int] | None = None
-    _times: list[float] = field(default_factory=list, repr=False)
 
     @cached_property
     def on(self) -> Backend:
@@ -219,10 +208,7 @@ class CompiledRHS:
     @cached_property
     def functions(self) -> dict[str, int]:
         """{name: address} of the compiled C functions: stage, combine, and events where the System has events."""
-        start = time.perf_counter()
-        addresses = load(self.text, self._stem)
-        self._times.append(time.perf_counter() - start)
-        return addresses
+        return load(self.text, self._stem)
 
     @cached_property
     def tangent(self) -> "CompiledRHS":
@@ -261,12 +247,6 @@ class CompiledRHS:
     def transposed(self) -> ArrayFunction:
         """The product J^T u as a function of whole arrays."""
         return ArrayFunction(lower_vjp(self.system))
-
-    @property
-    def seconds(self) -> float:
-        """Seconds spent on compilation so far."""
-        others = [*filter(None, [self.__dict__.get("laws")]), *self.__dict__.get("slopes", ())]
-        return sum(self._times) + sum(values.seconds for values in others)
 
     @cached_property
     def key(self) -> str:

@@ -1,5 +1,6 @@
 """odesim.integrate and what it returns."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,15 @@ def test_any_time_before_a_blow_up():
     times = run.t_end * (1 - np.array([1e-1, 1e-3, 1e-5]))
     want = np.sqrt(2) * erfinv(np.sqrt(2 / np.pi) * times)
     np.testing.assert_allclose(run.dense(times)["v"][:, 0], want, rtol=1e-4)  # 1 - t/t* = 1e-5 costs 5 of 9 digits
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p", "auto"])
+def test_seconds_are_those_of_this_call(method):
+    """Steps, and all before them, take no longer than the call, also where another call has compiled what it uses."""
+    for _ in range(2):
+        begun = time.perf_counter()
+        stats = odesim.integrate("joma.linear", method=method, **LINEAR).stats
+        assert stats["seconds"] > 0 and 0 <= stats["compile_seconds"] < time.perf_counter() - begun - stats["seconds"]
 
 
 def test_a_fixed_step_keeps_its_grid():

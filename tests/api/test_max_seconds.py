@@ -1,5 +1,6 @@
 """A limit of time stops a run as Ctrl-C does: what was computed is kept, and said to be a part. No test waits for a clock."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import odesim
 from odesim.api.ensemble import run_ensemble
 from odesim.api.ensemble_request import make_execution
 from odesim.api.stored import resume
+from odesim.base import signals
 from odesim.base.options import RunOptions, Values, Work
 from odesim.base.signals import ctrl_c, stop_signals, time_limit
 from odesim.cli import cli
+from odesim.stepper import drive
 from odesim.store.paths import Destination
 
 MEMBERS: dict[str, Any] = {"params": {"mu": np.linspace(0.5, 1.5, 12).reshape(4, 3)}, "method": "tsit5"}
@@ -33,6 +36,22 @@ def test_a_run_without_time_is_interrupted(name):
     run = odesim.integrate(model, max_seconds=0, **RUNS[name])
     assert run.status == "interrupted" and run.message.startswith("max_seconds = 0: interrupted")
     assert run.t_end == run.t[-1] < odesim.load_model(model).span[1]
+
+
+@pytest.mark.parametrize("name", ["explicit", "stiff"])
+def test_what_is_compiled_does_not_count(name, monkeypatch):
+    """A run whose kernels take 100 seconds to compile has its 50 seconds of steps all the same."""
+    clock, compiled = [0.0], drive.driver
+
+    def driver(*words):
+        clock[0] += 100.0
+        return compiled(*words)
+
+    monkeypatch.setattr(signals, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(drive, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(drive, "driver", driver)
+    run = odesim.integrate("joma.nonlinear", max_seconds=50, **RUNS[name])
+    assert run.status == "ok" and run.stats["compile_seconds"] == 100 and run.stats["seconds"] == 0
 
 
 @pytest.mark.parametrize("name", ["explicit", "stiff"])
