@@ -41,25 +41,31 @@ def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigm
 
     Columns are states and observables by name, entries of arrays as v[0]; an
     empty cell is no measurement. --set and --init give where the search
-    begins. DATA may be csv, tsv, parquet, nc, npz, zarr or a stored run.
+    begins. DATA may be csv, tsv, parquet, nc, npz, zarr, a stored run, or a
+    folder of csv that W&B or TensorBoard exported.
     """
     from odesim.cli.arguments import once
-    from odesim.inputs.grammar import parse_numbers
 
     own = {name: words.pop(name) for name in ("time", "starts", "level")}
     shown, request = split(words)
-    ends = {name.strip(): text for name, _, text in (part.partition("=") for part in free.split(","))}
-    bounds = {name: tuple(parse_numbers(text.split(":"), f"the bounds of {name}")) if text else None for name, text in ends.items()}
     deviations = ((name.strip() or REST, as_number(text)) for name, _, text in (part.rpartition("=") for part in sigma))
     own |= {"sigma": once("--sigma", deviations) or None, "columns": once("--map", (pair(text, "--map") for text in columns))}
 
     def compute() -> "xarray.Dataset":
         from odesim.dynamics.fit import fit
 
-        return fit(model, data, free=bounds, **own, **request)
+        return fit(model, data, free=read_free(free), **own, **request)
 
     found, code = answer(model, compute, fit_text, "fit.figure_of_fit", shown)
     return code if found.attrs["status"] == "ok" else STOPPED
+
+
+def read_free(text: str) -> dict[str, Any]:
+    """{name: bounds, or None} of NAME[=A:B],... Raises ParamError."""
+    from odesim.inputs.grammar import parse_numbers
+
+    ends = {name.strip(): bounds for name, _, bounds in (part.partition("=") for part in text.split(","))}
+    return {name: tuple(parse_numbers(bounds.split(":"), f"the bounds of {name}")) if bounds else None for name, bounds in ends.items()}
 
 
 def as_number(text: str) -> float | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run.solution import Solution
-from odesim.store.curves import Curves, numbers, read_curves
+from odesim.store.curves import Curves, Measured, match_columns, numbers, read_curves
 from odesim.store.export import entries
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.system import System
@@ -43,17 +42,6 @@ SAME = 1e-4
 """The relative distance in the sum of squares within which two starts came to the same fit."""
 FINE = 201
 """Points of the fitted curve, beside the times of the data."""
-COLUMN = re.compile(r"([^\[\]]+)((?:\[\s*\d+\s*(?:,\s*\d+\s*)*\])*)")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One column of data: of which quantity, of which of its components, and its name."""
-
-    label: str
-    quantity: str
-    at: tuple[int, ...]
-    name: str
 
 
 @dataclass(frozen=True)
@@ -119,9 +107,10 @@ def fit(
 ) -> xarray.Dataset:
     """The parameters and initial values with which a model is nearest to data in least squares: a Dataset (free, time, column).
 
-    data: a path (csv, tsv, parquet, nc, npz, zarr, or a stored run), DataFrame, Dataset, run, or dict of arrays by name. Its columns
-    are states and observables by name, of an array its entries: v[0]; columns={"I": "infected"} says which column I is in. NaN is no
-    measurement. time: the column of times, default t, time or step. Columns that name nothing are left out, and stand in attrs["unused"].
+    data: a path (csv, tsv, parquet, nc, npz, zarr, a stored run, or a folder of exports of W&B or TensorBoard), DataFrame, Dataset, run,
+    or dict of arrays by name, or a list of these; every number of every seed counts. Columns are states and observables by name, of an
+    array its entries: v[0]; columns={"I": "infected"} says which column I is in. NaN is no measurement. time: the column of times, default
+    t, time or step. Columns that name nothing are left out, and stand in attrs["unused"].
 
     free: names of parameters, and of states for their initial values; {"beta": (0.1, 2)} has bounds, which are else those of the domain.
     params and initial: the other numbers, and where the search begins. It is logarithmic between positive bounds two decades apart, and
@@ -169,7 +158,8 @@ def fit(
     if first.status != "ok":
         raise ParamError(f"{system.name}: the run at the start of the search ends before the data do: {first.message}")
     about["method"] = first.method if not system.discrete else "auto"
-    measured, unused = columns_of(system, extended, first, curves, columns or {})
+    shapes = smooth_shapes(system, extended, first, columns or {})
+    measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
     y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
     weight = 1 / deviations(sigma, measured, curves, y.shape)
     there = np.isfinite(y)
@@ -262,38 +252,13 @@ def free_numbers(system: System, begin: Mapping[str, Any], asked: Mapping[str, A
     return Free(shapes, tuple(labels), start.astype(np.float64), below, above, log.astype(bool))
 
 
-def columns_of(
-    system: System, extended: System, run: Solution, curves: Curves, mapped: Mapping[str, str]
-) -> tuple[list[Measured], list[str]]:
-    """The columns that are compared, and the names of those that are not. Raises ParamError for names that are none."""
-    known = [*system.states, *system.observables]
-    smooth = set(known).intersection(*extended.sensitivities.values())
-    of_column = {column: label for label, column in mapped.items()}
-    measured, unused = list[Measured](), list[str]()
-    for column in mapped.values():
-        if column not in curves.columns:
-            raise ParamError(no_such("column", column, curves.columns, curves.what))
-    for name in curves.columns:
-        label = of_column.get(name, name)
-        parts = COLUMN.fullmatch(label)
-        quantity = parts[1].strip() if parts else ""
-        if quantity not in smooth:
-            if name in of_column and quantity in known:
-                raise ParamError(f"{quantity} is a function of Python, which has no derivatives: fit other observables, or states")
-            if name in of_column:
-                raise ParamError(no_such("state or observable", quantity or label, known, system.name))
-            unused.append(name)
-            continue
-        at = tuple(map(int, re.findall(r"\d+", parts[2] if parts else "")))
-        shape = {**run.y, **run.observables}[quantity].shape[1:]
-        if len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
-            example = next(entries(quantity, shape))
-            raise ParamError(f"column {label}: {quantity} has shape {shape}, so a column of it is named as {example}")
-        measured.append(Measured(label, quantity, at, name))
-    if not measured:
-        one = no_such("state or observable with derivatives", unused[0] if unused else "", smooth, system.name)
-        raise ParamError(f"no column of {curves.what} is a quantity of the model: {one}")
-    return measured, unused
+def smooth_shapes(system: System, extended: System, run: Solution, mapped: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """{quantity that has derivatives: its shape}. Raises ParamError for one of the labels `mapped` that has none."""
+    smooth = set(system.states).union(system.observables).intersection(*extended.sensitivities.values())
+    for label in mapped:
+        if (quantity := label.partition("[")[0].strip()) in system.observables and quantity not in smooth:
+            raise ParamError(f"{quantity} is a function of Python, which has no derivatives: fit other observables, or states")
+    return {name: values.shape[1:] for name, values in {**run.y, **run.observables}.items() if name in smooth}
 
 
 def deviations(sigma: Any, measured: list[Measured], curves: Curves, shape: tuple[int, ...]) -> Array:

@@ -167,12 +167,17 @@ class TrainingProgress(Counter):
 # `odesim compare`: a training and its theory, or two stored runs, compared.
 
 
-@click.command("compare", short_help="Compare a model with a training run, or two stored runs.")
+@click.command("compare", short_help="Compare a model with a training or data, or two stored runs.")
 @click.argument("first", metavar="[MODEL|RUN]", type=ModelKind(), required=False)
 @click.argument("second", metavar="[RUN]", type=PATH, required=False)
 @options(
-    "recipe task settings steps seeds save backend map clock observables align plot as_json quiet",
+    "task data recipe settings map steps seeds save backend time free sizes initial span lr momentum clock observables align plot as_json "
+    "quiet",
+    settings={"help": "Set a setting of the task; with --data, a parameter of the model."},
     backend={"default": None, "help": backend_help(TRAINING, "Backend of the training; ")},
+    sizes={"help": "With --data, set a size of the model."},
+    initial={"help": "With --data, set initial values of the model."},
+    span={"help": "With --data, when the run of the model begins and ends at least."},
     plot={"help": "Draw both as png, pdf or svg; an existing picture is replaced."},
     quiet={"help": "Print no table and no progress."},
 )
@@ -184,17 +189,22 @@ def compare_command(
     settings: tuple[str, ...],
     seeds: str | None,
     clock: str | None,
+    map: tuple[str, ...],
     plot: Path | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Train a task and compare its curves with those of MODEL, whose parameters follow from the task; or compare two stored RUNs.
+    """Compare the curves of MODEL with those of a training: of a task, which is trained, or of data; or compare two stored RUNs.
 
     \b
     odesim compare scan_snap.full --task scan_snap --seeds 0:20 --map discrete
+    odesim compare my_model.py --data run.csv --map loss=train/loss --free k
     odesim compare training.zarr flow.zarr
     odesim compare --recipe reversal_shuffled
+
+    With --task, the parameters of MODEL follow from the settings of the task.
+    With --data they are its defaults, or given by --set, or fitted with --free.
 
     `odesim train TASK --settings` lists the models that describe a task, and
     the settings that they need.
@@ -227,13 +237,15 @@ def compare_command(
     from odesim.lab.tasks import TASKS, load_task
 
     if first is None and recipe is None:
-        raise ParamError("compare needs a MODEL and its --task, two RUNs, or a --recipe")
+        raise ParamError("compare needs a MODEL and its --task or --data, two RUNs, or a --recipe")
+    data = options.pop("data")
+    options |= read_map(map) | read_data(settings, data, options)
     if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
         name = second if str(second) in TASKS else "NAME"
         raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
     loaded = load_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None
-    values = read_settings(loaded.name, loaded.settings, settings) if loaded else dict.fromkeys(settings)
+    values = read_settings(loaded.name, loaded.settings, settings) if loaded else {} if data else dict.fromkeys(settings)
     check_picture_place(None, plot)
     with TrainingProgress(task or recipe or "", False if quiet or not (task or recipe) else None) as progress:
         comparison = compare(
@@ -243,6 +255,7 @@ def compare_command(
             task=loaded,
             settings=values,
             seeds=chosen,
+            data=list(data) or None,
             clock="effective" if clock is None else clock,
             progress=progress.show,
             **options,
@@ -264,6 +277,29 @@ def compare_command(
     elif not quiet:
         echo(f"{comparison}\n\ndrawn in {drawn}" if drawn else str(comparison))
     return STOPPED if comparison.notes or off or lost else DONE
+
+
+def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
+    """{map, columns} of the words of --map: flow or discrete, with a task; NAME=COLUMN, with data. Raises ParamError."""
+    from odesim.cli.arguments import once
+    from odesim.cli.fit import pair
+
+    kinds = [text for text in texts if "=" not in text]
+    columns = once("--map", (pair(text, "--map") for text in texts if "=" in text))
+    if len(kinds) > 1:
+        raise ParamError(f"--map is given twice: {kinds[0]} and {kinds[1]}")
+    return {"map": kinds[0] if kinds else None, "columns": columns or None}
+
+
+def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of compare() about data, from the words of their options. Raises ParamError."""
+    from odesim.cli.arguments import read_request
+    from odesim.cli.fit import read_free
+
+    words = {name: options[name] for name in ("sizes", "initial", "span")}
+    request = read_request({**words, "params": settings if data else (), "file": None})
+    read = {name: request.get(name) or None for name in ("params", "sizes", "initial", "span")}
+    return {**read, "free": read_free(options["free"]) if options["free"] is not None else None}
 
 
 # `odesim verify`: checks statements of the papers.

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.backends import TRAINING, backends_for
+from odesim.base.backends import RUN, TRAINING, backends_for
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import backend_help
 from odesim.cli.arguments import once
-from odesim.cli.options import Command, Count, Described, ModelKind, argument_of, completed
+from odesim.cli.options import Command, Count, Described, ModelKind, RealKind, argument_of, completed
 from odesim.cli.options import options as run_options
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
@@ -174,8 +174,21 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "backend": ("--backend", {"metavar": "NAME", "default": backends_for(TRAINING)[0], "help": backend_help(TRAINING)}),
     "resume": ("--resume", {"is_flag": True, "help": "Continue the run in --out; with more --steps it becomes longer."}),
     "map": ("--map", {
-        "metavar": "NAME",
-        "help": "flow (default): the ODE; discrete: gradient descent with its right-hand side and the momentum of the training."}),
+        "metavar": "NAME|NAME=COLUMN", "multiple": True,
+        "help": "With --task, flow (default): the ODE; or discrete: gradient descent with its right-hand side and the momentum of the "
+        "training. With --data, the column of a state or observable, where it has another name."}),
+    "data": ("--data", {
+        "metavar": "FILE|FOLDER", "multiple": True,
+        "help": "Curves of a training of your own: csv, tsv, parquet, nc, npz, zarr, a stored run, or a folder of csv that W&B or "
+        "TensorBoard exported. Each file, or run of an export, is a seed."}),
+    "time": ("--time", {"metavar": "COLUMN", "default": "", "help": "The column of times in the data; default: t, time or step."}),
+    "free": ("--free", {
+        "metavar": "NAME[=A:B],...", "help": "Fit these to the data first: parameters, and states for their initial values."}),
+    "lr": ("--lr", {
+        "metavar": "RATE", "type": RealKind(0.0),
+        "help": "The column of times counts steps of descent at this learning rate: a step takes this time of the model."}),
+    "momentum": ("--momentum", {
+        "metavar": "BETA", "type": RealKind(0.0, low_allowed=True), "default": 0.0, "help": "The momentum of these steps; default 0."}),
     "clock": ("--clock", {
         "metavar": "NAME",
         "help": "Time of the flow when the training has momentum: effective (default, with the lag at the start) or limit."}),
@@ -196,7 +209,7 @@ def options(names: str, **changes: Mapping[str, Any]) -> Callable[[Command], Com
                 flag, words = ROWS[name]
                 command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
             else:
-                command = run_options(name, "", **{name: changes.get(name, {})})(command)
+                command = run_options(name, RUN, **{name: changes.get(name, {})})(command)
         return command
 
     return with_options

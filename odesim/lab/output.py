@@ -109,14 +109,19 @@ def optimizer_text(spec: Any) -> str:
     return f"{spec['name']}, learning rate {', '.join([*rates, *more])}"
 
 
+FITTED = ("free", "value", "error", "low", "high", "correlation")
+
+
 def comparison_json(comparison: Comparison) -> str:
     """Output of `odesim compare --json` on one line of ASCII: what is compared, the times, a row for each observable; NaN is null.
 
-    `each` of a row is {metric: [value of each seed]}, empty for one seed. numbers: of a recipe.
+    `each` of a row is {metric: [value of each seed]}, empty for one seed. numbers: of a recipe. fit: of fitted numbers.
     """
     times = {"first": comparison.t[0], "last": comparison.t[-1], "count": len(comparison.t)}
     fields = {**comparison.said, "notes": (*comparison.doubts, *comparison.notes), "seeds": comparison.seeds, "time": times}
     fields |= {"observables": comparison.table(), "worst": comparison.worst()["observable"]}
+    if comparison.fit is not None:
+        fields["fit"] = {name: comparison.fit[name].values for name in FITTED} | dict(comparison.fit.attrs)
     rows = [{**asdict(number), "agrees": number.agrees} for number in comparison.numbers]
     return json.dumps(to_plain({**fields, "numbers": rows} if rows else fields), allow_nan=False)
 

@@ -55,6 +55,8 @@ class Comparison(Protocol):
     def seeds(self) -> tuple[int, ...]: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
+    @property
+    def sides(self) -> tuple[str, str]: ...
     def table(self) -> list[dict[str, Any]]: ...
 
 
@@ -205,7 +207,7 @@ def notes_of(comparison: Comparison, left_out: list[str]) -> list[str]:
 
 def legend_of(comparison: Comparison) -> list[Artist]:
     """Handles of the legend: theory, the training's mean and the range of its seeds, two standard errors."""
-    first, second = sides(comparison)
+    first, second = comparison.sides
     count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
     handles: list[Artist] = [Line2D([], [], label=first + ", mean over seeds" * each, **THEORY)]
     handles += [Line2D([], [], color=CATEGORIES[0], label=second + f", mean of {counted(count, 'seed')}" * (count > 1))]
@@ -219,13 +221,8 @@ def legend_of(comparison: Comparison) -> list[Artist]:
 
 def difference_of(comparison: Comparison) -> str:
     """What the panels of differences show."""
-    first, second = (side.removeprefix("the ") for side in sides(comparison))
+    first, second = (side.removeprefix("the ") for side in comparison.sides)
     return "Δ (std. errors)" if len(comparison.seeds) > 1 else f"{second} − {first}"
-
-
-def sides(comparison: Comparison) -> tuple[str, str]:
-    """The names of the two sides: theory and training, or the first and the second of two runs of one kind."""
-    return ("theory", "training") if comparison.said["map"] else ("the first", "the second")
 
 
 def short_label(phrase: str) -> str:

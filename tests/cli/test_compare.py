@@ -94,8 +94,8 @@ def test_an_early_end_is_3(odesim):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("", "compare needs a MODEL and its --task, two RUNs, or a --recipe"),
-        ("scan_snap.full", "a comparison needs a model and a task (--task), or two stored runs"),
+        ("", "compare needs a MODEL and its --task or --data, two RUNs, or a --recipe"),
+        ("scan_snap.full", "a comparison needs a model and a task (--task) or data (--data), or two stored runs"),
         ("scan_snap.ful --task scan_snap", "did you mean 'scan_snap.full'?"),
         ("scan_snap.full --task scan_snip", "did you mean 'scan_snap'?"),
         ("scan_snap.full --task scan_snap --set eta_W=1", "no setting 'eta_W'"),
@@ -114,7 +114,7 @@ def test_an_early_end_is_3(odesim):
         ("scan_snap.full --task scan_snap --set decoder=decorrelated", "decoder is decorrelated, not vanilla"),
         ("scan_snap.symmetric --task scan_snap --set num_unique_per_next=0", "num_unique_per_next is 0, not more"),
         ("joma.nonlinear --task joma_gaussian", "in the theory of joma_gaussian; choose from joma.joint_exp, joma.joint_linear, "),
-        ("t.zarr", "a comparison needs a model and a task (--task), or two stored runs"),
+        ("t.zarr", "a comparison needs a model and a task (--task) or data (--data), or two stored runs"),
         ("t.zarr x.zarr", "no run x.zarr"),
         ("scan_snap.full scan_snap", "scan_snap.full is a model: compare it with a task (--task scan_snap)"),
         ("scan_snap.full t.zarr", "compare it with a task (--task NAME); two stored runs"),

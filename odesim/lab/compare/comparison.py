@@ -32,15 +32,18 @@ HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
 SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
 OF_SEEDS: Mapping[str, Callable[[Array], Any]] = {"median": np.median, "least": np.min, "most": np.max}
 # not mean and deviation: of correlations they reach beyond 1, and one seed that went elsewhere makes both
+SHOWN = 12  # fitted numbers
 NAME = 18  # width of the first column; a longer name has its own line
 
 
 def comparison_text(comparison: Comparison) -> str:
     """The table as text: what is compared, then a line for each observable, and what its seeds have alone: median, least, most."""
     phrases, t, rows = comparison.said, comparison.t, comparison.table()
-    first, second, map = ("theory", "training", f", {phrases['map']}") if phrases["map"] else ("first", "second", "")
+    first, second = (side.removeprefix("the ") for side in comparison.sides)
+    map = f", {phrases['map']}" if phrases["map"] else ""
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
     parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[("clock", phrases["clock"])] * bool(phrases["clock"])]
+    parts += [("fitted", interval) for interval in intervals(comparison.fit)]
     parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     parts += [("note", note) for note in (*comparison.doubts, *comparison.notes)]
     parts += [(row["observable"], row["meaning"]) for row in rows if row["meaning"]]
@@ -68,6 +71,24 @@ def comparison_text(comparison: Comparison) -> str:
         lines += [start + name, *(" " * len(start) + part for part in more)]
     lines += [entry("tolerance", reason) for reason in dict.fromkeys(n.reason for n in numbers)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def intervals(fit: Any) -> list[str]:
+    """The fitted numbers with their intervals, one a line, of a Dataset of odesim.fit; nothing without one."""
+    if fit is None:
+        return []
+    columns = [fit[name].values.tolist() for name in ("free", "value", "low", "high")]
+    level, bound, lines = f"{fit.attrs['level'] * 100:g} %", fit.attrs["at_bound"].split(), []
+    for label, value, low, high in zip(*columns, strict=True):
+        ends = (
+            "at its bound"
+            if label in bound
+            else f"{level} interval {low:.6g} to {high:.6g}"
+            if isfinite(low)
+            else "undetermined by the data"
+        )
+        lines.append(f"{label} = {value:.6g}, {ends}")
+    return [*lines[:SHOWN], *[f"{len(lines) - SHOWN} more"] * (len(lines) > SHOWN)]
 
 
 def labelled(label: str, cells: str) -> list[str]:
@@ -157,7 +178,8 @@ class Comparison:
     theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
     meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
-    the training. numbers: of a recipe, each beside what is recorded.
+    the training. numbers: of a recipe, each beside what is recorded. sides: names of both. fit: the Dataset of odesim.fit, where numbers
+    of the theory were fitted.
     """
 
     t: Array
@@ -170,6 +192,8 @@ class Comparison:
     meanings: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
+    sides: tuple[str, str] = ("theory", "training")
+    fit: xarray.Dataset | None = None
 
     @property
     def as_recorded(self) -> bool:

@@ -1,4 +1,4 @@
-"""`odesim.compare`: a training against the theory that describes it, or two runs against each other."""
+"""`odesim.compare`: a training or data against a theory, or two runs against each other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
@@ -21,6 +22,7 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
+from odesim.lab.compare.data import DataRequest, compare_data
 from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
@@ -120,6 +122,7 @@ def experiment_again(trajectory: Trajectory) -> Experiment:
 
 
 MAPS = ("flow", "discrete")
+MAPPED = "a column of data is named as NAME=COLUMN, as in --map loss=train/loss"
 COUNTED = ("SGD steps", ITERATIONS)  # units of which an iteration of plain descent takes one
 Run = str | PathLike[str] | Solution | Trajectory
 
@@ -141,16 +144,31 @@ def compare(
     save: int | None = None,
     backend: str | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
+    data: Any = None,
+    columns: Mapping[str, str] | None = None,
+    time: str = "",
+    free: Iterable[str] | Mapping[str, tuple[float, float] | None] | None = None,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    lr: float | None = None,
+    momentum: float = 0.0,
 ) -> Comparison:
-    """Compares a System with a training of the task that it describes, or two runs (Solutions, Trajectories, or their folders).
+    """Compares a System with a training of the task that it describes, with data, or two runs (Solutions, Trajectories, their folders).
 
-    model: a System by name, itself or its file, with task; or a run, with other. task: its name, or a Task of your own.
+    model: a System by name, itself or its file, with task or data; or a run, with other. task: its name, or a Task of your own.
     settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
     map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
     System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
     observables: those to compare, without it all in common that are recorded anyway.
     align: axes of the training to be put in the order that fits best, seed by seed.
     recipe: the name of a stored comparison, which has all of these; its `numbers` stand beside recorded ones.
+
+    data: curves of a training of your own, as odesim.fit takes them: a path, table, or list of these, each a seed, or a folder of csv that
+    W&B or TensorBoard exported. columns {quantity: its column}, time: as there. params, initial, sizes, span: of the System. free: what is
+    fitted first, as in odesim.fit, and stands in `fit`. lr, momentum: the column of times counts steps of descent at this rate; without
+    lr it is the System's time. Seeds and columns are compared at the times of the one with fewest, the others interpolated linearly.
 
     The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
     not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
@@ -160,12 +178,16 @@ def compare(
     names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))
     if clock not in KINDS:
         raise ParamError(no_such("clock", clock, KINDS))
+    of_data = {"columns": columns, "free": free, "params": params, "initial": initial, "sizes": sizes, "span": span, "lr": lr}
+    of_data |= {"time": time or None, "momentum": momentum or None}
+    if data is None and (extra := [name for name, value in of_data.items() if value is not None]):
+        raise ParamError(f"{extra[0]} belongs to a comparison with data, and no data are given (--data FILE)")
     if recipe is not None:
         if not isinstance(recipe, str):
             raise ParamError(f"recipe must be a name, not a {type(recipe).__name__}")
         stored = find_recipe(recipe)
         fixed: dict[str, Any] = {"model": model, "other": other, "task": task, "settings": settings or None}
-        fixed |= {"steps": steps, "seeds": seeds, "map": map, "save": save}
+        fixed |= {"steps": steps, "seeds": seeds, "map": map, "save": save, "data": data}
         fixed |= {name: value or None for name, value in names.items()}
         extra = [name for name, value in fixed.items() if value is not None] + ["clock"] * (clock != "effective")
         if extra:
@@ -173,16 +195,26 @@ def compare(
         comparison = compare(**stored.request(), backend=backend, progress=progress)
         return replace(comparison, numbers=stored.numbers(comparison))
     if model is None:
-        raise ParamError("compare needs a model and its task, two runs, or a recipe")
+        raise ParamError("compare needs a model and its task or data, two runs, or a recipe")
     if task is None:
         of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
         extra = [name for name, value in of_training.items() if value is not None]
         if extra:
-            raise ParamError(f"{extra[0]} belongs to a training, and no task is given; two stored runs are compared as they are")
+            instead = (
+                "two stored runs are compared as they are" if data is None else MAPPED if extra[0] == "map" else "data have been trained"
+            )
+            raise ParamError(f"{extra[0]} belongs to a training, and no task is given; {instead}")
+        if data is not None:
+            if other is not None or isinstance(model, Solution | Trajectory):
+                raise ParamError("data are compared with one model, not with a run: odesim plots and compares two stored runs without data")
+            words: dict[str, Any] = {name: value for name, value in of_data.items() if value is not None}
+            return compare_data(load_model(model), data, DataRequest(**words, kind=clock), **names)
         if other is None:
-            raise ParamError("a comparison needs a model and a task (--task), or two stored runs")
+            raise ParamError("a comparison needs a model and a task (--task) or data (--data), or two stored runs")
         with np.errstate(over="ignore", invalid="ignore"):
             return compare_runs(model, other, clock, **names)
+    if data is not None:
+        raise ParamError("give a task, which is trained, or data, which are there, not both")
     if other is not None:
         raise ParamError("give a task for one model, or two runs without a task")
     if isinstance(model, Solution | Trajectory):
@@ -261,7 +293,7 @@ def compare_runs(
         sides = [side_of_training(run) if isinstance(run, Trajectory) else side_of_solution(run) for run, _ in runs]
         phrases |= {"theory": named(*runs[0], sides[0]), "training": named(*runs[1], sides[1])}
         phrases["unit"] = sides[0].unit if sides[0].unit == sides[1].unit else ""
-        return compare_sides(*sides, phrases=phrases, **options)
+        return replace(compare_sides(*sides, phrases=phrases, **options), sides=("the first", "the second"))
     from odesim.lab.store import read_exact
 
     (trajectory, where), (solution, place) = sorted(runs, key=lambda run: isinstance(run[0], Solution))
