@@ -36,7 +36,7 @@ def comparison(theory: dict[str, Any], seeds: int = 5, map: str = "the flow", no
 CASES = {
     "one number": comparison({"loss": 1.2 - curve()}),
     "one seed": comparison({"loss": 1.2 - curve(), "c": curve(2, 30)}, seeds=1),
-    "two runs": comparison({"v": curve(3)}, seeds=1, map=""),
+    "two runs": replace(comparison({"v": curve(3)}, seeds=1, map=""), sides=("the first", "the second")),
     "arrays": comparison({"loss": 1.2 - curve(), "c": curve(2, 30), "entropy": curve(2), "Z": -curve(2, 30), "S": curve()}),
     "not finite": comparison({"v": np.where(T[:, None] > 15, np.nan, curve(3))}),
     "more than fit": comparison({f"x{i}": curve() for i in range(9)}),

@@ -176,7 +176,7 @@ def test_what_is_no_number_does_not_pass(training):
 @pytest.mark.parametrize(
     ("first", "given", "said"),
     [
-        ("scan_snap.full", {}, r"needs a model and a task \(--task\), or two stored runs"),
+        ("scan_snap.full", {}, r"needs a model and a task \(--task\) or data \(--data\), or two stored runs"),
         ("scan_snap.full", {"other": "x", "task": "scan_snap"}, "one model, or two runs"),
         ("scan_snap.full", {"other": "x", "seeds": 3}, "seeds belongs to a training, and no task is given"),
         ("scan_snap.full", {"task": "scan_snap", "map": "flaw"}, "no map 'flaw'; .*did you mean 'flow'"),

@@ -84,5 +84,5 @@ def test_wrong_names():
         ParamError, match="no recipe 'joma_joint_sofmax'; choose from .*, did you mean 'joma_joint_softmax'".replace(",", ".")
     ):
         odesim.compare(recipe="joma_joint_sofmax")
-    with pytest.raises(ParamError, match="needs a model and its task, two runs, or a recipe"):
+    with pytest.raises(ParamError, match="needs a model and its task or data, two runs, or a recipe"):
         odesim.compare()
