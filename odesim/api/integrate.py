@@ -24,6 +24,7 @@ from odesim.inputs.times import Save
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
+from odesim.run.overflow import run_without_overflow
 from odesim.run.problem import guarded_system, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
@@ -162,6 +163,7 @@ def integrate(
         with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
+    raw = run_without_overflow(system, numbers, raw, layout, dtype)
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,12 @@ from odesim.inputs.schema import make_schema
 from odesim.inputs.times import Save, check_span, stop_times, to_save
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise, times_of
+from odesim.run.overflow import REMEDY, first_overflow
 from odesim.run.problem import parts_of
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
-from odesim.targets.compiled import compile_system
+from odesim.targets.overflow import extreme
 from odesim.transforms.sensitivity import sensitivities
 
 DEFAULTS = RunOptions()
@@ -137,39 +137,17 @@ def sizes_text(numbers: Numbers) -> str:
 
 
 def check_range(system: System, numbers: Numbers, dtype: str) -> None:
-    """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then.
-
-    In u/sqrt(1 + u^2) the square overflows at u = 1e200, and a finite number over infinity is 0, where 1 is right.
-    """
-    given = {name: np.asarray(value) for name, value in {**numbers.params, **numbers.initial}.items()}
-    sizes = {name: float(np.max(np.abs(value), initial=0.0)) for name, value in given.items()}
-    most, largest = float(np.finfo(dtype).max), max(sizes, key=lambda name: sizes[name], default="")
-    if not largest or sizes[largest] <= most**0.25:  # up to there fourth powers are numbers
-        return
-    if sizes[largest] > most:
-        raise ParamError(f"{largest} = {sizes[largest]:g} overflows {dtype}: numbers go up to {most:.2g}")
-    # compiled code does not tell that it overflowed: whether it matters, numbers with a longer exponent do
-    rates = compile_system(system, backend="numpy").arrays
-    own, wide = (
-        partial(
-            rates, numbers.sizes, {"t": kind(numbers.t0), **{n: v.astype(kind) if v.dtype.kind == "f" else v for n, v in given.items()}}
-        )
-        for kind in (np.dtype(dtype).type, np.float64 if dtype == "float32" else np.longdouble)
-    )
-    try:
-        rights = wide()
-    except TypeError:  # LAPACK has none of them; what has no digits in a linear system ends its run
-        return
-    for name, rate in own().items():
-        with np.errstate(over="ignore"):
-            rate, right = np.broadcast_arrays(rate, np.asarray(rights[name]).astype(dtype))
-        wrong = np.isfinite(rate) & ~np.isclose(rate, right, rtol=1e-3, atol=np.finfo(dtype).tiny)
-        if wrong.any():
-            at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-            raise ParamError(
-                f"{largest} = {sizes[largest]:g} overflows in the right-hand side of {name.removeprefix('d_')}: at the start it is "
-                f"{rate[at]:g} in {dtype}, right {right[at]:g}; take larger units, or write it otherwise"
-            )
+    """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then."""
+    given = {**numbers.params, **numbers.initial}
+    largest = max(given, key=lambda name: float(np.max(np.abs(given[name]), initial=0.0)), default="")
+    size, most = float(np.max(np.abs(given[largest]), initial=0.0)) if largest else 0.0, float(np.finfo(dtype).max)
+    if size > most:
+        raise ParamError(f"{largest} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
+    start = {name: value[None] for name, value in numbers.initial.items()}
+    if extreme(given.values(), dtype) and (
+        wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype)
+    ):
+        raise ParamError(f"{wrong[1]}; {REMEDY}")
 
 
 def span_of_steps(system: System, span: Any, steps: int | None) -> Any:

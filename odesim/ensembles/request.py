@@ -294,7 +294,8 @@ _MEANINGS = {
     Status.MAX_STEPS: "took max_steps steps before the end; allow more steps, loosen rtol or, if the method is explicit, use a stiff one",
     Status.STEP_TOO_SMALL: "the step became too small: the solution leaves the domain of the right-hand side or has a kink at t_end; "
     "end the span before it",
-    Status.NON_FINITE: "the start, its derivative or a fixed step is not finite; change the initial values, the parameters or the step",
+    Status.NON_FINITE: "the start, its derivative or a fixed step is not finite, or a part of the right-hand side overflows after t_end; "
+    "change the initial values, the parameters or the step",
     Status.BLOW_UP: "the solution runs to infinity near t_end; end the span before it",
     Status.INTERRUPTED: "was stopped before its end",
     Status.SLIDING: "reached a jump of the right-hand side to which both sides push it back, at t_end; make the jump steep "

@@ -9,7 +9,7 @@ method and its bits do not depend on the other members, on chunks or on threads.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -242,8 +242,7 @@ class SingleEngine:
 def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
     """Writes the results of a single run as member i."""
     reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
-    with suppress(ValueError):
-        chunk.y[i, :reached] = raw.y[:reached]
+    chunk.y[i, :reached] = raw.y[:reached]
     chunk.status[i], chunk.t_end[i] = raw.status.number, raw.t_last
     shapes = request.compiled.event_shapes(request.sizes)
     chunk.set_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})

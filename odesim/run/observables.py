@@ -26,6 +26,7 @@ from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports
 from odesim.targets.observe import Observer
+from odesim.targets.overflow import extreme, extreme_entries
 from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
@@ -111,6 +112,7 @@ class Observed:
             flat = self._computed(formulas, request.times, numbers, chunk, params)
             for name, values in Layout(fast, shapes).split(flat).items():
                 views[name][...] = values
+            self._blank_overflows(request, numbers, chunk, params, views)
         reached = request.times <= np.where(chunk.status == UNDONE, -np.inf, chunk.t_end)[:, None]
         if len(fast) < len(self.names):
             for i in np.flatnonzero(reached.any(axis=1)):
@@ -131,6 +133,18 @@ class Observed:
         self.function(table.ctypes.data)
         return seen
 
+    def _blank_overflows(
+        self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array], views: Mapping[str, Array]
+    ) -> None:
+        """Writes NaN where an expression overflows unseen, as the Observer does for single runs."""
+        for i in np.flatnonzero(extreme_members(request, numbers, chunk, params, {})).tolist():
+            every = {**numbers.params, **{name: values[i] for name, values in params.items()}}
+            states = request.layout.split(np.asarray(on_host(chunk.y[i]), np.float64))
+            for k, t in enumerate(request.times.tolist()):
+                here = {**every, **{name: values[k] for name, values in states.items()}, "t": t}
+                for name, where in self.observer.overflows(self.sizes, here).items():
+                    views[name][i, k] = np.where(where, np.nan, views[name][i, k])
+
     def _one(
         self, request: EnsembleRequest, numbers: Numbers, chunk: Chunk, i: int, reached: int, params: Mapping[str, Array], names: list[str]
     ) -> None:
@@ -150,6 +164,23 @@ class Observed:
         views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         for name in names:
             views[name][i, :reached] = values_seen[name]
+
+
+def extreme_members(
+    request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array], initial: Mapping[str, Array]
+) -> Array:
+    """Which members (N,) have numbers in which a part of a formula may overflow. params, initial: their own {name: (N, ...)}."""
+    count, dtype, names = len(chunk.status), request.dtype, {p.name for p in request.system.params}
+    shared = {
+        name: np.asarray(v) for name, v in {**numbers.params, **numbers.initial}.items() if name not in params and name not in initial
+    }
+    if extreme((value for value in shared.values() if value.dtype.kind == "f"), dtype):
+        return np.ones(count, bool)
+    seen = np.zeros(count, bool)
+    for values in (chunk.y, chunk.y_end, *(v for n, v in params.items() if n in names), *initial.values()):
+        if values.size:
+            seen |= on_host(extreme_entries(values, dtype).reshape(count, -1).any(axis=1))
+    return seen
 
 
 def observe(request: EnsembleRequest, numbers: Numbers, chunk: Chunk, params: Mapping[str, Array]) -> None:

@@ -175,6 +175,13 @@ class Switches(Protocol):
         """
 
 
+class Resets(Protocol):
+    """The events that a run stops at, and what they set: begins with the run, and acts where its segments end (odesim.run.resets)."""
+
+    def piles_up(self, t: float, column: int) -> str:
+        """In words, that a component of an event happens ever faster at t. column: its number among those of all events."""
+
+
 @dataclass(frozen=True)
 class CompiledSlopes:
     """The Jacobian as compiled code: the places of its entries, functions of their numbers and of df/dt, None where these are 0."""
@@ -224,7 +231,7 @@ class Problem:
     laws: Laws | None = None
     clocked: bool = False
     switches: Switches | None = None
-    resets: object = None
+    resets: Resets | None = None
     origin: Array | None = None
     noise: Noise | None = None
 

@@ -15,6 +15,7 @@ from odesim.ir.passes import lower_expressions
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, evaluate
+from odesim.targets.overflow import wrong_values
 
 Derivatives = Callable[[float, Mapping[str, Array]], Mapping[str, Array]]
 
@@ -53,7 +54,7 @@ class Observer:
         functions = {n: f for n, f in self.system.observables.items() if n not in self.expressions}
         for k, time in enumerate(t):
             now = {name: values[k].astype(np.float64) for name, values in y.items()}
-            results = list(self._function(sizes, {**params, **now, "t": float(time)}).values()) if self.expressions else []
+            results = self._values(sizes, {**params, **now, "t": float(time)}) if self.expressions else []
             for name, value in zip(self.expressions, results, strict=True):
                 rows[name].append(np.asarray(value, np.float64))
             slopes = derivatives(float(time), now) if functions else {}
@@ -64,6 +65,17 @@ class Observer:
                     raise ModelError(f"observable {name!r} of {self.system.name} {shapes}")
                 rows[name].append(value)
         return {name: np.stack(values) for name, values in rows.items()}
+
+    def _values(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> list[Any]:
+        """The values of the expressions, NaN where one overflows unseen."""
+        results = self._function(sizes, values)
+        wrong = wrong_values(self._function, sizes, values, "float64")
+        return [np.where(wrong[name].where, np.nan, value) if name in wrong else value for name, value in results.items()]
+
+    def overflows(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Array]:
+        """{observable that is an expression: where it overflows unseen}, of those that do."""
+        wrong = wrong_values(self._function, sizes, values, "float64")
+        return {name: wrong[f"_seen{k}"].where for k, name in enumerate(self.expressions) if f"_seen{k}" in wrong}
 
     def _call(self, name: str, f: Callable[..., Any], t: float, *arguments: Any) -> Array:
         """The value of an observable's Python function as an array. Raises ModelError where the function fails."""

@@ -1,0 +1,70 @@
+"""Formulas in which a part overflows unseen: u/sqrt(1 + u^2) is 0 at u = 1e200, where 1 is right, since the square is infinite there.
+
+No code tells that it has overflowed, and infinite parts are often right, as in 1/(1 + exp(800)). So where numbers are extreme a formula is
+evaluated once more, in numbers with a longer exponent.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.targets.numpy_text import ArrayFunction
+
+# Fourth powers of what is smaller are numbers, and squares of what is larger, so that nothing needs a second look.
+POWER, ROOT = 0.25, 0.5
+OFF = 1e-3
+"""The part of a value by which it must be off: rounding alone may reach 1e-13 where nothing cancels."""
+
+
+class Wrong(NamedTuple):
+    """Where values (...) are wrong, the values, and what they should be."""
+
+    where: Array
+    values: Array
+    right: Array
+
+
+def extreme(values: Iterable[Any], dtype: str) -> bool:
+    """Whether a number is so large that powers of it overflow in this dtype, or so small that its square is 0."""
+    return any(bool(extreme_entries(np.asarray(value), dtype).any()) for value in values)
+
+
+def extreme_entries(values: Any, dtype: str) -> Any:
+    """Which entries of an array of numpy or cupy are extreme in this dtype; those that are not finite are not."""
+    limits, sizes = np.finfo(dtype), abs(values)
+    large, small = float(limits.max) ** POWER, float(limits.tiny) ** ROOT
+    return ((sizes > large) & (sizes < np.inf)) | ((sizes > 0) & (sizes < small))
+
+
+def wrong_values(function: ArrayFunction, sizes: Mapping[str, int], values: Mapping[str, Any], dtype: str) -> dict[str, Wrong]:
+    """{output: where it is a number in this dtype, and another one than with longer exponents}; only outputs that are wrong somewhere.
+
+    A difference counts if it is more than OFF, and more than rounding of the inputs makes: near a state of rest all digits cancel.
+    """
+    read = {name: np.asarray(values[name]) for name in function.inputs if name in values}
+    if not extreme((value for value in read.values() if value.dtype.kind == "f"), dtype):
+        return {}
+    longer = np.longdouble if dtype == "float64" else np.float64
+    limits, signs = np.finfo(dtype), np.random.default_rng(0)
+
+    def in_type(kind: Any, eps: float = 0.0) -> dict[str, Any]:
+        moved = (v * (1 + eps * signs.choice((-1.0, 1.0), v.shape)) if eps else v for v in read.values())
+        return {name: v.astype(kind)[()] if v.dtype.kind == "f" else v for name, v in zip(read, moved, strict=True)}
+
+    kind = np.dtype(dtype).type
+    try:
+        rights = function(sizes, in_type(longer))
+    except TypeError:  # LAPACK has none of them; what has no digits in a linear system ends its run
+        return {}
+    found, near, wrong = function(sizes, in_type(kind)), function(sizes, in_type(kind, 4 * float(limits.eps))), {}
+    for name, value in found.items():
+        right, value, other = np.broadcast_arrays(*(np.asarray(x).astype(longer) for x in (rights[name], value, near[name])))
+        with np.errstate(all="ignore"):
+            rounding = np.nan_to_num(abs(value - other), nan=0.0, posinf=0.0)
+            off = abs(value - right) > OFF * abs(right) + 16 * rounding + float(limits.tiny) ** ROOT
+            where = np.isfinite(value) & np.isfinite(right) & off
+        if where.any():
+            wrong[name] = Wrong(where, value.astype(kind), right)
+    return wrong
