@@ -11,7 +11,8 @@ from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.symbolic import Source
 
 PAPER, END = "geshkovski2023emergence", 10.0
-GIVEN: dict[str, Any] = {"span": (0, END), "save": [0, END], "rtol": 1e-6, "atol": 1e-8, "backend": "numpy"}
+LATE = (5.0, 7.0)  # attention is hard from the first on; up to the last, distances are far above the tolerance of the run
+GIVEN: dict[str, Any] = {"span": (0, END), "save": [0, *LATE, END], "rtol": 1e-6, "atol": 1e-8, "backend": "numpy"}
 SIMPLE = np.array([[1.0, 0.3, 0.2], [0.4, 0.3, -0.2], [0.1, 0.3, 0.2]])  # eigenvalues 1.168 and .166 +- .255i
 
 
@@ -21,15 +22,21 @@ def tokens(seed: int, d: int, **params: Any) -> Any:
     return odesim.integrate("particles.rescaled", params={"z0": z0, **params}, sizes={"n": 20, "d": d}, **GIVEN)
 
 
+def shrinks(first: float, last: float) -> float:
+    """The rate at which a distance shrinks between the two late times."""
+    return float(np.log(abs(first / last)) / (LATE[1] - LATE[0]))
+
+
 def polytope(sign: float) -> Iterable[Measurement]:
     """Twenty tokens in the plane, V = I, Q^T K = sign I, two draws: the area of their hull, and the farthest from its boundary."""
     for seed in range(2):
-        start, z = tokens(seed, 2, Q=sign * np.eye(2)).y["z"]
+        start, *late, z = tokens(seed, 2, Q=sign * np.eye(2)).y["z"]
         hull = ConvexHull(z)
-        inside = -(z @ hull.equations[:, :2].T + hull.equations[:, 2]).max(axis=1).min()
+        inside, *before = (-(each @ hull.equations[:, :2].T + hull.equations[:, 2]).max(axis=1).min() for each in (z, *late))
         yield Measurement(f"seed {seed}: area of the hull, of that at the start", hull.volume / ConvexHull(start).volume, 0.5, 0.0, ">=")
         size = np.linalg.norm(start, axis=1).max()
         yield Measurement(f"seed {seed}: farthest from the boundary, over exp(-t) |z|", inside * np.exp(END) / size, 2.0, 0.0, "<=")
+        yield Measurement(f"seed {seed}: rate at which the farthest nears it", shrinks(*before), 1.0, 0.02)
 
 
 def hyperplanes(V: np.ndarray) -> Iterable[Measurement]:
@@ -41,7 +48,7 @@ def hyperplanes(V: np.ndarray) -> Iterable[Measurement]:
     values, vectors = np.linalg.eig(V.T)
     top = np.argmax(values.real)
     for seed in range(2):
-        start, z = tokens(seed, 3, V=V).y["z"]
+        start, *_, z = tokens(seed, 3, V=V).y["z"]
         before, u = start @ vectors[:, top].real, z @ vectors[:, top].real
         width, upper = np.ptp(before), u > 0
         apart = np.abs(u[:, None] - [u.max(), 0, u.min()]).min(axis=1).max() / width * np.exp(values[top].real * END)
@@ -56,9 +63,12 @@ def hyperplanes(V: np.ndarray) -> Iterable[Measurement]:
 def boolean(Q: float) -> Iterable[Measurement]:
     """Twenty numbers of both signs, V = 1, K = 1, two draws: the least of all rows' largest attention, and its rank."""
     for seed in (1, 3):
-        A = tokens(seed, 1, Q=np.array([[Q]])).observables["attention"][1]
+        run = tokens(seed, 1, Q=np.array([[Q]]))
+        A, late = run.observables["attention"][-1], run.y["z"][1:3, :, 0]
         yield Measurement(f"seed {seed}: least of the rows' largest attention", A.max(axis=1).min(), 1.0, 1e-6)
         yield Measurement(f"seed {seed}: rank", np.linalg.matrix_rank(A, tol=1e-6), 2, 0.0, "<=")
+        apart = [np.minimum(z.max() - z, z - z.min()).max() for z in late]
+        yield Measurement(f"seed {seed}: rate at which the farthest number nears the largest or the least", shrinks(*apart), 1.0, 0.02)
 
 
 LIMITS = (
@@ -71,7 +81,7 @@ LIMITS = (
             "rescaled tokens end on the boundary of a convex polytope with an inside",
             lambda: polytope(1.0),
             Verdict.HOLDS_WHEN,
-            "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most",
+            "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most; at a rate of 1 to 2 %",
             when="Q^T K is positive",
             otherwise=lambda: polytope(-1.0),
         ),
@@ -99,7 +109,7 @@ LIMITS = (
             "attention becomes a matrix of ones and zeros of rank 1 or 2",
             lambda: boolean(1.0),
             Verdict.HOLDS_WHEN,
-            "exp(-exp(t)) of soft attention, below rounding",
+            "exp(-exp(t)) of soft attention, below rounding; a number nears its leader at a rate of 1, to 2 %",
             when="queries and keys have one sign",
             otherwise=lambda: boolean(-1.0),
         ),
