@@ -6,6 +6,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import odesim
@@ -81,6 +82,9 @@ def lumping() -> Iterable[Measurement]:
         few = odesim.integrate("gibbs.lumped", params={"b": 1.5, "k": k}, sizes={"n": 6}, span=(0, 30), save=7, **FINE)
         counted = np.array([full.y["pi"][:, ones == m].sum(axis=1) for m in range(7)]).T
         yield deviation(f"probability of m ones, k = {k}", counted, few.y["pi"], 1e-10)
+        P = coupled(6, 1.5, k)[0]
+        chain = np.array([few.y["pi"][0] @ expm((P - np.eye(7)) * t) for t in few.t])
+        yield deviation(f"the same by the exponential of its matrix, k = {k}", few.y["pi"], chain, 1e-10)
         yield Measurement(f"gap, k = {k}", gap(exact(signs(6, 0.25), 2, k), signs(6, 0.25)), gap(*coupled(6, 1.5, k)), 1e-13)
 
 

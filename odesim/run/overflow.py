@@ -37,10 +37,12 @@ def first_overflow(
 
     own {name: (R, *shape)}: states, and parameters that differ, with the times as `t` (R,); shared: other parameters.
     """
-    found = [(first + int(np.argmax(rows)), state, wrong) for first, state, rows, wrong in _overflows(system, sizes, shared, own, dtype)]
-    if not found:
+    first_rows = [
+        (first + int(np.argmax(rows)), state, wrong) for first, state, rows, wrong in _overflows(system, sizes, shared, own, dtype)
+    ]
+    if not first_rows:
         return None
-    row, state, wrong = min(found, key=lambda each: each[0])
+    row, state, wrong = min(first_rows, key=lambda each: each[0])
     at = np.unravel_index(int(np.argmax(wrong.where)), wrong.where.shape)
     here = {**shared, **{name: values[row] for name, values in own.items() if name != "t"}}
     sizes_of = {n: float(np.max(np.abs(value), initial=0.0)) for n, value in here.items()}
@@ -76,7 +78,7 @@ def _overflows(
             rows = {name: values[0] for name, values in rows.items()}
         for name, wrong in wrong_values(rates, {**sizes, LANES: k}, {**shared, **rows}, dtype).items():
             by_row = Wrong(*(np.moveaxis(x, -1, 0) if wide else x[None] for x in wrong))
-            bad = by_row.where.reshape(k, -1).any(axis=1)
+            bad = np.asarray(by_row.where.reshape(k, -1).any(axis=1))
             yield first, name.removeprefix("d_"), bad, Wrong(*(x[np.argmax(bad)] for x in by_row))
 
 
@@ -88,10 +90,10 @@ def run_without_overflow(system: System, numbers: Numbers, raw: Raw, layout: Lay
         return raw
     times = np.append(raw.t, raw.t_last)
     states = {name: np.asarray(on_host(value)) for name, value in layout.split(rows).items()}
-    found = first_overflow(system, numbers.sizes, numbers.params, {**states, "t": times}, dtype)
-    if found is None:
+    overflow = first_overflow(system, numbers.sizes, numbers.params, {**states, "t": times}, dtype)
+    if overflow is None:
         return raw
-    last, what = found[0] - 1, found[1]
+    last, what = overflow[0] - 1, overflow[1]
     t_last = float(times[last]) if last >= 0 else numbers.t0
     y_last = np.asarray(on_host(rows[last])) if last >= 0 else layout.join(numbers.initial, dtype)
     t, y = (raw.t[: last + 1], raw.y[: last + 1]) if last >= 0 else (np.array([t_last]), xp.asarray(y_last)[None])

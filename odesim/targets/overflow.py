@@ -58,8 +58,8 @@ def wrong_values(function: ArrayFunction, sizes: Mapping[str, int], values: Mapp
         rights = function(sizes, in_type(longer))
     except TypeError:  # LAPACK has none of them; what has no digits in a linear system ends its run
         return {}
-    found, near, wrong = function(sizes, in_type(kind)), function(sizes, in_type(kind, 4 * float(limits.eps))), {}
-    for name, value in found.items():
+    results, near, wrong = function(sizes, in_type(kind)), function(sizes, in_type(kind, 4 * float(limits.eps))), {}
+    for name, value in results.items():
         right, value, other = np.broadcast_arrays(*(np.asarray(x).astype(longer) for x in (rights[name], value, near[name])))
         with np.errstate(all="ignore"):
             rounding = np.nan_to_num(abs(value - other), nan=0.0, posinf=0.0)
