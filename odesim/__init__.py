@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from odesim.dynamics.branch import branch
     from odesim.dynamics.exponents import lyapunov
     from odesim.dynamics.fit import fit
+    from odesim.dynamics.global_sensitivity import screening, sensitivity
     from odesim.dynamics.rest import rest
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
@@ -32,6 +33,8 @@ _HOMES = {
     "integrate": "odesim.api.integrate",
     "lyapunov": "odesim.dynamics.exponents",
     "rest": "odesim.dynamics.rest",
+    "screening": "odesim.dynamics.global_sensitivity",
+    "sensitivity": "odesim.dynamics.global_sensitivity",
     "train": "odesim.lab.train",
     "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
@@ -60,6 +63,8 @@ __all__ = [
     "lyapunov",
     "open_run",
     "rest",
+    "screening",
+    "sensitivity",
     "train",
     "verify",
 ]

@@ -78,6 +78,7 @@ def ensemble(
     grid: Mapping[str, Any] | None = None,
     zipped: Mapping[str, Any] | None = None,
     members: int | None = None,
+    design: str = "random",
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -90,7 +91,9 @@ def ensemble(
 ) -> xarray.Dataset:
     """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
 
-    Members: vary is {name: "uniform(a,b)", "normal(m,s)", or an array with a row for each member}; members is the number of random ones.
+    Members: vary is {name: "uniform(a,b)", "loguniform(a,b)", "normal(m,s)", or an array with a row for each member}; members is the
+    number of random ones. design "sobol", "halton" or "latin" places them evenly, by scipy.stats.qmc with rng=seed, a dimension for each
+    entry in the order of vary; with a grid the same ones at each of its points.
     grid is {name: points}, for all combinations; zipped is {name: points}, taken together. Points are a list, an array or a text such as
     "linspace(0,1,5)". With a grid, there are `members` random ones at each of its points. In params and initial, an array with one
     axis more than its parameter has a row for each member; other values are shared.

@@ -19,6 +19,7 @@ Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "s
 REST = "*"  # in a tolerance by state: every state that is not named
 ORDINARY, RESCALED = "ordinary", "rescaled"
 CLOCKS = (ORDINARY, RESCALED)
+DESIGNS = ("random", "sobol", "halton", "latin")
 MAX_EVENTS = 8
 MAX_MEMBERS = 10**10
 
@@ -251,6 +252,13 @@ class Values:
     members: int | None = option(
         None, "N", "Number of random members; with --grid or --zip at each of its points.", reads="count", low=1, high=MAX_MEMBERS
     )
+    design: str = option(
+        DESIGNS[0],
+        "NAME",
+        "How random values of members are placed: random (default, each by itself), or together, evenly: sobol (best with 2^k members), "
+        "halton, or latin (a Latin hypercube).",
+        words=DESIGNS,
+    )
     sensitivities: str | Iterable[str] = option(
         (),
         "NAME",
@@ -281,7 +289,7 @@ class Values:
     @property
     def has_design(self) -> bool:
         """Whether a design gives the members; else arrays with a leading axis do."""
-        return bool(self.vary or self.grid or self.zipped or self.members is not None)
+        return bool(self.vary or self.grid or self.zipped or self.members is not None or self.design != DESIGNS[0])
 
 
 @dataclass(frozen=True)

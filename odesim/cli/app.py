@@ -23,6 +23,8 @@ COMMANDS = {
     "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
     "fit": "odesim.cli.fit",
+    "sensitivity": "odesim.cli.sensitivity",
+    "screening": "odesim.cli.sensitivity",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",

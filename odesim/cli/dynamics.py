@@ -79,7 +79,7 @@ def as_object(data: "xarray.Dataset") -> dict[str, Any]:
 @click.command("rest", short_help="Find the rest states of a model and how stable they are.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options("params sizes initial file span steps method rtol seed", RUN)
-@options("vary grid zipped members", ENSEMBLE)
+@options("vary grid zipped members design", ENSEMBLE)
 @click.option("--up-to", "up_to", metavar="INDEX", default="", help="Count states that differ by the order along this index only as one.")
 @options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
 def rest_command(model: str, up_to: str, **words: Any) -> int:

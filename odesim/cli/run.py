@@ -87,6 +87,7 @@ def integrate_command(
       @file.csv   @file.npy        a table; one row or column is a vector
       linspace(a,b)  logspace(a,b) evenly spaced a to b, or 10^a to 10^b
       uniform(a,b)   normal(m,s)   random numbers, from --seed
+      loguniform(a,b)              random numbers with uniform logarithms
 
     \b
     EXPRESSION contains states, parameters, sizes, observables, t, numbers,
@@ -150,7 +151,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
 @click.command("ensemble", short_help="Integrate many members of a model and store them.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options(
-    f"vary members grid zipped shard out params sizes initial file {OF_RUN} observe max_events events until_rest sensitivities "
+    f"vary members design grid zipped shard out params sizes initial file {OF_RUN} observe max_events events until_rest sensitivities "
     "threads max_seconds cluster fail_fast overwrite plot all",
     ENSEMBLE,
     out={
@@ -189,6 +190,7 @@ def ensemble_command(
     \b
     VALUE, of --vary, is one of
       uniform(a,b)   normal(m,s)   random for every entry, from --seed
+      loguniform(a,b)              random, with uniform logarithms
       @file.npy   [[1, 2], [3, 4]] one row per member
     POINTS, of --grid and --zip, are
       1,2,3   @file.csv            each is the value of every entry

@@ -221,7 +221,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     \b
     odesim plot RUN                        the picture, RUN.png
     odesim plot FILE.nc                    of `ensemble --reduce`, `rest`,
-                                           `branch`, `lyapunov`, `export`
+                                           `branch`, `lyapunov`, `export`,
+                                           `sensitivity`, `screening`
     odesim plot RUN --animate attention.gif --var c
 
     \b

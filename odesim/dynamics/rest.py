@@ -59,6 +59,7 @@ def rest(
     grid: Mapping[str, Any] | None = None,
     zipped: Mapping[str, Any] | None = None,
     members: int | None = None,
+    design: str = "random",
     method: str = "auto",
     rtol: float = 1e-6,
     seed: int = 0,
@@ -68,8 +69,8 @@ def rest(
 
     Starts: without vary, grid and zipped, a run over span (steps of a Map), by method and rtol: its start, its end, and where it
     is slowest in between, so that the plateaus of a training lead to their saddles. With them the initial values of members, as `ensemble`
-    has them: vary={"v": "uniform(-1,1)"}, members=100. From each, Newton's method with the exact Jacobian, on the leaf of the start: the
-    linear invariants, and those declared constant, keep their values.
+    has them: vary={"v": "uniform(-1,1)"}, members=100, design="sobol". From each, Newton's method with the exact Jacobian, on the leaf of
+    the start: the linear invariants, and those declared constant, keep their values.
 
     Results: the states; times, how many starts led there; stability: stable, saddle, unstable or neutral (nothing grows, and something
     neither grows nor decays); index, how many eigenvalues grow; eigenvalue_real and eigenvalue_imag (rest, mode) on the leaf, the
@@ -81,7 +82,9 @@ def rest(
     """
     system = with_loss(load_model(model))
     times = span_of_steps(system, span, steps)
-    values = Values(params or {}, initial or {}, sizes, times, vary=vary or {}, grid=grid or {}, zipped=zipped or {}, members=members)
+    values = Values(
+        params or {}, initial or {}, sizes, times, vary=vary or {}, grid=grid or {}, zipped=zipped or {}, members=members, design=design
+    )
     numbers = bind(system, params=params, initial=initial if not values.has_design else None, sizes=sizes, span=values.span, seed=seed)
     if values.has_design:
         field, starts = starts_of_members(system, values, seed)

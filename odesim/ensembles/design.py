@@ -14,8 +14,9 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, counted, no_such
-from odesim.base.options import MAX_MEMBERS, Values
+from odesim.base.options import DESIGNS, MAX_MEMBERS, Values
 from odesim.ensembles.members import Members, make_members
+from odesim.ensembles.sequences import SEQUENCES, check_sequence, sequence
 from odesim.inputs.arguments import check_count
 from odesim.inputs.bind import bind, check_seed
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
@@ -25,8 +26,9 @@ from odesim.symbolic.system import System
 # A counter-based generator, because a member's numbers must follow from its number alone: a shard, a chunk on another machine and a
 # resumed run enter the stream where they need it. numpy's normal() takes a varying count of words, so that nobody could enter its stream:
 # uniform numbers are drawn, and the normal ones are their quantiles.
+LEAST = 2.0**-53
 WORDS = 4  # random words of Philox for one value of its counter
-FUNCTIONS = ("uniform", "normal")
+FUNCTIONS = ("uniform", "loguniform", "normal")
 
 
 def uniforms(seed: int, name: str, first: int, count: int) -> Array:
@@ -41,9 +43,20 @@ def uniforms(seed: int, name: str, first: int, count: int) -> Array:
     return ((raw >> np.uint64(12)) + 0.5) * 2.0**-52  # type: ignore[no-any-return]
 
 
+def quantiles(function: str, a: float, b: float, u: Array) -> Array:
+    """The numbers below which the parts u of uniform(a, b), loguniform(a, b), or normal with mean a and deviation b lie: shape of u."""
+    if function == "normal":
+        from scipy.special import ndtri
+
+        return np.asarray(a + b * ndtri(u))
+    if function == "loguniform":
+        return np.clip(np.exp(np.log(a) * (1 - u) + np.log(b) * u), a, b)
+    return np.clip(a * (1 - u) + b * u, a, b)  # b - a may overflow
+
+
 @dataclass(frozen=True)
 class Random:
-    """A parameter or state drawn at random for every member. function: uniform(a, b), or normal with mean a and deviation b."""
+    """A parameter or state drawn at random for every member. function: one of FUNCTIONS, with its two numbers."""
 
     name: str
     function: str
@@ -56,16 +69,34 @@ class Random:
         """Values (N, *shape) of the members first, first + 1, ... (members (N,))."""
         count = prod(self.shape)
         u = uniforms(self.seed, self.name, first * count, len(members) * count)
-        if self.function == "uniform":
-            values = np.clip(self.a * (1 - u) + self.b * u, self.a, self.b)  # b - a may overflow
-        else:
-            from scipy.special import ndtri
-
-            values = self.a + self.b * ndtri(u)
-        return values.reshape(len(members), *self.shape)
+        return quantiles(self.function, self.a, self.b, u).reshape(len(members), *self.shape)
 
     def to_plain(self) -> dict[str, Any]:
         return {"kind": "random", "name": self.name, "function": self.function, "a": self.a, "b": self.b, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class Spread(Random):
+    """A parameter or state whose values fill their range evenly, together with the others of the design, for every `members` members.
+
+    design: one of SEQUENCES. before, dimensions: numbers of a point that belong to parts before this one, and all of them.
+    """
+
+    design: str = "sobol"
+    members: int = 1
+    before: int = 0
+    dimensions: int = 1
+
+    def values(self, members: Array, first: int) -> Array:
+        """Values (N, *shape) of the members first, first + 1, ... (members (N,))."""
+        points = sequence(self.design, self.seed, self.dimensions, self.members, first, first + len(members))
+        # the normal distribution has no quantile at 0, which a point of Sobol may be
+        u = points[:, self.before : self.before + prod(self.shape)]
+        u = np.clip(u, LEAST, 1 - LEAST) if self.function == "normal" else u
+        return quantiles(self.function, self.a, self.b, u).reshape(len(members), *self.shape)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {**super().to_plain(), "kind": self.design, "members": self.members}
 
 
 @dataclass(frozen=True)
@@ -141,6 +172,9 @@ class Design:
             if array is not None and array.shape[1:] != part.shape and not (isinstance(part, Points) and array.ndim == 1):
                 kind = "point" if isinstance(part, Points) else "member"
                 raise ParamError(f"{part.name} must have shape ({kind}, {', '.join(map(str, part.shape))}), not {array.shape}")
+        places = iter(np.cumsum([0, *(prod(part.shape) for part in parts if isinstance(part, Spread))]).tolist())
+        total = sum(prod(part.shape) for part in parts if isinstance(part, Spread))
+        parts = tuple(replace(part, before=next(places), dimensions=total) if isinstance(part, Spread) else part for part in parts)
         return Design(parts, self.count)
 
     def to_plain(self) -> list[dict[str, Any]]:
@@ -149,7 +183,7 @@ class Design:
 
 
 def part_kinds(descriptions: list[dict[str, Any]]) -> dict[str, str]:
-    """{name: `random`, `table`, `grid` or `zip`} of parts as to_plain() describes them; zipped points change together."""
+    """{name: `random`, `sobol`, ..., `table`, `grid` or `zip`} of parts as to_plain() describes them; zipped points change together."""
     points = [part["repeat"] for part in descriptions if part["kind"] == "points"]
     return {
         part["name"]: part["kind"] if part["kind"] != "points" else "zip" if points.count(part["repeat"]) > 1 else "grid"
@@ -164,6 +198,8 @@ def design_from_plain(descriptions: list[dict[str, Any]], count: int, points: Ma
         rest = {key: value for key, value in description.items() if key != "kind"}
         if description["kind"] == "random":
             parts.append(Random(**rest))
+        elif description["kind"] in SEQUENCES:
+            parts.append(Spread(**rest, design=description["kind"]))
         elif description["kind"] == "points":
             parts.append(Points(**rest, points=np.asarray(points[description["name"]][...])))
         else:
@@ -179,10 +215,10 @@ _CALL = re.compile(r"\s*([^\W\d]\w*)\s*\((.*)\)\s*", re.DOTALL)
 def design_members(system: System, arguments: Values, seed: int) -> Members:
     """The members that the arguments describe.
 
-    vary {name: text or table}: `uniform(a,b)` or `normal(m,s)`, drawn for each of `members`, or a table (N, *shape).
+    vary {name: text or table}: `uniform(a,b)`, `loguniform(a,b)` or `normal(m,s)`, for each of `members`, or a table (N, *shape).
     grid {name: text or points}: all combinations, the first name varies slowest. zipped: one more axis, the fastest, with all its
-    names together. With a grid and random values `members` is the number of draws at each point; they are neighbours.
-    Raises ParamError.
+    names together. With a grid and random values `members` is the number of draws at each point; they are neighbours, and those of a
+    design other than random are the same at each point. Raises ParamError.
     """
     schema = make_schema(system)
     places = {place.name: place for place in (*schema.params, *schema.states)}
@@ -203,6 +239,7 @@ def design_members(system: System, arguments: Values, seed: int) -> Members:
         parts.append(Points(name, points, prod(sides[k + 1 :]) * inner))
     parts += [Points(name, points, draws) for name, points in zipped.items()]
     count = member_count(parts, None, prod(sides) * inner) if grid or zipped else member_count(parts, arguments.members, None, alike)
+    parts = spread_parts(parts, arguments.design, draws if grid or zipped else count)
     design = Design(tuple(parts), count)
     typical = {part.name: typical_value(part, places[part.name]) for part in parts}
     states = {place.name for place in schema.states}
@@ -216,7 +253,21 @@ def design_members(system: System, arguments: Values, seed: int) -> Members:
     )
     shapes = {name: np.shape(value) for name, value in {**numbers.params, **numbers.initial}.items()}
     source = design.with_shapes(shapes)
+    for part in source.parts:
+        if isinstance(part, Spread):
+            check_sequence(part.design, part.members, part.dimensions)
     return make_members(system, arguments.params, arguments.initial, sizes=numbers.sizes, span=arguments.span, seed=seed, source=source)
+
+
+def spread_parts(parts: list[Part], design: Any, members: int) -> list[Part]:
+    """The parts, with random ones placed by this design of so many members. Raises ParamError."""
+    if design not in DESIGNS:
+        raise ParamError(no_such("design", str(design), DESIGNS))
+    if design == DESIGNS[0]:
+        return parts
+    if not any(isinstance(part, Random) for part in parts):
+        raise ParamError(f"design {design} places random values, and none are: give --vary 'NAME=uniform(a,b)' and --members N")
+    return [Spread(**vars(part), design=design, members=members) if isinstance(part, Random) else part for part in parts]
 
 
 def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, Mapping[str, Any]]) -> None:

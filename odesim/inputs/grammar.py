@@ -183,8 +183,11 @@ def _check_path(path: str, where: str) -> str:
     return path
 
 
-FILLS = ("linspace", "logspace", "normal", "uniform")
-FORMS = "write a number, 1,2,3, [[1, 2], [3, 4]], @file.csv, @file.npy, or linspace, logspace, uniform, normal with two numbers (a,b)"
+FILLS = ("linspace", "loguniform", "logspace", "normal", "uniform")
+FORMS = (
+    "write a number, 1,2,3, [[1, 2], [3, 4]], @file.csv, @file.npy, or linspace, logspace, uniform, loguniform, normal with two numbers "
+    "(a,b)"
+)
 DEPTH = 32  # numpy has room for 64 axes
 
 _OPENED = re.compile(r"([^\W\d]\w*)\s*\([^)]*$")
@@ -238,6 +241,7 @@ class Value:
             "linspace": lambda: np.linspace(a, b, count),
             "logspace": lambda: np.logspace(a, b, count),
             "uniform": lambda: rng.uniform(a, b, count),
+            "loguniform": lambda: np.clip(np.exp(rng.uniform(math.log(a), math.log(b), count)), a, b),
             "normal": lambda: rng.normal(a, b, count),
         }
         return make[name]().reshape(shape)
@@ -246,7 +250,8 @@ class Value:
 def parse_value(text: str, where: str) -> Value:
     """The Value in text: a number, `1,2,3`, an array in brackets, `@file.csv`, `@file.npy`, or a fill such as `linspace(a,b)`.
 
-    linspace(a,b): a to b; logspace(a,b): 10^a to 10^b, both ends included; uniform(a,b); normal(mean, standard deviation).
+    linspace(a,b): a to b; logspace(a,b): 10^a to 10^b, both ends included; uniform(a,b); loguniform(a,b), whose
+    logarithm is uniform; normal(mean, standard deviation).
     Raises ParamError with a message that starts with `where`.
     """
     s = text.strip()
@@ -278,8 +283,10 @@ def _parse_fill(name: str, inside: str, where: str) -> tuple[str, float, float]:
     if len(ends) != 2:
         raise ParamError(f"{where}: {name} takes two numbers, as in {name}(0,1), not {show_text(inside)}")
     a, b = (float(parse_number(end, where)) for end in ends)
-    if name == "uniform" and not a < b:
-        raise ParamError(f"{where}: uniform({a:g},{b:g}): the second number must be the larger one")
+    if name in ("uniform", "loguniform") and not a < b:
+        raise ParamError(f"{where}: {name}({a:g},{b:g}): the second number must be the larger one")
+    if name == "loguniform" and not a > 0:
+        raise ParamError(f"{where}: loguniform({a:g},{b:g}): both numbers must be positive, from 0.01 to 10 for example")
     if name == "normal" and not b > 0:
         raise ParamError(f"{where}: normal({a:g},{b:g}): the second number is a standard deviation and must be positive")
     if name == "logspace" and max(abs(a), abs(b)) > 308:

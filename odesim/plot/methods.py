@@ -18,6 +18,7 @@ from odesim.plot.exponents import figure_of_exponents
 from odesim.plot.fit import figure_of_fit
 from odesim.plot.members import as_members, as_solution
 from odesim.plot.rest import figure_of_rest
+from odesim.plot.sensitivity import figure_of_sensitivity
 from odesim.plot.solution import figure_of_solution
 from odesim.plot.statistics import figure_of_statistics
 from odesim.plot.trajectory import figure_of_trajectory
@@ -52,6 +53,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_exponents(run)
     if "fit" in run.attrs:
         return figure_of_fit(run)
+    if "sensitivity" in run.attrs:
+        return figure_of_sensitivity(run)
     if "rest_branches" in run.attrs:
         return figure_of_branches(run)
     if "rest_states" in run.attrs:

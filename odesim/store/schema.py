@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from odesim.base.errors import StoreError
+from odesim.base.options import DESIGNS
 from odesim.inputs import arguments
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays, read_document
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
@@ -90,7 +91,9 @@ TOLERANCE = (float, {str: rows})  # of all states, or by state
 DTYPE = ("float64", "float32")
 DIGEST = {"shape": [int]}
 OCCURRENCE = {"t": float, "index": (None, [int])}
-RANDOM = {"kind": "random", "name": str, "function": ("uniform", "normal"), "a": float, "b": float, "seed": int}
+DRAWN = {"name": str, "function": ("uniform", "loguniform", "normal"), "a": float, "b": float, "seed": int}
+RANDOM = {"kind": "random", **DRAWN}
+SPREAD = {"kind": DESIGNS[1:], **DRAWN, "members": positive}
 POINTS = {"kind": "points", "name": str, "repeat": positive}
 TABLE = {"kind": "table", "name": str}
 OUTPUTS = {
@@ -150,7 +153,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
         "model": str,
         "members": positive,
         "chunk": positive,
-        "design": [(RANDOM, POINTS, TABLE)],
+        "design": [(RANDOM, SPREAD, POINTS, TABLE)],
         "labels": {str: array_name},
         "sizes": {str: int},
         "span": of_length(float, 2),

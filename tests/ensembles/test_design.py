@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import qmc
 
 import odesim
 from odesim.base.errors import OdesimError, ParamError
 from odesim.base.options import Values as EnsembleArguments
-from odesim.ensembles.design import Design, Points, Random, Table, design_from_plain, design_members, uniforms
+from odesim.ensembles.design import Design, Points, Random, Spread, Table, design_from_plain, design_members, uniforms
+from odesim.ensembles.sequences import SEQUENCES
 from odesim.inputs.registry import load_model
 
 MODEL = "joma.nonlinear"
@@ -50,8 +52,12 @@ def test_a_stream_is_philox_entered_anywhere(seed, name, first, count):
 
 @pytest.mark.parametrize(
     ("part", "law"),
-    [(Random("x", "uniform", -1.0, 3.0, 0), stats.uniform(-1, 4)), (Random("x", "normal", 2.0, 0.5, 0), stats.norm(2.0, 0.5))],
-    ids=["uniform", "normal"],
+    [
+        (Random("x", "uniform", -1.0, 3.0, 0), stats.uniform(-1, 4)),
+        (Random("x", "normal", 2.0, 0.5, 0), stats.norm(2.0, 0.5)),
+        (Random("x", "loguniform", 0.01, 30.0, 0), stats.loguniform(0.01, 30.0)),
+    ],
+    ids=["uniform", "normal", "loguniform"],
 )
 def test_draws_have_their_law(part, law):
     """20 000 draws against the distribution function, Kolmogorov-Smirnov; the seed is fixed, p = 1e-3 would be bad luck."""
@@ -62,6 +68,75 @@ def test_streams_differ():
     """Another seed, or another name, is another stream."""
     streams = [tuple(uniforms(seed, name, 0, 4)) for seed in (0, 1) for name in ("a", "b")]
     assert len(set(streams)) == 4
+
+
+ENGINES = {"sobol": qmc.Sobol, "halton": qmc.Halton, "latin": qmc.LatinHypercube}
+EVEN: dict[str, Any] = {"vary": {"mu": "uniform(0,1)", "v": "loguniform(0.01,3)", "A": "normal(1,2)"}, "seed": 5}
+
+
+def even(model=MODEL, **asked):
+    """The rows of an even design of three numbers, and of their places in the unit cube as scipy has them."""
+    vary = {**EVEN["vary"]} if model != MODEL else {name: value for name, value in EVEN["vary"].items() if name != "A"}
+    members = design_members(load_model(model), EnsembleArguments(**{"vary": vary, "sizes": {"M": 3}, **asked}), EVEN["seed"])
+    return members.source
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_an_even_design_is_that_of_scipy(name):
+    """Point for point with the same seed, a dimension for each entry in the order of vary, through scipy's quantiles."""
+    u = ENGINES[name](6, rng=5).random(16)
+    labels = even(members=16, design=name).labels(0, 16)
+    np.testing.assert_array_equal(labels["mu"], u[:, :3])
+    np.testing.assert_allclose(labels["v"], stats.loguniform(0.01, 3.0).ppf(u[:, 3:]), rtol=1e-14)  # rounding
+    normal = Spread("x", "normal", 1.0, 2.0, 5, (2,), name, 16, 0, 2)
+    np.testing.assert_allclose(normal.values(np.arange(16), 0), stats.norm(1, 2).ppf(ENGINES[name](2, rng=5).random(16)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_an_even_design_does_not_depend_on_what_is_asked_for(name):
+    """Any rows are those of all, for a count that is no power of 2 too, and every point of a grid has the same ones."""
+    design = even(members=12, design=name)
+    whole = design.rows(0, 12)
+    for first, end in [(0, 1), (1, 2), (5, 12), (3, 8), (11, 12), (4, 4)]:
+        for key, values in design.rows(first, end).items():
+            np.testing.assert_array_equal(values, whole[key][first:end])
+    grid = design_members(
+        load_model(MODEL),
+        EnsembleArguments(vary={"v": "loguniform(0.01,3)"}, grid={"mu": "1,2"}, members=6, design=name, sizes={"M": 2}),
+        5,
+    )
+    rows = grid.source.rows(0, 12)["v"]
+    np.testing.assert_array_equal(rows[:6], rows[6:])
+    np.testing.assert_array_equal(grid.source.rows(4, 9)["v"], rows[4:9])
+    again = design_from_plain(design.to_plain(), 12, {}, {}).with_shapes({part.name: part.shape for part in design.parts})
+    np.testing.assert_array_equal(again.rows(3, 7)["v"], whole["v"][3:7])
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_an_even_design_has_smaller_gaps(name):
+    """The centred discrepancy of 128 points is below that of random ones, and of a uniform(0,1) each decile has 12 or 13, up to one."""
+    random, placed = (even(members=128, design=kind).rows(0, 128)["mu"] for kind in ("random", name))
+    assert qmc.discrepancy(placed) < 0.5 * qmc.discrepancy(random)
+    counts = np.array([np.histogram(column, 10, (0, 1))[0] for column in placed.T])
+    assert counts.min() >= 11 and counts.max() <= 14
+
+
+def test_an_even_ensemble_is_stored_and_continued(tmp_path):
+    """In memory, stored in shards and by two threads: the same numbers, to which the Dataset gives the name of the design."""
+    request: dict[str, Any] = {
+        **EVEN,
+        "vary": {"mu": "uniform(0.5,1)"},
+        "members": 24,
+        "design": "sobol",
+        "sizes": {"M": 2},
+        "span": (0, 0.5),
+    }
+    here = odesim.ensemble(MODEL, **request)
+    for shard in ((1, 2), (2, 2)):
+        there = odesim.ensemble(MODEL, **request, out=tmp_path / "run.zarr", shard=shard, threads=2)
+    for name in ("mu", "v"):
+        np.testing.assert_array_equal(here[name], there[name])
+    assert here["mu"].attrs["design"] == there["mu"].attrs["design"] == "sobol"
 
 
 def test_a_grid_is_every_combination():
@@ -163,6 +238,11 @@ WRONG: dict[str, Any] = {
     "seed": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "seed": -1}, "seed must be"),
     "words": ({"vary": {"mu": ["a", "b"]}}, "must hold numbers"),
     "file": ({"vary": {"mu": "@absent.npy"}}, "no file 'absent.npy'"),
+    "design": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "design": "sobel"}, "no design 'sobel'; .*did you mean 'sobol'"),
+    "even and nothing random": ({"grid": {"mu": "1,2"}, "design": "latin"}, "design latin places random values, and none are"),
+    "wide": ({"vary": {"v": "uniform(0,1)"}, "members": 2, "design": "halton", "sizes": {"M": 1001}}, "at most 1000 numbers of a member"),
+    "many": ({"vary": {"mu": "uniform(0,1)"}, "members": 2**30 + 1, "design": "sobol"}, "at most 1073741824 members"),
+    "logarithm": ({"vary": {"mu": "loguniform(0,1)"}, "members": 3}, "both numbers must be positive"),
     "code": ({"grid": {"mu": "__import__('os').system('x')"}}, "no function '__import__'"),
 }
 
