@@ -290,7 +290,7 @@ def quantity(system: System, members: xarray.Dataset, name: str, index: str) -> 
         raise ParamError(f"{name} is one number: write {name}, not {label}")
     if len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
         raise ParamError(f"{name} has shape {shape}, so an entry of it is named as {next(iter(entries(name, shape)))}, not {label}")
-    return [label], values[(slice(None), *at)][:, None]
+    return [label], values.reshape(len(values), -1)[:, [np.ravel_multi_index(at, shape)]]
 
 
 def dataset(

@@ -14,6 +14,8 @@ CLOSE = 1e-10
 """The last correction of an accepted state, relative to the largest of its numbers and 1."""
 DAMPING = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """Damping that is tried, as parts of the largest singular value."""
+FAR = 1e-3
+"""The length of a correction, relative to the largest number and 1, from which on it is no last one of a curved function."""
 UNKNOWN = 1e-5
 """The most that a number of an accepted state is off, as in CLOSE, at roots of higher order."""
 ROUNDING = 16 * float(np.finfo(float).eps)
@@ -68,22 +70,40 @@ Choice = Callable[["Step", Array, Array, Residual], Array | None]
 
 def _iterated(field: Field, y: Array, laws: tuple[Invariant, ...], residual: Residual, choose: Choice) -> Root | None:
     """The root to which corrections chosen like this lead from y (n,)."""
-    G = residual(y)
+    values, last = residual(y), (np.zeros(len(y)), np.zeros((len(y), len(y))))
     for _ in range(MOST_ITERATIONS):
         J, normals = field.jacobian(y), field.normals(laws, y)
+        # invariants weigh as much as the right-hand side does: beside rows of 1 a Jacobian of 1e-15, as of exp(-y), would be rounding
+        weight = np.where(np.arange(len(values)) < len(y), 1.0, float(np.linalg.norm(J)) or 1.0)
         A = np.vstack([J, normals])
-        if len(A) != len(G) or not (np.isfinite(A).all() and np.isfinite(G).all()):
+        if len(A) != len(values) or not (np.isfinite(A).all() and np.isfinite(values).all()):
             return None
+        A, G = A * weight[:, None], values * weight
         U, s, V = np.linalg.svd(A, full_matrices=False)
         step, size = Step(U, s, V, -(U.T @ G)), np.maximum(np.abs(y), 1.0)
         noise = ROUNDING * (np.abs(U).T @ (np.abs(A) @ size))
         if step.is_small(CLOSE * float(np.max(size)), noise):
-            return _accepted(field, y, step, noise, laws)
-        d = choose(step, y, G, residual)
+            # where more is asked than there are numbers, the least squares of what cannot be met are no root: z' = -z that keeps z^2 = 1
+            beyond = float(np.linalg.norm(G - U @ (U.T @ G)))
+            met = beyond <= CLOSE * s[0] * float(np.max(size)) and not fades(J, *last, float(np.max(size)))
+            return _accepted(field, y, step, noise, laws) if met else None
+        d = choose(step, y, G, lambda y, weight=weight: residual(y) * weight)  # type: ignore[misc]
         if d is None:
             return None
-        y, G = y + d, residual(y + d)
+        y, values, last = y + d, residual(y + d), (d, J)
     return None
+
+
+def fades(J: Array, d: Array, before: Array, size: float) -> bool:
+    """Whether a right-hand side came to 0 by rounding alone: the last correction d (n,) was long, and no step along a straight line.
+
+    1 - 1/(1 + exp(-y)) is 0 in float64 from y = 37 on. Newton's corrections there are 1, and each Jacobian (n, n) a third of the one
+    before; where a long correction leads to a root, the Jacobian stays as it is.
+    """
+    if np.max(np.abs(d)) <= FAR * size:
+        return False
+    line, rounding = np.abs(before @ d), ROUNDING * (np.abs(before) @ np.abs(d))
+    return bool(np.any(np.abs((J - before) @ d) > 0.5 * line + rounding))
 
 
 def _whole(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 201
 """Times of a run at which its speed is looked at."""
+RESERVED = ("rest", "mode", "eigenvalue_real", "eigenvalue_imag", "stability", "index", "times", "residual")
 NEAR = 1e-6
 """The distance, relative to the largest number and 1, within which two states are one."""
 
@@ -75,8 +76,9 @@ def rest(
     Results: the states; times, how many starts led there; stability: stable, saddle, unstable or neutral (nothing grows, and something
     neither grows nor decays); index, how many eigenvalues grow; eigenvalue_real and eigenvalue_imag (rest, mode) on the leaf, the
     fastest growing first and NaN beyond it, of a Map the multipliers; residual, the largest number of the right-hand side there;
-    the observables, and the loss of a gradient flow. attrs: starts, failed (starts that led nowhere), outside (rest states outside the
-    sets that states assume, which are left out). up_to: an index; states that differ by the order along it only are one.
+    the observables, and the loss of a gradient flow; one whose name stands here has a _ more: rest_. attrs: starts, failed (starts that
+    led nowhere), outside (rest states outside the sets that states assume, which are left out). up_to: an index; states that differ by
+    the order along it only are one.
 
     Raises an OdesimError where the right-hand side depends on t or has noise, and for more than 2000 states.
     """
@@ -177,6 +179,18 @@ def is_same(a: Root, b: Root, order: Order | None) -> bool:
     return bool(np.max(np.abs(a.y - y)) <= NEAR * max(1.0, float(np.max(np.abs(a.y)))))
 
 
+def labels_of(system: System) -> dict[str, str]:
+    """{state, observable or index: its name in the Dataset}: the same, and with a _ more where the Dataset has that name already."""
+    names = [*system.states, *system.observables, *(i.name for i in system.axes)]
+    labels = dict[str, str]()
+    for name in names:
+        label = name
+        while label in RESERVED or (label != name and label in names):
+            label += "_"
+        labels[name] = label
+    return labels
+
+
 def observed(field: Field, states: Sequence[Array]) -> Iterator[tuple[str, Array]]:
     """(observable, its values (R, *shape)) at these states."""
     y = field.layout.split(np.array(states).reshape(-1, field.n))
@@ -199,12 +213,13 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
     by_loss = np.ravel(values[LOSS]) if LOSS in values and values[LOSS].ndim == 1 else np.zeros(len(rests))
     order = sorted(range(len(rests)), key=lambda k: (round(float(by_loss[k]), 12), *ranks[k]))
     rests = [rests[k] for k in order]
-    dims, data = dimensions(field.system), dict[str, Any]()
+    labels = labels_of(field.system)
+    dims, data = {name: tuple(labels[d] for d in axes) for name, axes in dimensions(field.system).items()}, dict[str, Any]()
     for name, array in field.layout.split(np.array([r.root.y for r in rests]).reshape(-1, field.n)).items():
-        data[name] = (("rest", *dims[name]), array)
+        data[labels[name]] = (("rest", *dims[name]), array)
     for name, array in values.items():
         axes = dims[name] if len(dims[name]) == array.ndim - 1 else tuple(f"{name}_{k}" for k in range(array.ndim - 1))
-        data[name] = (("rest", *axes), array[order])
+        data[labels[name]] = (("rest", *axes), array[order])
     modes = np.full((2, len(rests), field.n), np.nan)
     for k, r in enumerate(rests):
         modes[:, k, : len(r.spectrum.values)] = r.spectrum.values.real, r.spectrum.values.imag
@@ -214,5 +229,10 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
         data[name] = ("rest", np.array(numbers, np.int64))
     data["residual"] = ("rest", np.array([r.root.residual for r in rests], np.float64))
     register()
-    about = {"model": field.system.name, "discrete": int(field.system.discrete), "rest_states": " ".join(field.layout.names), **counts}
+    about = {
+        "model": field.system.name,
+        "discrete": int(field.system.discrete),
+        "rest_states": " ".join(labels[name] for name in field.layout.names),
+        **counts,
+    }
     return xr.Dataset(data, coords={"rest": np.arange(len(rests))}, attrs=about)

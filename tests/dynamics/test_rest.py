@@ -1,18 +1,25 @@
 """Rest states: those of closed forms, numpy's roots and scipy's equations, with their eigenvalues; what has none is said."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.optimize import brentq
+from scipy.optimize import brentq, root
 from sympy import Interval, Symbol, exp, oo, symbols
 
 import odesim
-from odesim.base.errors import OdesimError
+from odesim.base.arrays import Layout
+from odesim.base.errors import OdesimError, ParamError
 from odesim.cli.app import cli
+from odesim.dynamics.rest import labels_of
+from odesim.inputs.bind import bind
+from odesim.inputs.registry import load_model
 from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, gradient_flow, index, sizes, time
+from tests.support.models import CHEAPEST_FIRST
+from tests.support.truth import RIGHT_SIDES
 
 SOURCE = Source("none", "made for the tests")
 REAL = Interval(-oo, oo)
@@ -127,10 +134,80 @@ def test_a_root_of_higher_order_is_neutral(power):
     assert np.abs(found["y"].values) == pytest.approx(0, abs=1e-2) and found["x"].values == pytest.approx(1)
 
 
+def test_what_cannot_be_met_is_no_rest_state():
+    """x'' = x rests at 0 only, where x^2 - y^2 is not the 1 of the start: least squares of both are no root."""
+    law = Invariant("energy", x**2 - y**2, "constant")
+    found = odesim.rest(system({x: y, y: x}, initial={x: 1.0, y: 0.0}, invariants=(law,), span=(0.0, 1.0)))
+    assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"]
+
+
+def test_names_of_the_dataset_may_be_those_of_a_model():
+    """A state `index` over an index `mode`, and an observable `rest`, have a _ more."""
+    (mode,), state = index("mode"), IndexedBase("index", shape=(M,))
+    model = system({state[mode]: 2 - state[mode]}, axes={mode: M}, sizes={M: 3}, observables={"rest": 2 * state[mode]})
+    found = odesim.rest(model)
+    assert found["index_"].dims == ("rest", "mode_") and found["rest_"].values == pytest.approx(np.full((1, 3), 4.0))
+    assert found["index"].values.tolist() == [0] and found.attrs["rest_states"] == "index_"
+    assert len(found.odesim.plot()) == 2
+
+
+def smallest(model):
+    """Sizes of a model, all alike and as small as it takes them."""
+    for n in range(2, 9):
+        try:
+            bind(model, sizes=dict.fromkeys(model.size_names, n))
+        except OdesimError:
+            continue
+        return dict.fromkeys(model.size_names, n)
+    return None
+
+
+QUICK = ("joma.self_consistent", "joma.linear_attention", "hopfield.classical")
+"""An observable `rest`; no rest state on the leaf of the start; one that depends on t."""
+
+
+@pytest.mark.first(len(QUICK))
+@pytest.mark.parametrize("name", [*QUICK, *(name for name in CHEAPEST_FIRST if name not in QUICK)])
+def test_every_model(name):
+    """It ends with states at which the right-hand side by hand is 0, or a sentence; scipy comes back to those without zero eigenvalues.
+
+    Tolerances: Newton's corrections are below 1e-10, or rounding; scipy's are below 1e-8.
+    """
+    model = load_model(name)
+    values = bind(model, sizes=smallest(model))
+    try:
+        found = odesim.rest(model, sizes=values.sizes)
+    except ParamError as error:
+        assert re.search("do not depend on t|has noise", str(error))
+        return
+    layout = Layout(tuple(values.initial), tuple(np.shape(v) for v in values.initial.values()))
+
+    def f(y):
+        slopes = layout.join(RIGHT_SIDES[name](0.0, layout.split(y), values.params))
+        return slopes - y if model.discrete else slopes
+
+    for k in range(found.sizes["rest"]):
+        y = layout.join({state: found[labels_of(model)[state]].values[k] for state in layout.names})
+        assert np.max(np.abs(f(y))) <= 1e-9 * max(1.0, float(np.max(np.abs(y))))
+        eigenvalues = found["eigenvalue_real"].values[k] + 1j * found["eigenvalue_imag"].values[k] - model.discrete
+        if np.isfinite(eigenvalues).all() and np.min(np.abs(eigenvalues)) > 1e-2:
+            beside = y + 1e-4 * np.random.default_rng(0).standard_normal(len(y))
+            again = root(f, beside, tol=1e-12)
+            assert again.success and np.max(np.abs(again.x - y)) <= 1e-7 * max(1.0, float(np.max(np.abs(y)))), again.message
+
+
 def test_what_only_slows_down_does_not_rest():
     """y' = exp(-y) goes on for ever, however small its right-hand side, alone and beside states that rest."""
     found = odesim.rest(system({y: exp(-y), x: 1 - x}, span=(0.0, 1e6)))
     assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"]
+
+
+def test_what_fades_to_zero_in_rounding_does_not_rest():
+    """1 - 1/(1 + exp(-y)) is 0 in float64 from y = 37 on, where Newton's steps are still 1 long; so on the leaf of a law."""
+    tail = 1 - 1 / (1 + exp(-y))
+    for equations in ({y: tail, x: 1 - x}, {y: tail, x: -tail}):
+        found = odesim.rest(system(equations, span=(0.0, 100.0)))
+        assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"], found
 
 
 def test_states_outside_their_sets_are_left_out():

@@ -101,7 +101,7 @@ def test_the_function_of_morris():
     x = IndexedBase("x", shape=(N,))
     bent = (2, 4, 6)
     k = [2 * (1.1 * x[n] / (x[n] + 0.1) - 0.5) if n in bent else 2 * (x[n] - 0.5) for n in range(10)]
-    terms = {(n,): 20.0 for n in range(10)}
+    terms: dict[tuple[int, ...], float] = {(n,): 20.0 for n in range(10)}
     terms |= {(p, q): -15.0 for p in range(6) for q in range(p + 1, 6)}
     terms |= {(p, q, r): -10.0 for p in range(5) for q in range(p + 1, 5) for r in range(q + 1, 5)}
     terms |= {(0, 1, 2, 3): 5.0}
