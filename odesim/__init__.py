@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from odesim.dynamics.fit import fit
     from odesim.dynamics.global_sensitivity import screening, sensitivity
     from odesim.dynamics.rest import rest
+    from odesim.dynamics.spectrum import spectrum
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
     from odesim.lab.compare.comparison import Comparison
@@ -35,6 +36,7 @@ _HOMES = {
     "rest": "odesim.dynamics.rest",
     "screening": "odesim.dynamics.global_sensitivity",
     "sensitivity": "odesim.dynamics.global_sensitivity",
+    "spectrum": "odesim.dynamics.spectrum",
     "train": "odesim.lab.train",
     "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
@@ -65,6 +67,7 @@ __all__ = [
     "rest",
     "screening",
     "sensitivity",
+    "spectrum",
     "train",
     "verify",
 ]

@@ -222,7 +222,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     odesim plot RUN                        the picture, RUN.png
     odesim plot FILE.nc                    of `ensemble --reduce`, `rest`,
                                            `branch`, `lyapunov`, `export`,
-                                           `sensitivity`, `screening`
+                                           `sensitivity`, `screening`, `spectrum`
     odesim plot RUN --animate attention.gif --var c
 
     \b

@@ -20,6 +20,7 @@ from odesim.plot.members import as_members, as_solution
 from odesim.plot.rest import figure_of_rest
 from odesim.plot.sensitivity import figure_of_sensitivity
 from odesim.plot.solution import figure_of_solution
+from odesim.plot.spectrum import figure_of_spectrum
 from odesim.plot.statistics import figure_of_statistics
 from odesim.plot.trajectory import figure_of_trajectory
 
@@ -51,6 +52,8 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_statistics(run, choice, ax)
     if "lyapunov" in run.attrs:
         return figure_of_exponents(run)
+    if "spectrum" in run.attrs:
+        return figure_of_spectrum(run)
     if "fit" in run.attrs:
         return figure_of_fit(run)
     if "sensitivity" in run.attrs:

@@ -1,0 +1,188 @@
+"""`odesim.spectrum`: eigenvalues along a run: how fast it would settle or leave, in which time, and how sharp its loss is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from odesim.api.integrate import integrate
+from odesim.api.request import span_of_steps
+from odesim.base.arrays import Array, Layout
+from odesim.base.datasets import register
+from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.dynamics.field import LOSS, MOST_STATES
+from odesim.inputs.arguments import check_arguments
+from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.registry import load_model
+from odesim.run.problem import compiled_for
+from odesim.symbolic.indices import base_name
+from odesim.symbolic.layered import with_layers
+from odesim.symbolic.parts import GradientFlow
+from odesim.symbolic.system import System
+from odesim.targets.linearization import BoundLinear
+from odesim.transforms.gradients import gradient_flow
+
+if TYPE_CHECKING:
+    import xarray
+
+DENSE = 200
+"""The states up to which all eigenvalues of a Hessian are computed: LAPACK misses none, also where many are equal, and is cheap so far."""
+FINISHED = ("ok", "event")
+
+
+@check_arguments
+def spectrum(
+    model: str | PathLike[str] | System,
+    *,
+    params: Mapping[str, ArrayLike] | None = None,
+    initial: Mapping[str, ArrayLike] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    span: tuple[float, float] | None = None,
+    steps: int | None = None,
+    save: int | str | ArrayLike | None = 50,
+    of: str = "",
+    most: int = 3,
+    method: str = "auto",
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    seed: int = 0,
+) -> xarray.Dataset:
+    """Eigenvalues at the saved times of a run: a Dataset (time, mode) of its exact Jacobian, and (time, top) of the Hessian of its loss.
+
+    Results: eigenvalue_real and eigenvalue_imag, those of df/dy, the fastest growing first; time_scale, -1/real part: the time in which a
+    mode decays by e, negative where it grows, infinite where it rests. Of a Map the multipliers of an update, and -1/log|multiplier|, in
+    updates. They are left out for more than 2000 states.
+
+    sharpness (time, top): the `most` largest eigenvalues of the Hessian of the loss by the states, in no metric, the largest first, and
+    lowest (time,): its least one, below 0 where the loss curves down. A gradient descent with the rate eta on that loss is stable where
+    eta * sharpness < 2. of: the loss, an observable that is one expression; default: that of a gradient flow, or the observable `loss`,
+    or none. Up to 200 states by LAPACK, for more by Lanczos' method over products with the exact Hessian.
+
+    attrs: loss, states, method. Raises an OdesimError for noise, and where the run ends early.
+    """
+    system = load_model(model)
+    if system.noise:
+        raise ParamError(f"{system.name} has noise, and eigenvalues are for equations without; replace(system, noise={{}}) has none")
+    if most < 1:
+        raise ParamError(f"most is at least 1, the largest eigenvalue of a Hessian, not {most}")
+    name, loss = loss_of(system, of)
+    times = span_of_steps(system, span, steps)
+    run = integrate(
+        system, params=params, initial=initial, sizes=sizes, span=times, save=save, method=method, rtol=rtol, atol=atol, seed=seed
+    )
+    if run.status not in FINISHED:
+        raise SolveError(f"the run ends before its eigenvalues are known: {run.message}")
+    numbers = bind(system, params=params, initial=initial, sizes=sizes, span=times, seed=seed)
+    data: dict[str, Any] = {}
+    own = Derivative(system, numbers)
+    if own.n <= MOST_STATES:
+        values = np.array([own.eigenvalues(t, own.state(run.y, k)) for k, t in enumerate(run.t)])
+        rates = np.log(np.abs(np.where(values == 0, np.finfo(float).tiny, values))) if system.discrete else values.real
+        with np.errstate(divide="ignore"):
+            data |= {"eigenvalue_real": (("time", "mode"), values.real), "eigenvalue_imag": (("time", "mode"), values.imag)}
+            data["time_scale"] = (("time", "mode"), -1 / rates + 0.0)
+    if loss is not None:
+        hessian = Derivative(descent(system, loss), numbers)
+        ends = [hessian.ends(t, hessian.state(run.y, k), most) for k, t in enumerate(run.t)]
+        data |= {"sharpness": (("time", "top"), np.array([top for top, _ in ends])), "lowest": ("time", np.array([low for _, low in ends]))}
+    if not data:
+        raise ParamError(
+            f"{system.name} has {own.n} states and no loss: all eigenvalues are those of at most {MOST_STATES}, by dense matrices"
+        )
+    import xarray as xr
+
+    register()
+    about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": own.n}
+    return xr.Dataset(data, coords={"time": run.t}, attrs=about | ({"time_unit": system.time} if system.time else {}))
+
+
+def loss_of(system: System, of: str) -> tuple[str, Any]:
+    """The name and the expression of a loss; ("", None) where there is none and none is named. Raises ParamError."""
+    flow = system.equations
+    if not of and isinstance(flow, GradientFlow):
+        return LOSS, flow.loss
+    known = {name: e for name, e in system.observables.items() if isinstance(e, sp.Basic) and not e.free_symbols & set(system.axes)}
+    if not of:
+        return (LOSS, known[LOSS]) if LOSS in known and states_in(system, known[LOSS]) else ("", None)
+    if of not in known:
+        raise ParamError(no_such("observable that is one expression", of, known, system.name))
+    if not states_in(system, known[of]):
+        raise ParamError(f"{of} of {system.name} depends on no state: it has no Hessian")
+    return of, known[of]
+
+
+def states_in(system: System, e: Any) -> list[Any]:
+    """The elements of states, as equations have them, on which an expression depends."""
+    names = {base_name(x) for part in with_layers([e]) for x in part.atoms(sp.Indexed, sp.Symbol)}
+    return [key for key in system.equations if base_name(key) in names]
+
+
+def descent(system: System, loss: Any) -> System:
+    """The gradient flow of a loss in the states that it depends on: minus its Jacobian is the Hessian, symmetric."""
+    keys = states_in(system, loss)
+    flow = gradient_flow(loss, dict.fromkeys(keys, 1), boundary=system.boundary)
+    names = {base_name(key) for key in keys}
+    starts = {key: e for key, e in system.initial.items() if base_name(key) in names}
+    bare: dict[str, Any] = {
+        "events": (),
+        "invariants": (),
+        "observables": {},
+        "closed_forms": (),
+        "growth": None,
+        "display": {},
+        "views": (),
+    }
+    return replace(system, equations=flow, initial=starts, discrete=False, **bare)
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The exact Jacobian of a System with numbers, at times t and states y (n,)."""
+
+    system: System
+    numbers: Numbers
+
+    @cached_property
+    def layout(self) -> Layout:
+        return compiled_for(self.system, self.numbers.sizes, "numpy", "float64", False).layout(self.numbers.sizes)
+
+    @property
+    def n(self) -> int:
+        """The number of states, components counted."""
+        return self.layout.size
+
+    @cached_property
+    def linear(self) -> BoundLinear:
+        compiled = compiled_for(self.system, self.numbers.sizes, "numpy", "float64", False)
+        return compiled.linear.bind(self.numbers.sizes, self.numbers.params, self.layout)
+
+    def state(self, y: Mapping[str, Array], k: int) -> Array:
+        """The state (n,) at the saved time k of a run {name: (T, *shape)}."""
+        return self.layout.join({name: y[name][k] for name in self.layout.names})
+
+    def eigenvalues(self, t: float, y: Array) -> Array:
+        """All eigenvalues (n,), the fastest growing first."""
+        values = np.linalg.eigvals(np.asarray(self.linear.jacobian(t, y).dense(), np.float64)).astype(complex)
+        rates = np.abs(values) if self.system.discrete else values.real
+        return np.asarray(values[np.lexsort((-values.imag, -rates))])
+
+    def ends(self, t: float, y: Array, most: int) -> tuple[Array, float]:
+        """The `most` largest eigenvalues (most,) of minus the Jacobian, which is symmetric, NaN beyond n, and the least."""
+        J, n = self.linear.jacobian(t, y), self.n
+        top = np.full(most, np.nan)
+        if n <= DENSE or most >= n - 1:
+            values = np.linalg.eigvalsh(-np.asarray(J.dense(), np.float64))
+            top[: min(most, n)] = values[::-1][:most]
+            return top, float(values[0])
+        hessian = LinearOperator((n, n), matvec=lambda v: -(J @ np.ravel(v)), dtype=np.float64)
+        first = np.random.default_rng(0).standard_normal(n)  # the same bits in every run
+        top[:] = np.sort(eigsh(hessian, most, which="LA", v0=first, return_eigenvectors=False))[::-1]
+        return top, float(eigsh(hessian, 1, which="SA", v0=first, return_eigenvectors=False)[0])
