@@ -19,12 +19,12 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import ParamError, SolveError, counted, no_such, value_text
 from odesim.base.options import MAX_MEMBERS, Values
-from odesim.dynamics.fit import COLUMN
 from odesim.ensembles.design import LEAST, Random, quantiles
 from odesim.ensembles.sequences import sequence
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.grammar import parse_value
 from odesim.inputs.registry import load_model
+from odesim.store.curves import COLUMN
 from odesim.store.export import entries
 from odesim.symbolic.system import System
 

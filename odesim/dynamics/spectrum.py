@@ -17,7 +17,7 @@ from odesim.api.integrate import integrate
 from odesim.api.request import span_of_steps
 from odesim.base.arrays import Array, Layout
 from odesim.base.datasets import register
-from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.errors import ParamError, SolveError, counted, no_such
 from odesim.dynamics.field import LOSS, MOST_STATES
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
@@ -95,7 +95,7 @@ def spectrum(
         data |= {"sharpness": (("time", "top"), np.array([top for top, _ in ends])), "lowest": ("time", np.array([low for _, low in ends]))}
     if not data:
         raise ParamError(
-            f"{system.name} has {own.n} states and no loss: all eigenvalues are those of at most {MOST_STATES}, by dense matrices"
+            f"{system.name} has {counted(own.n, 'state')} and no loss, and all eigenvalues are computed of at most {MOST_STATES}"
         )
     import xarray as xr
 

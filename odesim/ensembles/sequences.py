@@ -20,9 +20,9 @@ def check_sequence(name: str, count: int, dimensions: int) -> None:
     """Raises ParamError unless `name` has this many points of so many numbers each."""
     most, widest = MOST_POINTS.get(name, count), MOST_NUMBERS.get(name, dimensions)
     if count > most:
-        raise ParamError(f"a design {name} has at most {most} members, not {count}")
+        raise ParamError(f"a design {name} has at most {counted(most, 'member')}, not {count}")
     if dimensions > widest:
-        raise ParamError(f"a design {name} is for at most {widest} numbers of a member, and {dimensions} vary")
+        raise ParamError(f"a design {name} is for at most {counted(widest, 'number')} of a member, and {dimensions} vary")
     if name == "latin":  # each of its points depends on all others
         check_fits(f"a design latin of {counted(count, 'member')}", {"all its points": 2 * count * dimensions}, 8)
 

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from odesim.base.errors import counted
 from odesim.plot.labels import add_header, symbol
 from odesim.plot.layout import add_panels
 from odesim.plot.style import CATEGORIES, few_ticks, literal, project_style
@@ -46,7 +47,7 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
         figure = panels[0].figure
         title = f"{data.attrs['model']}, {label_of(labels[0])}" if len(labels) == 1 else literal(data.attrs["model"])
         notes = [f"{data.sizes['quantity'] - MOST} more quantities are not drawn"] * (data.sizes["quantity"] > MOST)
-        notes += [f"the {shown} largest of {data.sizes['factor']} numbers"] * (data.sizes["factor"] > shown)
+        notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
         handles = [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)]
         add_header(figure, title, notes, handles)  # type: ignore[arg-type]
         return figure  # type: ignore[return-value]
