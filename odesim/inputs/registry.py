@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -69,6 +69,24 @@ def load_unchanged_file(path: str, digest: str) -> System:
     """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another file, without running it."""
     module, constant, name = _file_module(path, digest)
     return _system_in(module, constant, name)
+
+
+def load_constant(ref: str, kind: str, default: str, parts: Sequence[str]) -> Any:
+    """The constant of FILE.py or FILE.py:NAME, which is run; default: its name without one. parts: attributes that it must have.
+
+    kind: what the file is, for sentences. Raises ModelError.
+    """
+    try:
+        module, constant, path = _file_module(ref, constant=default)
+    except ModelError as error:
+        raise ModelError(str(error).replace("model file", f"{kind} file", 1)) from error
+    fits = [name for name, value in vars(module).items() if all(hasattr(value, part) for part in parts) and not isinstance(value, type)]
+    if constant not in vars(module):
+        has = f"it has {', '.join(sorted(fits))}{nearest(constant, fits)}" if fits else f"and no other {kind}"
+        raise ModelError(f"{path} has no {constant}, {has}")
+    if constant not in fits:
+        raise ModelError(f"{path}: {constant} must be a {kind}, not {value_text(getattr(module, constant))}")
+    return getattr(module, constant)
 
 
 def is_path(ref: str) -> bool:
@@ -138,10 +156,10 @@ def _no_model(name: str, known: set[str]) -> str:
     return no_such("model", text, known, lister="odesim list") + ("" if nearest(text, known) else "; a file is written with its .py")
 
 
-def _file_module(ref: str, digest: str = "") -> tuple[ModuleType, str, str]:
-    """(module, name of the constant, path as written) of FILE.py or FILE.py:NAME. Raises ModelError."""
-    path, constant = split_ref(ref)
-    constant = CONSTANT if constant is None else constant
+def _file_module(ref: str, digest: str = "", constant: str = CONSTANT) -> tuple[ModuleType, str, str]:
+    """(module, name of the constant, path as written) of FILE.py or FILE.py:NAME. constant: its name without one. Raises ModelError."""
+    path, name = split_ref(ref)
+    constant = constant if name is None else name
     if not constant.isidentifier():
         raise ModelError(f"{path}: {constant!r} after the colon is not a plain name; write FILE.py or FILE.py:NAME")
     try:

@@ -43,7 +43,7 @@ class TrainCommand(click.Command):
 
 
 @click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
-@click.argument("task", metavar="TASK", type=TaskName())
+@click.argument("task", metavar="TASK|FILE.py", type=TaskName())
 @options(
     "model settings show steps seeds optimizer rates save observe dtype backend threads max_seconds cluster out overwrite resume plot "
     "as_json quiet",
@@ -80,9 +80,9 @@ def train_command(
     continues the training; the result has the same bits.
     """
     from odesim.base.cluster import connected
-    from odesim.lab.tasks import load_task
+    from odesim.lab.own_task import find_task
 
-    loaded = load_task(task)
+    loaded = find_task(task)
     if show:
         from odesim.lab.output import settings_text
 
@@ -209,6 +209,9 @@ def compare_command(
     `odesim train TASK --settings` lists the models that describe a task, and
     the settings that they need.
 
+    Of two ensembles the members are compared that both have, by the numbers
+    that differ between members.
+
     If one run is an integration and the other a training, the integration is
     the theory, and iterations become its times. Columns of the table:
 
@@ -234,7 +237,8 @@ def compare_command(
     from odesim.inputs.registry import list_models
     from odesim.lab.compare.runs import compare
     from odesim.lab.output import comparison_json
-    from odesim.lab.tasks import TASKS, load_task
+    from odesim.lab.own_task import find_task
+    from odesim.lab.tasks import TASKS
 
     if first is None and recipe is None:
         raise ParamError("compare needs a MODEL and its --task or --data, two RUNs, or a --recipe")
@@ -243,7 +247,7 @@ def compare_command(
     if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
         name = second if str(second) in TASKS else "NAME"
         raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
-    loaded = load_task(task) if task else None
+    loaded = find_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None
     values = read_settings(loaded.name, loaded.settings, settings) if loaded else {} if data else dict.fromkeys(settings)
     check_picture_place(None, plot)
@@ -265,6 +269,10 @@ def compare_command(
         say(sentence)
 
     def figure() -> "Figure":
+        if comparison.members is not None:
+            from odesim.plot.ensemble import figure_of_ensemble
+
+            return figure_of_ensemble(comparison.members)
         from odesim.plot.comparison import figure_of_comparison
 
         return figure_of_comparison(comparison)

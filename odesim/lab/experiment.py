@@ -12,7 +12,7 @@ from odesim.base.backends import find_backend
 from odesim.base.device import array_module, check_fits, device_name
 from odesim.base.errors import ParamError, counted, no_such, value_text
 from odesim.base.options import __version__
-from odesim.lab.tasks import load_task
+from odesim.lab.own_task import find_task
 from odesim.lab.training.loop import TrainingOptions
 from odesim.lab.training.optimizers import check_optimizer, settings_in_use
 from odesim.lab.training.task import Experiment, Task, check_settings
@@ -71,10 +71,10 @@ def make_experiment(
 
 
 def as_task(task: Any) -> Task:
-    """The task with this name, or the Task given. Raises ParamError."""
+    """The task with this name or of this file, or the Task given. Raises ParamError."""
     if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
         raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
-    loaded: Task = load_task(task) if isinstance(task, str) else task
+    loaded: Task = find_task(task) if isinstance(task, str) else task
     return loaded
 
 

@@ -15,7 +15,7 @@ from odesim.cli.options import options as run_options
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
 if TYPE_CHECKING:
-    from odesim.lab.training.task import Model, Setting
+    from odesim.lab.training.task import Model, Setting, Task
 
 FLAGS = {"true": True, "false": False}
 
@@ -98,16 +98,22 @@ def assignment(text: str, option: str, form: str) -> tuple[str, str]:
 
 def settings_names(ctx: click.Context) -> Described:
     """The settings of the task, with their meaning."""
+    return ((setting.name, setting.doc) for setting in shipped_task(ctx).settings)
+
+
+def shipped_task(ctx: click.Context) -> "Task":
+    """The task whose name stands in the words before. Raises ValueError for a file, which would be executed."""
+    from odesim.inputs.registry import is_path
     from odesim.lab.tasks import load_task
 
-    return ((setting.name, setting.doc) for setting in load_task(argument_of(ctx, "task")).settings)
+    if is_path(name := argument_of(ctx, "task")):
+        raise ValueError(name)
+    return load_task(name)
 
 
 def default_model(ctx: click.Context) -> "Model":
     """The model of the task with its default settings and one seed."""
-    from odesim.lab.tasks import load_task
-
-    task = load_task(argument_of(ctx, "task"))
+    task = shipped_task(ctx)
     return task.make({setting.name: setting.default for setting in task.settings}, seeds=(0,)).model
 
 
@@ -157,7 +163,8 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
         "metavar": "NAME", "shell_complete": completed(recipes_names, ending=""),
         "help": "Run a stored comparison, and print its numbers beside those recorded."}),
     "task": ("--task", {
-        "metavar": "TASK", "type": TaskName(), "help": "The task to train. Its settings determine the parameters of the model."}),
+        "metavar": "TASK", "type": TaskName(), 
+        "help": "The task to train, a name or FILE.py. Its settings determine the parameters of the model."}),
     "settings": ("--set", {
         "metavar": "NAME=VALUE", "multiple": True, "shell_complete": completed(settings_names), "help": "Set a setting of the task."}),
     "show": ("--settings", {"is_flag": True, "help": "Print the task's settings, models, observables and theory; train nothing."}),

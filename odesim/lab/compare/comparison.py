@@ -32,7 +32,9 @@ HEADS = {"correlation": "corr", "relative_l2": "rel L2", "shift_worst": "worst"}
 SECOND_TABLE = ("log_error", "end_ratio")  # metrics of the second table
 OF_SEEDS: Mapping[str, Callable[[Array], Any]] = {"median": np.median, "least": np.min, "most": np.max}
 # not mean and deviation: of correlations they reach beyond 1, and one seed that went elsewhere makes both
+MOST_EACH = 5000  # seeds or members of which each has its own numbers: they take a millisecond each
 SHOWN = 12  # fitted numbers
+SIDES = ("first", "second", "difference")
 NAME = 18  # width of the first column; a longer name has its own line
 
 
@@ -42,7 +44,8 @@ def comparison_text(comparison: Comparison) -> str:
     first, second = (side.removeprefix("the ") for side in comparison.sides)
     map = f", {phrases['map']}" if phrases["map"] else ""
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
-    parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[("clock", phrases["clock"])] * bool(phrases["clock"])]
+    clock, rows_are = ("clock", "seeds") if comparison.members is None else ("members", "members")
+    parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[(clock, phrases["clock"])] * bool(phrases["clock"])]
     parts += [("fitted", interval) for interval in intervals(comparison.fit)]
     parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     parts += [("note", note) for note in (*comparison.doubts, *comparison.notes)]
@@ -56,7 +59,9 @@ def comparison_text(comparison: Comparison) -> str:
         if row["each"]:
             for word, of in OF_SEEDS.items():
                 values = {name: of(finite) for name, each in row["each"].items() if len(finite := each[np.isfinite(each)])}
-                lines.append(f"  seeds: {word}".ljust(NAME) + "".join(cell(name, values.get(name, np.nan), blank=True) for name in names))
+                lines.append(
+                    f"  {rows_are}: {word}".ljust(NAME) + "".join(cell(name, values.get(name, np.nan), blank=True) for name in names)
+                )
     # the second table: the time until which both sides agree, the error of logarithms, the ratio at the end
     lines += ["", "observable".ljust(NAME) + "agree to 10 % until t =".rjust(24) + "ln error".rjust(12) + "end ratio".rjust(12)]
     for row in rows:
@@ -179,7 +184,7 @@ class Comparison:
     said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
     meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
     the training. numbers: of a recipe, each beside what is recorded. sides: names of both. fit: the Dataset of odesim.fit, where numbers
-    of the theory were fitted.
+    of the theory were fitted. members: of two ensembles, whose members stand for seeds, the Dataset of both and their difference.
     """
 
     t: Array
@@ -194,6 +199,7 @@ class Comparison:
     numbers: tuple[Number, ...] = ()
     sides: tuple[str, str] = ("theory", "training")
     fit: xarray.Dataset | None = None
+    members: xarray.Dataset | None = None
 
     @property
     def as_recorded(self) -> bool:
@@ -205,7 +211,7 @@ class Comparison:
         rows = []
         for name, theory in self.theory.items():
             training = self.training[name]
-            each = measure_seeds(self.t, training, theory) if len(training) > 1 else {}
+            each = measure_seeds(self.t, training, theory) if 1 < len(training) <= MOST_EACH else {}
             values = measure(self.t, training, theory)
             row = {"observable": name, "meaning": self.meanings.get(name, ""), "shape": training.shape[2:]}
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
@@ -214,9 +220,14 @@ class Comparison:
     def plot(self, var: str | Iterable[str] = (), ax: Axes | None = None) -> Axes | Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 
-        var: names, default all. ax: Axes of matplotlib, for one observable without its residuals; it is returned.
+        Of two ensembles: both, and their difference, over the numbers that differ between members. var: names, default all. ax: Axes of
+        matplotlib, for one observable without its residuals; it is returned.
         `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
+        if self.members is not None:
+            names = [var] if isinstance(var, str) else list(var)
+            both: Axes | Array = draw("dataset", self.members, ax, var=[f"{v}_{side}" for v in names for side in SIDES])
+            return both
         drawn: Axes | Array = draw("comparison", self, ax, var=var)
         return drawn
 

@@ -92,6 +92,16 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
         raise ParamError(no_such("System", system, described, f"the theory of {facts.task}"))
 
 
+def check_own(system: str, facts: TrainingFacts, theory: Mapping[str, Any], pair: Pair) -> None:
+    """Raises ParamError unless the System describes this training of a task of one's own: of any, where its theory names none."""
+    if theory and system not in theory:
+        raise ParamError(no_such("System", system, theory, f"what describes {facts.task}"))
+    if not pair.links:
+        raise ParamError(f"no observable in common: {system} has no loss, and nothing else that {facts.task} records")
+    if wrong := misfits(pair, facts):
+        raise ParamError(does_not_describe(system, facts.task, wrong))
+
+
 def check_flow(system: str, facts: TrainingFacts) -> None:
     """Raises ParamError, with all settings that do not fit, if the optimizer does not follow a gradient flow, as the System does."""
     if flow_misfits(facts):

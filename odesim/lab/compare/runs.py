@@ -23,7 +23,8 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
 from odesim.lab.compare.data import DataRequest, compare_data
-from odesim.lab.compare.pairs import check_described, check_flow, does_not_describe, find_pair, misfits
+from odesim.lab.compare.ensembles import compare_ensembles, is_ensemble
+from odesim.lab.compare.pairs import check_described, check_flow, check_own, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
 from odesim.lab.experiment import as_task, check_seeds, make_experiment
@@ -45,7 +46,7 @@ def theory_of(
     system: System, experiment: Experiment, pair: Pair | None, trained: Side, clock: TrainingClock, map: str, facts: TrainingFacts
 ) -> Side:
     """The solution of a System at the recorded iterations; for each seed if every seed has its own parameters or start, or its path."""
-    params, each = experiment.theory[system.name], pair is not None and pair.per_seed
+    params, each = experiment.theory.get(system.name, {}), pair is not None and pair.per_seed
     links = pair.starts(facts) if pair else {}
     start = {name: link.make({s: trained.values(s)[:, :1] for s in link.sources}, facts)[:, 0] for name, link in links.items()}
     rows = [experiment.seeds.index(seed) for seed in trained.seeds] if each or start or system.noise else [0]
@@ -156,8 +157,10 @@ def compare(
     momentum: float = 0.0,
 ) -> Comparison:
     """Compares a System with a training of the task that it describes, with data, or two runs (Solutions, Trajectories, their folders).
+    Of two ensembles the members with the same numbers are compared, and stand for seeds.
 
-    model: a System by name, itself or its file, with task or data; or a run, with other. task: its name, or a Task of your own.
+    model: a System by name, itself or its file, with task or data; or a run, with other. task: its name, a file with a
+    TASK, or a Task of your own.
     settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
     map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
     System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
@@ -239,12 +242,15 @@ def compare_training(
 ) -> Comparison:
     """Compares a training with the System that describes it, at the parameters that the task gives. names: observables, align."""
     facts = TrainingFacts(experiment.task, experiment.config, experiment.exact, asdict(experiment.optimizer), experiment.model.name)
-    check_described(system.name, facts, experiment.theory)
+    pair = experiment.pair_for(system) if experiment.pair_for else find_pair(system.name, experiment.task)
+    if experiment.pair_for and pair:
+        check_own(system.name, facts, experiment.theory, pair)
+    else:
+        check_described(system.name, facts, experiment.theory)
     known_axes = [str(index) for index in system.axes]
     for axis in names["align"]:  # before anything is trained; axes of functions are axis_0, ...
         if axis not in known_axes and not axis.startswith("axis_"):
             raise ParamError(no_such("axis", axis, known_axes, system.name))
-    pair = find_pair(system.name, experiment.task)
     if map == "discrete" and pair and not pair.linear:
         raise ParamError(
             f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
@@ -262,7 +268,7 @@ def compare_training(
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
     }
-    notes = (*(unit_notes(system.name, system.time) if map == "flow" else ()), *trained.notes)
+    notes = (*(unit_notes(system.name, system.time) if map == "flow" and not experiment.pair_for else ()), *trained.notes)
     trained = replace(trained, t=trained.t if map == "discrete" else timed.times(trained.t), unit=phrases["unit"], notes=notes)
     return compare_sides(theory, trained, phrases=phrases, pair=pair, facts=facts, **names)
 
@@ -285,6 +291,11 @@ def compare_runs(
     first: Run | System, second: Run | System, kind: str, *, observables: tuple[str, ...], align: tuple[str, ...]
 ) -> Comparison:
     """Compares two runs: of one kind as they are; of an integration and a training, the integration is the theory, on its own clock."""
+    ensembles = [is_ensemble(run) for run in (first, second)]
+    if all(ensembles):
+        return compare_ensembles(first, second, {"observables": observables, "align": align})
+    if any(ensembles):
+        raise ParamError("one run is an ensemble and the other is not: compare two ensembles, or two single runs")
     runs = [(read_run(run), run) for run in (first, second)]
     phrases = {"map": "", "clock": "", "unit": ""}
     options: dict[str, Any] = {"observables": observables, "align": align}

@@ -100,6 +100,7 @@ class Experiment:
     steps: default number of updates. exact: exact population quantities of the task.
     theory {System: parameters with which it describes this training}. labels {axis: what its places are, such as the words of tokens}.
     start(dtype): the initial parameters {name: (R, ...)} in numpy; without it the model draws them.
+    pair_for(System): how one describes this training, of a task that is in no file of this package.
     task, seeds, config (all settings as plain data): those of a ReferenceTask are set by it, but for a config that it makes itself.
     """
 
@@ -115,6 +116,7 @@ class Experiment:
     theory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     start: Callable[[str], Params] | None = None
+    pair_for: "Callable[[Any], Pair] | None" = None
 
 
 # How a System describes a task: the conversion of what a training records to quantities of the System. `odesim.compare` reads it.
