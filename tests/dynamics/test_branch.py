@@ -114,6 +114,18 @@ def test_potts():
     assert small.any()  # the branch goes on to the other side of c = 8, where one overlap is the smallest
 
 
+def test_collapse_of_a_mode_of_simsiam():
+    """p+ and p- = (1 +- sqrt(1 - 4 c eta)) / (2c), c = 1 + sigma2, meet in a fold at eta = 1/(4c); s = p^2/alpha on both."""
+    c, alpha = 1.1, 1.7
+    found = odesim.branch("self_supervised.modes", "eta", (0.04, 1.0), sizes={"n": 1}, params={"alpha": alpha})
+    assert found["kind"].values.tolist() == ["fold"] and found["special_eta"].values == pytest.approx([1 / (4 * c)], abs=1e-12)
+    p, upper = found["p"].values[:, 0], found["growing"].values == 0
+    root = np.sqrt(np.maximum(1 - 4 * c * found["eta"].values, 0))
+    np.testing.assert_allclose(p, (1 + np.where(upper, root, -root)) / (2 * c), atol=1e-6)  # the root of a rounding at the fold
+    np.testing.assert_allclose(found["s"].values[:, 0], p**2 / alpha, atol=1e-9)
+    assert p.max() == pytest.approx(0.8671565716, abs=1e-9) and p.min() == pytest.approx(0.0419343375, abs=1e-9)
+
+
 def test_a_branch_stays_on_the_leaf():
     """x <-> y with rates r and 1: x = (sum) / (1 + r) for the sum of the start, without a special point."""
     found = odesim.branch(system({x: -r * x + y, y: r * x - y}, {x: 0.9, y: 0.6}, r=0.5), "r", (0.5, 3))

@@ -106,6 +106,7 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
         "half way": (1, lambda y, q, t: q["r"] / (q["r"] + (q["M"] - q["r"]) * np.exp(-y["v"])) - 0.5),
         "knee": (1, lambda y, q, t: t * q["eta_Y"] / q["N"] - np.log(q["M"])),
     },
+    "self_supervised.modes": {"half way": (0, lambda y, q, t: 2 * (1 + q["sigma2"]) * y["p"] - 1)},
     "scan_snap.decoder": REDUCED,
     "scan_snap.full": FULL,
     "scan_snap.full_decorrelated": FULL,

@@ -69,6 +69,7 @@ WITHOUT_CLOSED_FORM = (
         "particles.unnormalised",
         "topics.full",
     ),
+    *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
     "topics.reduced",
 )
 WITH_CLOSED_FORM = [name for name in MODELS if name not in WITHOUT_CLOSED_FORM]
@@ -255,6 +256,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "joma.linear_bterm": {"b": 0.1},
     "joma.cluster": {"sigma": 0.01},
     "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
+    "self_supervised.direct_pred": {"eps": 0.0},
 }
 """Parameters, for a closed form that does not hold for all."""
 

@@ -24,6 +24,7 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
     "joma.cluster": {"params": {"sigma": 0.01}},
     "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
+    "self_supervised.direct_pred": {"params": {"eps": 0}},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
 }
 # The rate of the attention alone, in the systems that have no solution in closed form where it moves.
@@ -39,7 +40,7 @@ NO_CLOCK = (
     *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
     *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
-    *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full"),
+    *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
 

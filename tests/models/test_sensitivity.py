@@ -62,6 +62,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "gibbs.lumped": ("p",),
     "gibbs.training_flow": ("theta_star", "p"),
 }
+STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
 TABLES = ("eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)
 """Parameters that the test below does not move: they set the start alone, are tables, 0, or probabilities."""

@@ -51,6 +51,7 @@ from tests.support.truth.particles import (
 )
 from tests.support.truth.reversal import reversal_bilinear, reversal_full, reversal_row
 from tests.support.truth.scan_snap import decoder, full, full_decorrelated, reduced, reduced_symmetric, symmetric, theorem4
+from tests.support.truth.self_supervised import direct_pred, matrices, modes, no_stop
 from tests.support.truth.topics import topics_full, topics_reduced, topics_stage1, topics_tied
 
 RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
@@ -113,6 +114,12 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,
+    "self_supervised.modes": modes,
+    "self_supervised.modes_ema": modes,
+    "self_supervised.simsiam": matrices,
+    "self_supervised.byol": matrices,
+    "self_supervised.no_stop": no_stop,
+    "self_supervised.direct_pred": direct_pred,
     "topics.full": topics_full,
     "topics.stage1": topics_stage1,
     "topics.reduced": topics_reduced,

@@ -1,0 +1,1 @@
+"""Self-supervised learning without negative pairs (BYOL, SimSiam, DirectPred): what keeps representations from collapse."""

@@ -1,0 +1,119 @@
+"""What is stated of linear networks that learn without negative pairs, as matrices and in their modes, and what holds."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import odesim
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.self_supervised._mode_claims import FINE, HIGH, MODE_CLAIMS, MODES, PAPER
+from odesim.symbolic import Source
+
+SIMSIAM, BYOL, NO_STOP = (f"self_supervised.{name}" for name in ("simsiam", "byol", "no_stop"))
+P0, S0 = np.array([0.05, 0.3, 0.6]), np.array([0.5, 0.3, 0.7])
+TABLE = {
+    2.0: ((0.69146396, 0.65169885, 0.83798939), (0.90206394, 0.60366159, 0.99195511)),
+    10.0: ((0.87750364, 0.87221300, 0.87491965), (0.99355379, 0.85511460, 0.91825624)),
+    60.0: ((0.86742153, 0.86726893, 0.86733810), (0.75651442, 0.75388364, 0.75507350)),
+}
+"""t -> p and s of the modes that start at P0 and S0, by the matrices and by the modes with two other integrators."""
+
+
+def rotation(seed: int, size: int) -> Any:
+    """An orthogonal matrix (size, size)."""
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(size, size)))[0]
+
+
+def aligned() -> tuple[Any, dict[str, Any]]:
+    """(U (3, 3), start) of matrices with the eigenvectors U and the modes P0 and S0."""
+    U, V = rotation(1, 3), rotation(2, 5)[:3]
+    W = U @ np.diag(np.sqrt(S0)) @ V
+    return U, {"W": W, "Wp": U @ np.diag(P0) @ U.T}
+
+
+def modes_of_matrices() -> Iterable[Measurement]:
+    """Matrices in random bases, in the basis they start in: the diagonals are the modes, and nothing else is there."""
+    U, start = aligned()
+    given: dict[str, Any] = {"span": (0, 60), "save": [0, *TABLE], **FINE}
+    flow = odesim.integrate(SIMSIAM, initial=start, **given)
+    modes = odesim.integrate(MODES, initial={"p": P0, "s": S0}, sizes={"n": 3}, **given)
+    inside = {name: U.T @ rows @ U for name, rows in (("p", flow.y["Wp"]), ("s", flow.observables["F"]))}
+    for name, rows in inside.items():
+        diagonal = np.diagonal(rows, axis1=1, axis2=2)
+        yield deviation(f"{name} of the matrices and of the modes", diagonal, modes.y[name], 1e-8)
+        yield deviation(f"what leaves the basis, {name}", rows - diagonal[:, None] * np.eye(3), 0.0, 1e-9)
+        yield deviation(f"{name} at t = 2, 10, 60", diagonal[1:], [row[name == "s"] for row in TABLE.values()], 1e-8)
+
+
+def balance() -> Iterable[Measurement]:
+    """W W^T - Wp^T Wp / alpha of a random start, with a moving average, alpha = 1.7, beside its start times exp(-2 eta t)."""
+    rng = np.random.default_rng(6)
+    start = {"W": rng.normal(size=(3, 5)) / 2, "Wp": rng.normal(size=(3, 3)) / 2, "Wa": rng.normal(size=(3, 5)) / 2}
+    found = odesim.integrate(BYOL, initial=start, params={"alpha": 1.7, "beta": 0.3}, span=(0, 20), save=21, **FINE)
+    Wp = found.y["Wp"]
+    now = found.observables["F"] - np.swapaxes(Wp, 1, 2) @ Wp / 1.7
+    yield deviation("balance up to t = 20", now, np.exp(-0.08 * found.t)[:, None, None] * now[0], 1e-8)
+    yield Measurement("balance at the start, largest entry at least", float(np.abs(now[0]).max()), 0.5, 0.0, ">=")
+
+
+def alignment() -> Iterable[Measurement]:
+    """A random start that is not symmetric: asymmetry of Wp, commutator with F, and the eigenvalues in the end."""
+    found = odesim.integrate(SIMSIAM, span=(0, 300), save=[0, 5, 20, 60, 300], **FINE)
+    for name in ("asymmetry", "commutator"):
+        seen = found.observables[name]
+        for k, share in ((2, 0.02), (3, 1e-6)):
+            yield Measurement(f"{name} at t = {found.t[k]:g}, part of the first", float(seen[k] / seen[0]), share, 0.0, "<=")
+    yield deviation("eigenvalues of Wp in the end", np.linalg.eigvalsh(found.final["Wp"]), HIGH, 1e-6)
+
+
+def no_stop() -> Iterable[Measurement]:
+    """One weight and one predictor without weight decay, at t = 5 and 50; and the rate of decay that H allows, of matrices."""
+    given: dict[str, Any] = {"initial": {"W": [[1.0]], "Wp": [[0.5]]}, "sizes": {"n1": 1, "n2": 1}, "params": {"eta": 0.0}}
+    found = odesim.integrate(NO_STOP, **given, span=(0, 50), save=[0, 5, 50], **FINE)
+    yield deviation("w at t = 5, 50", found.y["W"][1:, 0, 0], (0.340736776, 5.897e-5), 1e-8)
+    yield Measurement("p at t = 5", float(found.y["Wp"][1, 0, 0]), 0.857571219, 1e-9)
+    found = odesim.integrate(NO_STOP, span=(0, 40), save=41, **FINE)
+    least = [
+        np.linalg.eigvalsh(0.1 * (P.T @ P + np.eye(3)) + (P - np.eye(3)).T @ (P - np.eye(3)) + 0.04 * np.eye(3))[0] for P in found.y["Wp"]
+    ]
+    bound = found.observables["size"][0] * np.exp(-2 * min(least) * found.t)
+    yield Measurement("|W|^2 over its bound, largest", float((found.observables["size"] / bound).max()), 1.0, 1e-9, "<=")
+    yield Measurement("least eigenvalue of H", float(min(least)), 0.14, 0.0, ">=")
+
+
+CLAIMS = (
+    *MODE_CLAIMS,
+    Claim(
+        "self_supervised.modes_of_matrices",
+        Source(PAPER, "eqs. 11 and 12"),
+        "self_supervised.simsiam from common eigenvectors in random bases, beside self_supervised.modes",
+        (SIMSIAM, MODES),
+        Statement("with common eigenvectors the modes decouple", modes_of_matrices, Verdict.HOLDS, "100 times the relative tolerance"),
+    ),
+    Claim(
+        "self_supervised.balance",
+        Source(PAPER, "Theorem 1"),
+        "self_supervised.byol from random matrices, alpha = 1.7, beta = .3",
+        (BYOL,),
+        Statement(
+            "W W^T = Wp^T Wp / alpha + exp(-2 eta t) C, whatever Wa does", balance, Verdict.HOLDS, "100 times the relative tolerance"
+        ),
+    ),
+    Claim(
+        "self_supervised.alignment",
+        Source(PAPER, "Section 3", "Assumption 3, Theorem 3, without the symmetry that it assumes"),
+        "self_supervised.simsiam from random matrices",
+        (SIMSIAM,),
+        Statement("Wp becomes symmetric, and its eigenspaces align with those of F", alignment, Verdict.HOLDS, "none: bounds"),
+    ),
+    Claim(
+        "self_supervised.stop_gradient",
+        Source(PAPER, "Theorem 2"),
+        "self_supervised.no_stop, scalars and matrices",
+        (NO_STOP,),
+        Statement(
+            "without the stop-gradient W -> 0, as fast as the least eigenvalue of H", no_stop, Verdict.HOLDS, "a unit of the last digit"
+        ),
+    ),
+)
