@@ -20,10 +20,10 @@ def modes(t: float, y: Arrays, q: Arrays) -> Arrays:
 def matrices(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Lemma 1, with X = I and X' = sigma2 I."""
     W, Wp = y["W"], y["Wp"]
-    Wa = y.get("Wa", W)
+    Wa = y["Wa"] if "Wa" in y else W
     pull = -Wp @ W @ (np.eye(W.shape[1]) * (1 + q["sigma2"])) + Wa
     out = {"Wp": q["alpha"] * pull @ W.T - q["eta"] * Wp, "W": Wp.T @ pull - q["eta"] * W}
-    return out | ({"Wa": q["beta"] * (-Wa + W)} if "Wa" in y else {})
+    return out | ({"Wa": q["beta"] * (W - Wa)} if "Wa" in y else {})
 
 
 def no_stop(t: float, y: Arrays, q: Arrays) -> Arrays:
