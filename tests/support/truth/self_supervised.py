@@ -20,7 +20,7 @@ def modes(t: float, y: Arrays, q: Arrays) -> Arrays:
 def matrices(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Lemma 1, with X = I and X' = sigma2 I."""
     W, Wp = y["W"], y["Wp"]
-    Wa = y["Wa"] if "Wa" in y else W
+    Wa = {"Wa": W, **y}["Wa"]
     pull = -Wp @ W @ (np.eye(W.shape[1]) * (1 + q["sigma2"])) + Wa
     out = {"Wp": q["alpha"] * pull @ W.T - q["eta"] * Wp, "W": Wp.T @ pull - q["eta"] * W}
     return out | ({"Wa": q["beta"] * (W - Wa)} if "Wa" in y else {})
