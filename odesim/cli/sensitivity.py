@@ -81,6 +81,7 @@ def names_of(text: str) -> list[str]:
     return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
 
 
+LITTLE = 1e-4
 COLUMNS = {"sobol": ("total", "total_error", "first", "first_error"), "morris": ("size", "size_error", "effect", "spread")}
 
 
@@ -100,9 +101,14 @@ def sensitivity_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> st
             parts.append("  varies by no more than the errors of the runs")
             continue
         order = np.argsort(-columns[names[0]], kind="stable")
+        matter = int(np.sum(columns[names[0]] >= LITTLE * np.max(columns[names[0]])))
         digits = {name: 2 if name.endswith("error") else 4 for name in names}
-        rows = [(str(one["factor"].values[i]), *(f"{columns[name][i] + 0.0:.{digits[name]}g}" for name in names)) for i in order[:SHOWN]]
+        rows = [
+            (str(one["factor"].values[i]), *(f"{columns[name][i] + 0.0:.{digits[name]}g}" for name in names))
+            for i in order[: min(SHOWN, matter)]
+        ]
         parts.append(table(rows, ("", *("error" if name.endswith("error") else name for name in names))))
-        parts += [f"  {len(order) - SHOWN} more; --json and --out have all"] * (len(order) > SHOWN)
+        parts += [f"  {matter - SHOWN} more; --json and --out have all"] * (matter > SHOWN)
+        parts += [f"  {counted(len(order) - matter, 'number')} with less than {LITTLE:g} of the largest"] * (matter < len(order))
     parts += [f"{data.sizes['quantity'] - SHOWN} more quantities; --json and --out have all"] * (data.sizes["quantity"] > SHOWN)
     return "\n".join([*parts, table([("ranges", about["ranges"]), *files])])

@@ -37,16 +37,17 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
                 errors = data[f"{name}_error"].values[k][largest] if f"{name}_error" in data else None
                 places = np.arange(shown) + 0.38 * (n - 0.5)
                 axes.barh(places, values, 0.36, xerr=errors, color=CATEGORIES[n], error_kw={"lw": 0.6, "capsize": 1.2})
-            few_ticks(axes)
+            few_ticks(axes, x=4 if len(labels) < MOST else 2)
             axes.set_yticks(np.arange(shown), [label_of(str(data["factor"].values[i])) for i in largest])
             axes.invert_yaxis()
             axes.axvline(0.0, color="black", lw=0.5)
             if len(labels) > 1:
                 axes.set_title(label_of(label))
-            axes.set_xlabel(words)
+            axes.set_xlabel(words if len(labels) == 1 else "")
         figure = panels[0].figure
         title = f"{data.attrs['model']}, {label_of(labels[0])}" if len(labels) == 1 else literal(data.attrs["model"])
-        notes = [f"{data.sizes['quantity'] - MOST} more quantities are not drawn"] * (data.sizes["quantity"] > MOST)
+        notes = [words] * (len(labels) > 1)
+        notes += [f"{data.sizes['quantity'] - MOST} more quantities are not drawn"] * (data.sizes["quantity"] > MOST)
         notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
         handles = [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)]
         add_header(figure, title, notes, handles)  # type: ignore[arg-type]

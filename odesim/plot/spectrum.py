@@ -1,5 +1,6 @@
 """The picture of eigenvalues along a run: the rates of its modes, and the sharpness of its loss."""
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from odesim.plot.style import CATEGORIES, FAINT, few_ticks, literal, ordered_col
 if TYPE_CHECKING:
     import xarray
 
+LETTERS = 40  # of the name of an axis, in a line
 MOST = 40
 """Modes that are drawn, evenly chosen among more, with the first and the last."""
 
@@ -38,7 +40,8 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
                     axes.plot(times, values[:, k], color=color)
                 axes.set_ylabel("size of a multiplier" if data.attrs["discrete"] else "eigenvalue, real part")
             few_ticks(axes)
-            axes.set_xlabel("updates" if data.attrs["discrete"] else literal(data.attrs.get("time_unit", "") or "time"))
+            unit = "updates" if data.attrs["discrete"] else literal(data.attrs.get("time_unit", "") or "time")
+            axes.set_xlabel(fill(unit, LETTERS // len(kinds)))
         notes = [f"sharpness (blue) and least eigenvalue (orange) of {data.attrs['loss']}"] * ("sharpness" in data)
         add_header(panels[0].figure, literal(f"{data.attrs['model']}, eigenvalues"), [literal(note) for note in notes])  # type: ignore[arg-type]
         return panels[0].figure  # type: ignore[return-value]
