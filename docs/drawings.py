@@ -14,8 +14,10 @@ FLOORS = run_path(str(Path(__file__).parents[1] / "tests" / "project" / "test_fl
 TEXTS = {
     "__main__": "python -m odesim",
     "lab": "networks trained, held against theory and claims",
+    "explorer": "sliders in a browser or notebook",
     "cli": "the command line",
     "api": "integrate, ensemble, resume, rerun",
+    "dynamics": "rest states, branches, exponents, fits",
     "run": "one run, members\nin chunks",
     "store": "runs on disk",
     "plot": "pictures",

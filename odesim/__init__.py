@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odesim.dynamics.global_sensitivity import screening, sensitivity
     from odesim.dynamics.rest import rest
     from odesim.dynamics.spectrum import spectrum
+    from odesim.explorer.notebook import explore
     from odesim.inputs.registry import list_models, load_model
     from odesim.lab.claims import verify
     from odesim.lab.compare.comparison import Comparison
@@ -30,6 +31,7 @@ _HOMES = {
     "compare": "odesim.lab.compare.runs",
     "convergence": "odesim.api.convergence",
     "ensemble": "odesim.api.ensemble",
+    "explore": "odesim.explorer.notebook",
     "fit": "odesim.dynamics.fit",
     "integrate": "odesim.api.integrate",
     "lyapunov": "odesim.dynamics.exponents",
@@ -58,6 +60,7 @@ __all__ = [
     "compare",
     "convergence",
     "ensemble",
+    "explore",
     "fit",
     "integrate",
     "list_models",

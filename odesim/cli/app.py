@@ -26,6 +26,7 @@ COMMANDS = {
     "fit": "odesim.cli.fit",
     "sensitivity": "odesim.cli.sensitivity",
     "screening": "odesim.cli.sensitivity",
+    "explore": "odesim.explorer.command",
     "train": "odesim.lab.commands",
     "compare": "odesim.lab.commands",
     "status": "odesim.cli.stored",

@@ -103,22 +103,10 @@ def add_events(
     figure: Any, quantity: Quantity, solution: "Solution", events: dict[str, Events], time_axis: TimeAxis, place: dict[str, int]
 ) -> None:  # fmt: skip
     """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel."""
-    t, values = time_axis.t, quantity.flat
     for number, (name, one) in enumerate(events.items()):
-        chosen: Any = spread_indices(len(one), LARGEST)
-        of_state = quantity.name in solution.y
-        matching = one.indices is not None and of_state and has_components(quantity, one, solution.dims.get(name))
-        if one.indices is not None and not matching:
-            continue
-        components: Any = np.zeros(len(one), int)
-        if matching and one.indices is not None:
-            components = np.ravel_multi_index(tuple(one.indices.T), quantity.shape)
-        if quantity.kind != "lines":
-            heights: Any = [component_name(quantity, int(i)) for i in components[chosen]] if matching else None
-        elif matching or quantity.count == 1:
-            heights = [float(np.interp(one.t[k], t, values[:, components[k]])) for k in chosen]
-        else:
-            heights = [float(np.nanmin(values))] * len(chosen)
+        chosen, heights = event_heights(quantity, solution, name, one)
+        if heights is not None and quantity.kind != "lines":
+            heights = [component_name(quantity, int(i)) for i in heights]
         if heights is not None:
             marker = {"symbol": MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], "color": INK, "size": 7}
             group = f"event {name}"  # the legend names it once, and turns it on and off in all panels
@@ -135,3 +123,24 @@ def add_events(
                 hovertemplate=hover,
                 **place,
             )
+
+
+def event_heights(quantity: Quantity, solution: "Solution", name: str, events: Events) -> tuple[Any, Any]:
+    """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
+
+    An event of components stands on these, another one on the line of a number, else at the foot of the panel. None: not in this panel.
+    """
+    t, values = solution.t, quantity.flat
+    chosen: Any = spread_indices(len(events), LARGEST)
+    of_state = quantity.name in solution.y
+    matching = events.indices is not None and of_state and has_components(quantity, events, solution.dims.get(name))
+    if events.indices is not None and not matching:
+        return chosen, None
+    components: Any = np.zeros(len(events), int)
+    if matching and events.indices is not None:
+        components = np.ravel_multi_index(tuple(events.indices.T), quantity.shape)
+    if quantity.kind != "lines":
+        return chosen, [int(i) for i in components[chosen]] if matching else None
+    if matching or quantity.count == 1:
+        return chosen, [float(np.interp(events.t[k], t, values[:, components[k]])) for k in chosen]
+    return chosen, [float(np.nanmin(values))] * len(chosen)

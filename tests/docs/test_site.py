@@ -1,6 +1,5 @@
 """The built site in a browser: `sphinx-build -W -j auto docs docs/_build/html`, then `pytest -m browser` (needs Chromium, chromedriver)."""
 
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -10,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.chromium import SIZES, chromium, errors_of
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if "_static" not in path.parts)
 pytestmark = pytest.mark.browser
 
@@ -37,20 +37,8 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Chromium without a window."""
-    selenium = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-    programs = shutil.which("chromium"), shutil.which("chromedriver")
-    if None in programs:
-        pytest.skip("no chromium or chromedriver on this machine")
-    options = selenium.ChromeOptions()
-    options.binary_location = programs[0]
-    profile = tmp_path_factory.mktemp("profile")
-    for word in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", f"user-data-dir={profile}"):
-        options.add_argument(f"--{word}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = selenium.Chrome(options=options, service=selenium.ChromeService(programs[1]))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -61,7 +49,7 @@ def test_page_loads(page, size, address, browser):
     browser.get_log("browser")
     browser.get(f"{address}/{page}")
     assert browser.title
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert errors_of(browser) == []
     browser.execute_script("for (const image of document.images) image.loading = 'eager'")
     broken = "return [...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
     assert browser.execute_script(broken) == []

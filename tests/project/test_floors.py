@@ -21,7 +21,7 @@ FLOORS = (
     ("run", "store", "plot"),
     ("api", "dynamics"),
     ("cli",),
-    ("lab",),
+    ("lab", "explorer"),
     ("__main__",),
 )
 ORDER = [name for row in FLOORS for name in row]

@@ -1,0 +1,352 @@
+"""The explorer in bokeh: controls beside panels, which are drawn again whenever a number changes."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+from typing import Any, TypeAlias
+
+from bokeh.layouts import column
+from bokeh.models import Button, CheckboxButtonGroup, CustomJS, Div, PreText, Row, Select, Slider, TabPanel, Tabs, TextInput, Toggle
+
+from odesim.base.errors import OdesimError, counted
+from odesim.display.document import LETTERS, break_formula, letters
+from odesim.display.page import formula_latex, page_of
+from odesim.explorer.controls import Controls, Explored
+from odesim.explorer.numbers import defaults_of, fields
+from odesim.explorer.panels import ArrayPanel, TimePanel, arrays_of
+from odesim.inputs.bind import Numbers
+from odesim.inputs.registry import summary
+from odesim.plot.choice import Choice
+from odesim.plot.panels import Quantity
+from odesim.plot.solution import choose_quantities, quantities
+from odesim.run.integrate import METHOD_NAMES
+from odesim.run.solution import Solution
+from odesim.symbolic.system import System
+
+Compute: TypeAlias = Callable[[], Any]
+Show: TypeAlias = Callable[[Any], None]
+Schedule: TypeAlias = Callable[[Compute, Show], None]
+COPY = """
+const text = source.text
+navigator.clipboard?.writeText(text).catch(() => {})
+shown.text = text
+shown.visible = true
+"""
+DOWNLOAD = """
+const link = document.createElement("a")
+link.href = URL.createObjectURL(new Blob([source.text], {type: "application/x-ipynb+json"}))
+link.download = name
+link.click()
+URL.revokeObjectURL(link.href)
+"""
+# the page is a row that breaks: beside each other on a desk, below each other on a phone
+ROW = ":host { display: flex; flex-wrap: wrap; gap: 16px; padding: 8px 12px; box-sizing: border-box; }"
+BREAKS = ".bk-btn-group { flex-wrap: wrap; }"
+SIDE = {"flex": "1 1 300px", "max-width": "420px", "min-width": "280px"}
+# on a phone the controls scroll by themselves, so that the curves stay in sight while one slides
+PHONE = "@media (max-width: 700px) { :host { max-height: 44vh; overflow-y: auto; border-bottom: 1px solid #dddddd; } }"
+LAST = "@media (max-width: 700px) { :host { order: 9; } }"
+MAIN = {"flex": "3 1 340px", "min-width": "0"}
+SENTENCE = {"color": "#9b1c1c", "font": "14px system-ui, sans-serif"}
+
+
+class Newest:
+    """Computes in a thread of its own what was asked last: of jobs that come meanwhile only the newest waits.
+
+    later(f): has f called where the page may be changed.
+    """
+
+    def __init__(self, later: Callable[[Callable[[], None]], Any]) -> None:
+        self.later, self.pool = later, ThreadPoolExecutor(1)
+        self.waiting: tuple[Compute, Show] | None = None
+        self.busy = False
+
+    def __call__(self, compute: Compute, show: Show) -> None:
+        """Asks for a job; show is called with its result, unless a newer job was asked for before it began."""
+        if self.busy:
+            self.waiting = compute, show
+            return
+        self.busy = True
+        self.pool.submit(compute).add_done_callback(lambda done: self.later(lambda: self.finish(done, show)))
+
+    def finish(self, done: "Future[Any]", show: Show) -> None:
+        """Shows a result and begins the job that waits."""
+        self.busy = False
+        job, self.waiting = self.waiting, None
+        try:
+            show(done.result())
+        finally:
+            if job:
+                self(*job)
+
+
+def at_once(compute: Compute, show: Show) -> None:
+    """Computes and shows in the same thread."""
+    show(compute())
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run with its numbers and quantities, or the sentence that says why there is none."""
+
+    controls: Controls
+    sentence: str = ""
+    numbers: Numbers | None = None
+    solution: Solution | None = None
+    page: tuple[Quantity, ...] = ()
+    every: tuple[Quantity, ...] = ()
+    texts: tuple[str, str, str] = ("", "", "")
+
+
+class Explorer:
+    """The explorer of a model: `root` is a layout of bokeh, `controls` what its widgets say.
+
+    begin: the Controls at the start, and what Reset returns to. schedule(compute, show): how a run is computed and shown. Raises an
+    OdesimError where these controls are wrong.
+    """
+
+    def __init__(self, begin: Controls, explored: Explored, schedule: Schedule = at_once) -> None:
+        self.explored = explored
+        self.begin = self.controls = begin
+        self.schedule = schedule
+        numbers = self.explored.numbers(begin)
+        self.result = Result(begin, numbers=numbers)
+        self.fields = {(field.kind, field.name): field for field in fields(self.explored.system, numbers, self.set_number)}
+        self.options = {name: TextInput(title=words, name=name) for name, words in self.option_words(numbers).items()}
+        self.method = Select(title="method", options=list(METHOD_NAMES), value=begin.method, name="method")
+        self.sentence = Div(text="", styles=SENTENCE, disable_math=True, name="sentence")
+        self.status = Div(text="computing ...", disable_math=True, styles={"color": "#555555"}, name="status")
+        self.shown = CheckboxButtonGroup(labels=[], active=[], name="shown", sizing_mode="stretch_width", stylesheets=[BREAKS])
+        self.names: tuple[str, ...] = ()  # chosen quantities; none: as pictures have them
+        self.log = Toggle(label="log values", width=90, name="log")
+        self.time = Slider(title="saved time", start=0, end=1, value=1, step=1, name="time", sizing_mode="stretch_width", show_value=False)
+        self.curves, self.arrays = (column(Div(text=""), sizing_mode="stretch_width") for _ in range(2))
+        self.panels: dict[Any, TimePanel] = {}
+        self.matrices: dict[Any, ArrayPanel] = {}
+        self.silent = False
+        self.copied = [PreText(text="", visible=False) for _ in range(3)]
+        self.claims = Div(text="", disable_math=True, sizing_mode="stretch_width", name="claims")
+        self.root = self.layout()
+        self.show_controls()
+        for name, widget in (("method", self.method), *self.options.items()):
+            widget.on_change("value", partial(self.option_typed, name))
+        self.shown.on_change("active", lambda attr, old, new: self.choose(new))
+        self.log.on_change("active", lambda attr, old, new: self.draw())
+        self.time.on_change("value", lambda attr, old, new: self.draw_arrays())
+
+    def option_words(self, numbers: Numbers) -> dict[str, str]:
+        """{option of a run: its title}."""
+        system = self.explored.system
+        noise = {"step": "step, fixed", "seed": "seed of the noise"} if system.noise else {}
+        return {"span": f"span, {number(numbers.t0)}:{number(numbers.t1)}", **noise}
+
+    def layout(self) -> Any:
+        """The page: controls at the side, the run beside them."""
+        system = self.explored.system
+        about = summary(system.name).replace("`", "")
+        title = Div(text=f"<h2 style='margin:0'>{escape(system.name)}</h2>{escape(about)}", disable_math=True, sizing_mode="stretch_width")
+        groups = []
+        for kind, words in (("params", "Parameters"), ("sizes", "Sizes"), ("initial", "Start")):
+            roots = [field.root for field in self.fields.values() if field.kind == kind]
+            groups += [Div(text=f"<b>{words}</b>"), *roots] if roots else []
+        reset = Button(label="Reset", name="reset", width=80)
+        reset.on_click(self.reset)
+        run = [Div(text="<b>Run</b>"), *self.options.values(), self.method]
+        side = column(title, reset, *groups, *run, sizing_mode="stretch_width", styles=SIDE, stylesheets=[PHONE])
+        choice = Row(self.shown, self.log, sizing_mode="stretch_width", styles={"align-items": "end"})
+        self.tabs = Tabs(
+            tabs=[
+                TabPanel(title="Curves", child=column(choice, self.curves, sizing_mode="stretch_width")),
+                TabPanel(title="Arrays", child=column(self.time, self.arrays, sizing_mode="stretch_width")),
+            ],
+            sizing_mode="stretch_width",
+            name="tabs",
+        )
+        self.tabs.on_change("active", lambda attr, old, new: self.draw())
+        parts = [equations(system), self.sentence, self.status, self.tabs, self.copy_row(), *self.copied, self.claims]
+        main = column(*parts, sizing_mode="stretch_width", styles=MAIN)
+        return Row(side, main, sizing_mode="stretch_width", stylesheets=[ROW])
+
+    def copy_row(self) -> Any:
+        """Buttons that copy the run as a command and as Python, and save it as a notebook."""
+        self.copy_shown = PreText(text="", visible=False, name="copied", styles={"white-space": "pre-wrap", "background": "#f6f6f6"})
+        command, python, notebook = (
+            Button(label=f"Copy as {what}", width=150, name=f"copy.{what}") for what in ("command", "Python", "notebook")
+        )
+        notebook.label = "Save as notebook"
+        for button, source in ((command, self.copied[0]), (python, self.copied[1])):
+            button.js_on_click(CustomJS(args={"source": source, "shown": self.copy_shown}, code=COPY))
+        name = f"{self.explored.system.name}.ipynb"
+        notebook.js_on_click(CustomJS(args={"source": self.copied[2], "name": name}, code=DOWNLOAD))
+        return column(
+            Row(command, python, notebook, stylesheets=[":host { flex-wrap: wrap; }"]), self.copy_shown, sizing_mode="stretch_width"
+        )
+
+    def set_number(self, kind: str, name: str, text: str) -> None:
+        """A number was changed; an empty text is the default."""
+        values = {key: value for key, value in getattr(self.controls, kind).items() if key != name}
+        change: Any = {kind: {**values, **({name: text} if text else {})}}
+        self.controls = replace(self.controls, **change)
+        self.redraw()
+
+    def option_typed(self, name: str, attr: str, old: str, new: str) -> None:
+        """The text of an option was changed in the page."""
+        self.set_option(name, new)
+
+    def set_option(self, name: str, text: str) -> None:
+        """An option of the run was changed."""
+        if not self.silent:
+            change: Any = {name: text}
+            self.controls = replace(self.controls, **change)
+            self.redraw()
+
+    def reset(self) -> None:
+        """Returns to the controls of the start."""
+        self.controls = self.begin
+        self.show_controls()
+        self.redraw()
+
+    def choose(self, places: Sequence[int]) -> None:
+        """Other quantities were chosen; of none the page has those of a picture."""
+        if not self.silent:
+            self.names = tuple(self.shown.labels[place] for place in sorted(places))
+            self.draw()
+
+    def show_controls(self) -> None:
+        """Shows what the controls say in their widgets."""
+        numbers = self.result.numbers
+        assert numbers is not None
+        defaults = defaults_of(numbers)
+        for (kind, name), field in self.fields.items():
+            field.show(getattr(self.controls, kind).get(name, ""), defaults[kind, name])
+        self.silent = True
+        for name, widget in self.options.items():
+            widget.value = getattr(self.controls, name)
+        self.method.value = self.controls.method
+        self.silent = False
+
+    def redraw(self) -> None:
+        """Has the run of the controls computed and shown."""
+        controls = self.controls
+        self.status.text = "computing ..."
+        self.schedule(lambda: self.compute(controls), self.show)
+
+    def compute(self, controls: Controls) -> Result:
+        """The Result of these controls; nothing of the page is touched."""
+        try:
+            plain = replace(controls, params={}, initial={})
+            solution = self.explored.run(controls)
+            page, *_ = choose_quantities(solution, Choice())
+            every = [*quantities(solution.y, solution), *quantities(solution.observables, solution)]
+            texts = tuple(getattr(self.explored, name)(controls) for name in ("command", "python", "notebook"))
+            numbers = self.explored.numbers(plain)
+        except OdesimError as error:
+            return Result(controls, str(error))
+        return Result(controls, "", numbers, solution, tuple(page), tuple(every), texts)
+
+    def show(self, result: Result) -> None:
+        """Shows a Result: of one without a run only its sentence, beside the curves of the last run."""
+        self.sentence.update(text=escape(result.sentence), visible=bool(result.sentence))
+        if result.solution is None:
+            self.status.text = "the curves are those of the last run" * (self.result.solution is not None)
+            return
+        self.result = result
+        if result.controls == self.controls:
+            self.show_controls()
+        solution = result.solution
+        seconds = solution.stats["seconds"]
+        words = f"{solution.method}, {counted(int(solution.stats['steps']), 'step')}, {seconds * 1e3:.3g} ms"
+        end = f"{solution.status}: {solution.message}" if solution.status not in ("ok",) else ""
+        self.status.text = escape("; ".join(filter(None, (words, end))))
+        for source, text in zip(self.copied, result.texts, strict=True):
+            source.text = text
+        names = [quantity.name for quantity in result.every]
+        chosen = [name for name in names if name in self.names] or [quantity.name for quantity in result.page]
+        self.silent = True
+        self.shown.update(labels=names, active=[names.index(name) for name in chosen])
+        self.silent = False
+        rows = len(solution.t) - 1
+        at_end = self.time.value == self.time.end
+        self.time.update(end=max(rows, 1), value=rows if at_end else min(self.time.value, rows))
+        self.draw()
+        if not self.claims.text:  # after the first curves: reading the claims of all families takes seconds
+            self.schedule(lambda: claims_text(str(solution.model)), self.show_claims)
+
+    def show_claims(self, text: str) -> None:
+        """Shows the statements of papers."""
+        self.claims.text = text
+
+    def draw(self) -> None:
+        """Shows the last run in the open tab."""
+        if self.result.solution is None:
+            return
+        if self.tabs.active == 1:
+            self.draw_arrays()
+            return
+        chosen = [q for q in self.result.every if q.name in self.names] or self.result.page
+        label = f"t ({unit})" if (unit := self.result.solution.attrs["time_unit"]) else "t"
+        keys = {(q.name, q.dims, q.kind, q.count, log): q for q in chosen for log in [bool(self.log.active or q.view == "Log")]}
+        if keys.keys() != self.panels.keys():
+            self.panels = {key: self.panels.get(key) or TimePanel(q, label, log=key[-1]) for key, q in keys.items()}
+            self.curves.children = in_rows([panel.figure for panel in self.panels.values()])
+        for key, quantity in keys.items():
+            self.panels[key].show(quantity, self.result.solution)
+
+    def draw_arrays(self) -> None:
+        """Shows the arrays of the last run at the chosen time."""
+        solution = self.result.solution
+        if solution is None or self.tabs.active != 1:
+            return
+        arrays = {(q.name, q.dims, q.strip): q for q in arrays_of(self.result.every)}
+        at = min(int(self.time.value), len(solution.t) - 1)
+        self.time.title = f"t = {solution.t[at]:.6g}"
+        if arrays.keys() != self.matrices.keys() or not arrays:
+            self.matrices = {key: self.matrices.get(key) or ArrayPanel(q) for key, q in arrays.items()}
+            none = [Div(text="This model has no matrix, attention or points.")]
+            self.arrays.children = in_rows([panel.figure for panel in self.matrices.values()]) or none
+        for key, quantity in arrays.items():
+            self.matrices[key].show(quantity, at)
+
+
+def in_rows(figures: Sequence[Any]) -> list[Any]:
+    """Figures in rows that break where the page is narrow."""
+    for one in figures:
+        one.styles = {"flex": "1 1 320px", "min-width": "0"}
+    return [Row(*figures, sizing_mode="stretch_width", stylesheets=[":host { display: flex; flex-wrap: wrap; }"])] if figures else []
+
+
+def number(x: float) -> str:
+    """A number as short text."""
+    return f"{x:.6g}"
+
+
+def equations(system: System) -> Div:
+    """The equations and the names in them, as formulas."""
+    page = page_of(system)
+    lines = []
+    for formula in (row.formula for title in ("Equations", "Where") for row in page.sections.get(title, [])):
+        if formula is None:
+            continue
+        # of a Div bokeh reads the formulas before the HTML: an escaped sign would be seen
+        first, *others = break_formula(formula_latex(page.formulas, formula).replace("<", r"\lt "), letters, LETTERS)
+        lines += [f"<div>$${first}$$</div>", *(f"<div>$$\\qquad {line}$$</div>" for line in others)]
+    style = {"overflow": "auto", "max-height": "180px", "padding": "4px 0 8px", "border-bottom": "1px solid #dddddd"}
+    return Div(text="".join(lines), sizing_mode="stretch_width", styles=style, stylesheets=[LAST], name="equations")
+
+
+def claims_text(model: str) -> str:
+    """A list of the statements of papers that are checked by runs of this model, with their verdicts."""
+    from odesim.lab.claims import all_claims
+
+    about = [claim for claim in all_claims() if model in claim.models]
+    lines = []
+    for claim in about:
+        for kind, statement in claim.statements.items():
+            when = f" {statement.when}" if statement.verdict == "holds only when" else ""
+            lines.append(
+                f"<li><b>{escape(str(statement.verdict))}{escape(when)}</b>: {escape(statement.text)} ({escape(claim.name)}, {kind})</li>"
+            )
+    head = f"<summary>{counted(len(lines), 'statement')} of papers, checked by runs of this model (odesim verify {escape(model)})</summary>"
+    return f"<details>{head}<ul>{''.join(lines)}</ul></details>" if lines else "<!-- none -->"

@@ -1,0 +1,189 @@
+"""Panels of the explorer in bokeh: quantities of a run over time, arrays at one time, with the data replaced when a number changes.
+
+A panel that keeps its form keeps its figure: only numbers travel to the page, some ten times faster than a new figure.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, HoverTool, LinearColorMapper
+from bokeh.plotting import figure
+from matplotlib.colors import to_hex
+
+from odesim.base.arrays import Array
+from odesim.plot.html import component_name, event_heights
+from odesim.plot.panels import Quantity, spread_indices, with_jumps
+from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
+from odesim.run.solution import Solution
+from odesim.stepper.occurrences import Events
+
+HEIGHT = 240  # pixels of a panel
+LINES = 60  # largest number of components that are drawn as lines; evenly spread ones of more
+NAMED = 6  # largest number of lines with a legend
+MARKERS = ("circle", "square", "triangle", "star", "diamond", "inverted_triangle")
+SEQUENTIAL, DIVERGING = "Viridis256", "RdBu11"
+TOOLS = "pan,box_zoom,reset,save"
+
+
+def new_figure(title: str, **more: Any) -> Any:
+    """An empty figure in the style of the page."""
+    words = {"height": HEIGHT, "sizing_mode": "stretch_width", "tools": TOOLS, "title": title, "toolbar_location": "right", **more}
+    made: Any = figure(**words)
+    made.toolbar.logo, made.toolbar.autohide = None, True
+    made.outline_line_color = None
+    made.grid.grid_line_color = "#eeeeee"
+    for axis in made.axis:
+        axis.axis_line_color = axis.major_tick_line_color = axis.minor_tick_line_color = FAINT
+    made.title.text_font_style, made.title.text_color = "normal", INK
+    return made
+
+
+class TimePanel:
+    """One quantity over time: lines of its components, or a map of very many, and marks of events."""
+
+    def __init__(self, quantity: Quantity, label: str, *, log: bool) -> None:
+        self.log = log
+        name = quantity.name + f"[{', '.join(quantity.dims)}]" * bool(quantity.dims)
+        self.is_map = quantity.kind == "map" and not log
+        self.figure = new_figure(name, x_axis_label=label, y_axis_type="log" if log else "linear")
+        self.figure.xaxis.axis_label_standoff = 2
+        if self.is_map:
+            self.source = ColumnDataSource({"image": [], "x": [], "y": [], "w": [], "h": []})
+            self.mapper = LinearColorMapper(palette=SEQUENTIAL)
+            self.figure.image("image", x="x", y="y", dw="w", dh="h", color_mapper=self.mapper, source=self.source)
+            self.figure.y_range.flipped = True
+            self.figure.yaxis.ticker = BasicTicker(min_interval=1)
+            self.figure.add_layout(color_bar(self.mapper), "right")
+            self.figure.add_tools(HoverTool(tooltips=[("t", "$x"), ("component", "$y{0}"), ("value", "@image")]))
+        else:
+            self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "name": []})
+            legend = {"legend_field": "name"} if 1 < quantity.count <= NAMED else {}
+            lines = self.figure.multi_line("xs", "ys", color="color", line_width=1.6, source=self.source, **legend)
+            self.figure.add_tools(
+                HoverTool(renderers=[lines], tooltips=[("", "@name"), ("t", "$data_x"), ("value", "$data_y")], line_policy="interp")
+            )
+            if legend:
+                self.figure.legend[0].update(
+                    orientation="horizontal", border_line_color=None, padding=0, margin=0, spacing=4, label_text_font_size="11px"
+                )
+                self.figure.add_layout(self.figure.legend[0], "above")
+        self.marks = ColumnDataSource({"t": [], "y": [], "name": [], "marker": []})
+        marks = self.figure.scatter("t", "y", marker="marker", size=8, fill_color="white", line_color=INK, source=self.marks)
+        self.figure.add_tools(HoverTool(renderers=[marks], tooltips=[("event", "@name"), ("t", "@t{0.000000}")]))
+
+    def show(self, quantity: Quantity, solution: Solution) -> None:
+        """Replaces the data by those of this run."""
+        if self.is_map:
+            t = solution.t
+            even = np.searchsorted(t, np.linspace(t[0], t[-1], len(t))).clip(0, len(t) - 1)
+            image = masked(quantity.flat[even].T)
+            colors(self.mapper, image)
+            width = float(t[-1] - t[0]) or 1.0
+            self.source.data = {"image": [image], "x": [float(t[0])], "y": [-0.5], "w": [width], "h": [quantity.count]}
+        else:
+            self.source.data = line_data(quantity, solution.t, log=self.log)
+        self.marks.data = self.mark_data(quantity, solution)
+
+    def mark_data(self, quantity: Quantity, solution: Solution) -> dict[str, Any]:
+        """Where the events of a run stand in the panel of a quantity."""
+        data: dict[str, list[Any]] = {"t": [], "y": [], "name": [], "marker": []}
+        for number, (name, occurrences) in enumerate(solution.events.items()):
+            if len(occurrences):
+                events = Events.of(occurrences)
+                chosen, heights = event_heights(quantity, solution, name, events)
+                if heights is not None:
+                    data["t"] += [float(t) for t in events.t[chosen]]
+                    data["y"] += [height if not self.log or height > 0 else float("nan") for height in heights]
+                    data["name"] += [name] * len(heights)
+                    data["marker"] += [MARKERS[number % len(MARKERS)]] * len(heights)
+        return data
+
+
+def line_data(quantity: Quantity, t: Array, *, log: bool = False) -> dict[str, Any]:
+    """The lines of the components of a quantity, with their jumps; of very many evenly spread ones. log: positive values only."""
+    chosen = spread_indices(quantity.count, LINES)
+    colors_of: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [to_hex(color) for color in ordered_colors(len(chosen))]
+    xs: list[Any] = []
+    ys: list[Any] = []
+    for i in chosen:
+        x, line = t, np.ma.masked_invalid(quantity.flat[:, i])
+        if quantity.jumps:
+            x, line, _ = with_jumps(x, line, quantity.jumps[i])
+        y: Any = np.ma.filled(np.ma.asarray(line, float), np.nan)
+        xs.append(np.asarray(x, float))
+        ys.append(np.where(y > 0, y, np.nan) if log else y)
+    return {"xs": xs, "ys": ys, "color": colors_of, "name": [component_name(quantity, int(i)) for i in chosen]}
+
+
+def masked(values: Array) -> Array:
+    """Values as floats, NaN where they are not finite."""
+    values = np.asarray(values, float)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def color_bar(mapper: LinearColorMapper) -> ColorBar:
+    """The colour bar of a map."""
+    return ColorBar(color_mapper=mapper, width=8, major_label_text_font_size="10px", padding=2, bar_line_color=None, border_line_color=None)
+
+
+def colors(mapper: LinearColorMapper, values: Array, *, from_zero: bool = False) -> None:
+    """Gives a mapper the range of these values: even about 0 where they have both signs."""
+    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if np.isfinite(values).any() else (0.0, 1.0)
+    both = low < 0 < high and not from_zero
+    size = max(-low, high)
+    low, high = (-size, size) if both else (0.0 if from_zero else low, high)
+    mapper.update(
+        palette=tuple(reversed(palette(DIVERGING))) if both else palette(SEQUENTIAL), low=low, high=high if high > low else low + 1
+    )
+
+
+def palette(name: str) -> tuple[str, ...]:
+    """The colours of a palette of bokeh."""
+    from bokeh import palettes
+
+    return tuple(getattr(palettes, name))
+
+
+def arrays_of(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Quantities that are seen as arrays at one time: matrices, attention, points."""
+    return [q for q in quantities if q.view in ("Matrix", "Attention", "Points") or (len(q.shape) >= 2 and not q.view)]
+
+
+class ArrayPanel:
+    """One array at one time: a map with its first index down, or points with their way so far."""
+
+    def __init__(self, quantity: Quantity) -> None:
+        self.points, self.attention = quantity.strip == "Points", quantity.strip == "Attention"
+        name = quantity.name + f"[{', '.join(quantity.dims)}]" * bool(quantity.dims)
+        if self.points:
+            self.figure = new_figure(name, height=300, match_aspect=True)
+            self.way = ColumnDataSource({"xs": [], "ys": [], "color": []})
+            self.figure.multi_line("xs", "ys", color="color", line_alpha=0.4, source=self.way)
+            self.source = ColumnDataSource({"x": [], "y": [], "color": [], "name": []})
+            dots = self.figure.scatter("x", "y", size=9, color="color", line_color="white", source=self.source)
+            self.figure.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@name")]))
+        else:
+            self.figure = new_figure(name, height=300, x_axis_label=", ".join(quantity.dims[1:]), y_axis_label=quantity.dims[0])
+            self.figure.y_range.flipped = True
+            for axis in self.figure.axis:
+                axis.ticker = BasicTicker(min_interval=1)
+            self.source = ColumnDataSource({"image": [], "w": [], "h": []})
+            self.mapper = LinearColorMapper(palette=SEQUENTIAL)
+            self.figure.image("image", x=-0.5, y=-0.5, dw="w", dh="h", color_mapper=self.mapper, source=self.source)
+            self.figure.add_layout(color_bar(self.mapper), "right")
+            self.figure.add_tools(HoverTool(tooltips=[("row", "$y{0}"), ("column", "$x{0}"), ("value", "@image")]))
+
+    def show(self, quantity: Quantity, row: int) -> None:
+        """Replaces the data by the array at a saved time; colours have the range of the whole run."""
+        values = masked(quantity.values)
+        if self.points:
+            x = np.stack([np.cos(values), np.sin(values)], axis=-1) if values.ndim == 2 else values[..., :2]
+            points = [to_hex(color) for color in ordered_colors(x.shape[1])]
+            self.way.data = {"xs": list(x[: row + 1, :, 0].T), "ys": list(x[: row + 1, :, 1].T), "color": points}
+            names = [f"{quantity.name}[{i}]" for i in range(x.shape[1])]
+            self.source.data = {"x": x[row, :, 0], "y": x[row, :, 1], "color": points, "name": names}
+            return
+        flat = values.reshape(len(values), values.shape[1], -1)
+        colors(self.mapper, flat, from_zero=self.attention)
+        self.source.data = {"image": [np.ascontiguousarray(flat[row])], "w": [flat.shape[2]], "h": [flat.shape[1]]}

@@ -1,0 +1,167 @@
+"""The explorer without a browser: what its widgets are set to, its panels show, as odesim.integrate has it; and who may talk to it."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from html import escape
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.base.errors import OdesimError
+from odesim.explorer.controls import POINTS, Controls, Explored
+from odesim.lab.claims import all_claims
+
+pytest.importorskip("bokeh", reason="the explorer needs bokeh: pip install 'odesim[explore]'")
+
+from odesim.explorer import app as pages
+from odesim.explorer.app import Explorer, Newest
+from odesim.explorer.server import HOST, make_server
+
+TWO = "hopfield.two_patterns"
+
+
+def explorer_of(model: str, **controls: Any) -> Explorer:
+    """The explorer of a model, drawn once."""
+    explorer = Explorer(Controls(**controls), Explored(model))
+    explorer.redraw()
+    return explorer
+
+
+def lines(explorer: Explorer) -> dict[str, Any]:
+    """{name: [(t, values) of each line]} of the panels."""
+    panels = {key[0]: panel for key, panel in explorer.panels.items()}
+    return {name: list(zip(panel.source.data["xs"], panel.source.data["ys"], strict=True)) for name, panel in panels.items()}
+
+
+def test_a_slider_moves_the_curves():
+    """While a slider moves, the curves are those of integrate at the number beside it, drawn in the figures that are there."""
+    explorer = explorer_of(TWO)
+    figures = [panel.figure for panel in explorer.panels.values()]
+    field = explorer.fields["params", "beta"]
+    for share in (0.3, 0.55, 0.8):
+        field.slider.value = field.slider.start + share * (field.slider.end - field.slider.start)
+        run = odesim.integrate(TWO, params={"beta": float(field.text.value)}, save=POINTS)
+        assert field.text.value == explorer.controls.params["beta"]
+        for name, values in {**run.y, **run.observables}.items():
+            ((t, shown),) = lines(explorer)[name]
+            assert np.array_equal(t, run.t) and np.array_equal(shown, values)
+    assert [panel.figure for panel in explorer.panels.values()] == figures
+
+
+def test_what_is_typed_wrong_is_said_beside_the_last_curves():
+    """A wrong text shows the sentence of integrate, escaped, and leaves the curves; the default, or Reset, takes it away."""
+    explorer = explorer_of(TWO)
+    before = lines(explorer)
+    text = explorer.fields["params", "beta"].text
+    for wrong in ("-1", "<b>two</b>", "@beta.csv"):
+        text.value = wrong
+        if wrong == "-1":
+            with pytest.raises(OdesimError) as error:
+                odesim.integrate(TWO, params={"beta": -1.0})
+            assert explorer.sentence.text == escape(str(error.value))
+        assert explorer.sentence.visible and "<b>" not in explorer.sentence.text
+        assert all(np.array_equal(a, b) for name in before for a, b in zip(before[name][0], lines(explorer)[name][0], strict=True))
+    text.value = "2"
+    assert not explorer.sentence.visible and explorer.controls.params == {}
+    explorer.fields["initial", "u"].text.value = "0.4"
+    explorer.reset()
+    assert explorer.controls == explorer.begin and explorer.fields["initial", "u"].text.value == "0.05"
+
+
+def test_sizes_change_what_follows_from_them():
+    """Another size shows its curves, and the defaults of the arrays that have it."""
+    explorer = explorer_of("joma.nonlinear", sizes={"M": "3"})
+    assert len(lines(explorer)["v"]) == 3
+    explorer.fields["sizes", "M"].text.value = "2"
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 2}, save=POINTS)
+    assert np.array_equal([y for _, y in lines(explorer)["v"]], run.y["v"].T)
+    assert explorer.fields["params", "mu"].text.placeholder == ",".join(f"{x:.4g}" for x in run.attrs["params"]["mu"])
+
+
+def test_events_are_marked_on_their_curve():
+    """Each occurrence of an event of components is a mark on the line of its component, up to what lies between saved times."""
+    explorer = explorer_of("joma.nonlinear", sizes={"M": "3"})
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=POINTS)
+    marks = next(panel.marks.data for key, panel in explorer.panels.items() if key[0] == "v")
+    expected = [(event["t"], name) for name, occurrences in run.events.items() for event in occurrences]
+    assert expected and list(zip(marks["t"], marks["name"], strict=True)) == expected
+    heights = [run.at(event["t"])["v"][event["index"]] for occurrences in run.events.values() for event in occurrences]
+    assert marks["y"] == pytest.approx(heights, rel=1e-3)  # linear between 300 times of a smooth curve
+
+
+@pytest.mark.parametrize("model", ["joma.linear_attention", pytest.param("joma.joint_softmax", marks=pytest.mark.slow)])
+def test_arrays_are_those_of_the_chosen_time(model):
+    """The map of a matrix is the state or observable at the saved time, and attention has colours from 0."""
+    explorer = explorer_of(model)
+    explorer.tabs.active = 1
+    explorer.time.value = 77
+    run = odesim.integrate(model, save=POINTS)
+    assert explorer.time.title == f"t = {run.t[77]:.6g}" and explorer.matrices
+    for (name, _, strip), panel in explorer.matrices.items():
+        values = {**run.y, **run.observables}[name][77]
+        assert np.array_equal(panel.source.data["image"][0], values.reshape(len(values), -1))
+        assert strip != "Attention" or panel.mapper.low == 0
+
+
+def test_only_the_newest_job_waits(monkeypatch):
+    """Of jobs that are asked for while one runs the last is computed, the others never."""
+    posted: list[Callable[[], None]] = []
+    newest = Newest(posted.append)
+    jobs: list[Any] = []
+
+    class Now:
+        """A pool that computes when told."""
+
+        def submit(self, compute: Callable[[], Any]) -> Any:
+            from concurrent.futures import Future
+
+            future: Future[Any] = Future()
+            jobs.append(lambda: future.set_result(compute()))
+            return future
+
+    monkeypatch.setattr(newest, "pool", Now())
+    shown: list[int] = []
+    for k in range(5):
+        newest(partial(int, k), shown.append)
+    while jobs:
+        jobs.pop(0)()
+        posted.pop(0)()
+    assert shown == [0, 4]
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:{port}", "http://evil.example", "http://evil.example:{port}", "http://127.0.0.1:1"])
+def test_the_websocket_answers_its_own_page_alone(origin):
+    """A page of another address is refused; the server listens on 127.0.0.1 only, and its own page is served."""
+    from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
+    from tornado.websocket import websocket_connect
+
+    async def ask() -> tuple[bool, str]:
+        server, address = make_server(Explored(TWO), Controls())
+        server.start()
+        port = address.rstrip("/").rpartition(":")[2]
+        assert [socket.getsockname()[0] for socket in server._http._sockets.values()] == [HOST]  # type: ignore[attr-defined]
+        request = HTTPRequest(f"ws://{HOST}:{port}/ws", headers={"Origin": origin.format(port=port)})
+        try:
+            connection = await websocket_connect(request, subprotocols=["bokeh", "no-token"])
+            connection.close()
+            allowed = True
+        except HTTPClientError as error:
+            assert error.code == 403
+            allowed = False
+        page = (await AsyncHTTPClient().fetch(address, request_timeout=120)).body.decode()
+        server.stop()
+        return allowed, page
+
+    allowed, page = asyncio.run(ask())
+    assert allowed == origin.startswith("http://127.0.0.1:{")
+    assert 'name="viewport"' in page and "http://" not in page.replace(f"http://{HOST}", "").replace("http://www.w3.org", "")
+
+
+def test_claims_name_their_model():
+    """The statements that are shown are those of odesim verify for the model."""
+    text = pages.claims_text("joma.joint_softmax")
+    claims = [claim for claim in all_claims() if "joma.joint_softmax" in claim.models]
+    assert claims and all(escape(statement.text) in text for claim in claims for statement in claim.statements.values())
