@@ -1,21 +1,24 @@
 """The explorer in bokeh: controls beside panels, which are drawn again whenever a number changes."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any
 
 from bokeh.layouts import column
 from bokeh.models import Button, CheckboxButtonGroup, CustomJS, Div, PreText, Row, Select, Slider, TabPanel, Tabs, TextInput, Toggle
 
+from odesim.base.arrays import Array
 from odesim.base.errors import OdesimError, counted
 from odesim.display.document import LETTERS, break_formula, letters
 from odesim.display.page import formula_latex, page_of
 from odesim.explorer.controls import Controls, Explored
 from odesim.explorer.numbers import defaults_of, fields
 from odesim.explorer.panels import ArrayPanel, TimePanel, arrays_of
+from odesim.explorer.planes import PortraitPanel, SweepPanel
+from odesim.explorer.schedule import Schedule, at_once
+from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, component_names, sweep_of
 from odesim.inputs.bind import Numbers
 from odesim.inputs.registry import summary
 from odesim.plot.choice import Choice
@@ -25,9 +28,6 @@ from odesim.run.integrate import METHOD_NAMES
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System
 
-Compute: TypeAlias = Callable[[], Any]
-Show: TypeAlias = Callable[[Any], None]
-Schedule: TypeAlias = Callable[[Compute, Show], None]
 COPY = """
 const text = source.text
 navigator.clipboard?.writeText(text).catch(() => {})
@@ -49,47 +49,16 @@ SIDE = {"flex": "1 1 300px", "max-width": "420px", "min-width": "280px"}
 PHONE = "@media (max-width: 700px) { :host { max-height: 44vh; overflow-y: auto; border-bottom: 1px solid #dddddd; } }"
 LAST = "@media (max-width: 700px) { :host { order: 9; } }"
 MAIN = {"flex": "3 1 340px", "min-width": "0"}
+MOST_NAMES = 100  # numbers of the state that a portrait offers
 SENTENCE = {"color": "#9b1c1c", "font": "14px system-ui, sans-serif"}
-
-
-class Newest:
-    """Computes in a thread of its own what was asked last: of jobs that come meanwhile only the newest waits.
-
-    later(f): has f called where the page may be changed.
-    """
-
-    def __init__(self, later: Callable[[Callable[[], None]], Any]) -> None:
-        self.later, self.pool = later, ThreadPoolExecutor(1)
-        self.waiting: tuple[Compute, Show] | None = None
-        self.busy = False
-
-    def __call__(self, compute: Compute, show: Show) -> None:
-        """Asks for a job; show is called with its result, unless a newer job was asked for before it began."""
-        if self.busy:
-            self.waiting = compute, show
-            return
-        self.busy = True
-        self.pool.submit(compute).add_done_callback(lambda done: self.later(lambda: self.finish(done, show)))
-
-    def finish(self, done: "Future[Any]", show: Show) -> None:
-        """Shows a result and begins the job that waits."""
-        self.busy = False
-        job, self.waiting = self.waiting, None
-        try:
-            show(done.result())
-        finally:
-            if job:
-                self(*job)
-
-
-def at_once(compute: Compute, show: Show) -> None:
-    """Computes and shows in the same thread."""
-    show(compute())
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run with its numbers and quantities, or the sentence that says why there is none."""
+    """A run with its numbers and quantities, or the sentence that says why there is none.
+
+    portrait: in the plane of these numbers of the state, where that is looked at; without: why there is none. rests: finds its rest states.
+    """
 
     controls: Controls
     sentence: str = ""
@@ -98,6 +67,10 @@ class Result:
     page: tuple[Quantity, ...] = ()
     every: tuple[Quantity, ...] = ()
     texts: tuple[str, str, str] = ("", "", "")
+    portrait: Portrait | None = None
+    plane: tuple[str, str] = ("", "")
+    without: str = ""
+    rests: Callable[[], tuple[Array, tuple[str, ...]]] | None = None
 
 
 class Explorer:
@@ -126,6 +99,23 @@ class Explorer:
         self.panels: dict[Any, TimePanel] = {}
         self.matrices: dict[Any, ArrayPanel] = {}
         self.silent = False
+        self.plane = tuple(Select(title=title, options=[], width=130, name=name) for title, name in (("across", "first"), ("up", "second")))
+        self.flow: PortraitPanel | None = None
+        self.flow_place, self.no_flow = column(Div(text=""), sizing_mode="stretch_width"), Div(text="", disable_math=True, styles=SENTENCE)
+        ranges = {field.name: field.scale for field in self.fields.values() if field.scale and field.kind != "sizes"}
+        self.ranges = ranges
+        names = list(ranges)
+        self.map_axes = tuple(
+            Select(title=title, options=names, value=names[min(k, len(names) - 1)] if names else "", width=130, name=f"map.{title}")
+            for k, title in enumerate(("across", "up"))
+        )
+        self.map_value = Select(title="value at the end", options=[], width=170, name="map.value")
+        self.map_place, self.map_words = (
+            column(Div(text=""), sizing_mode="stretch_width"),
+            Div(text="", disable_math=True, name="map.words"),
+        )
+        self.sweep: SweepPanel | None = None
+        self.rested: Result | None = None  # whose rest states were looked for
         self.copied = [PreText(text="", visible=False) for _ in range(3)]
         self.claims = Div(text="", disable_math=True, sizing_mode="stretch_width", name="claims")
         self.root = self.layout()
@@ -134,6 +124,8 @@ class Explorer:
             widget.on_change("value", partial(self.option_typed, name))
         self.shown.on_change("active", lambda attr, old, new: self.choose(new))
         self.log.on_change("active", lambda attr, old, new: self.draw())
+        for widget in (*self.plane, *self.map_axes, self.map_value):
+            widget.on_change("value", lambda attr, old, new: self.look())
         self.time.on_change("value", lambda attr, old, new: self.draw_arrays())
 
     def option_words(self, numbers: Numbers) -> dict[str, str]:
@@ -156,15 +148,20 @@ class Explorer:
         run = [Div(text="<b>Run</b>"), *self.options.values(), self.method]
         side = column(title, reset, *groups, *run, sizing_mode="stretch_width", styles=SIDE, stylesheets=[PHONE])
         choice = Row(self.shown, self.log, sizing_mode="stretch_width", styles={"align-items": "end"})
+        choose = Row(*self.map_axes, self.map_value, stylesheets=[":host { flex-wrap: wrap; }"])
         self.tabs = Tabs(
             tabs=[
                 TabPanel(title="Curves", child=column(choice, self.curves, sizing_mode="stretch_width")),
                 TabPanel(title="Arrays", child=column(self.time, self.arrays, sizing_mode="stretch_width")),
+                TabPanel(
+                    title="Phase portrait", child=column(Row(*self.plane), self.no_flow, self.flow_place, sizing_mode="stretch_width")
+                ),
+                TabPanel(title="Map", child=column(choose, self.map_words, self.map_place, sizing_mode="stretch_width")),
             ],
             sizing_mode="stretch_width",
             name="tabs",
         )
-        self.tabs.on_change("active", lambda attr, old, new: self.draw())
+        self.tabs.on_change("active", lambda attr, old, new: self.look())
         parts = [equations(system), self.sentence, self.status, self.tabs, self.copy_row(), *self.copied, self.claims]
         main = column(*parts, sizing_mode="stretch_width", styles=MAIN)
         return Row(side, main, sizing_mode="stretch_width", stylesheets=[ROW])
@@ -225,16 +222,35 @@ class Explorer:
         for name, widget in self.options.items():
             widget.value = getattr(self.controls, name)
         self.method.value = self.controls.method
+        names = component_names(list(numbers.initial), [value.shape for value in numbers.initial.values()])[:MOST_NAMES]
+        for k, widget in enumerate(self.plane):
+            widget.update(options=names, value=widget.value if widget.value in names else names[min(k, len(names) - 1)])
+        values = [*numbers.initial, *self.explored.system.observables]
+        self.map_value.update(options=values, value=self.map_value.value or values[-1])
         self.silent = False
 
     def redraw(self) -> None:
         """Has the run of the controls computed and shown."""
         controls = self.controls
         self.status.text = "computing ..."
-        self.schedule(lambda: self.compute(controls), self.show)
+        plane = self.plane_shown()
+        self.schedule(lambda: self.compute(controls, plane), self.show)
 
-    def compute(self, controls: Controls) -> Result:
-        """The Result of these controls; nothing of the page is touched."""
+    def look(self) -> None:
+        """Another tab, or another plane, is looked at: what it needs is computed."""
+        if not self.silent:
+            if self.tabs.active == 2:
+                self.redraw()
+            else:
+                self.draw()
+
+    def plane_shown(self) -> tuple[str, str]:
+        """The two numbers of the state whose portrait is looked at; empty where none is."""
+        first, second = (widget.value for widget in self.plane)
+        return (first, second) if self.tabs.active == 2 and len(self.plane[0].options) > 1 else ("", "")
+
+    def compute(self, controls: Controls, plane: tuple[str, str] = ("", "")) -> Result:
+        """The Result of these controls; nothing of the page is touched. plane: of the portrait."""
         try:
             plain = replace(controls, params={}, initial={})
             solution = self.explored.run(controls)
@@ -244,7 +260,14 @@ class Explorer:
             numbers = self.explored.numbers(plain)
         except OdesimError as error:
             return Result(controls, str(error))
-        return Result(controls, "", numbers, solution, tuple(page), tuple(every), texts)
+        result = Result(controls, "", numbers, solution, tuple(page), tuple(every), texts, plane=plane)
+        if not all(plane):
+            return result
+        try:
+            where = Plane(self.explored, controls, solution, *plane)
+            return replace(result, portrait=where.portrait(), rests=where.rests)
+        except OdesimError as error:
+            return replace(result, without=str(error))
 
     def show(self, result: Result) -> None:
         """Shows a Result: of one without a run only its sentence, beside the curves of the last run."""
@@ -285,6 +308,12 @@ class Explorer:
         if self.tabs.active == 1:
             self.draw_arrays()
             return
+        if self.tabs.active == 2:
+            self.draw_portrait()
+            return
+        if self.tabs.active == 3:
+            self.refine(0)
+            return
         chosen = [q for q in self.result.every if q.name in self.names] or self.result.page
         label = f"t ({unit})" if (unit := self.result.solution.attrs["time_unit"]) else "t"
         keys = {(q.name, q.dims, q.kind, q.count, log): q for q in chosen for log in [bool(self.log.active or q.view == "Log")]}
@@ -308,6 +337,61 @@ class Explorer:
             self.arrays.children = in_rows([panel.figure for panel in self.matrices.values()]) or none
         for key, quantity in arrays.items():
             self.matrices[key].show(quantity, at)
+
+    def draw_portrait(self) -> None:
+        """Shows the portrait of the last run, or why there is none."""
+        portrait, one = self.result.portrait, len(self.plane[0].options) < 2
+        alone = "a phase portrait is one of two numbers of the state, and this model has one" if one else ""
+        self.no_flow.text = escape(alone or self.result.without)
+        self.flow_place.visible = portrait is not None
+        if portrait is not None:
+            first, second = self.result.plane
+            if self.flow is None:
+                self.flow = PortraitPanel()
+                self.flow_place.children = [self.flow.figure]
+            self.flow.show(portrait, first, second)
+            slice_ = "" if portrait.whole else "; the other numbers are those at the end of the run"
+            self.flow.figure.title.text = f"flow, from each dot on{slice_}"
+            if self.result.rests and self.result is not self.rested:  # they may take seconds where Newton's method finds none
+                self.rested = result = self.result
+                self.schedule(self.result.rests, lambda found: self.show_rests(result, *found), more=True)
+
+    def show_rests(self, result: Result, rests: Array, stability: tuple[str, ...]) -> None:
+        """Shows the rest states of a Result, if it is still the last one."""
+        if result is self.result and self.flow is not None:
+            self.flow.show_rests(rests, stability)
+
+    def refine(self, level: int) -> None:
+        """Has the map computed by LEVELS[level] members along each side, and then by more, while nothing else is asked for."""
+        controls, quantity = self.result.controls, self.map_value.value
+        names = [widget.value for widget in self.map_axes]
+        if len(set(names)) < 2 or not all(names):
+            self.map_words.text = "choose two numbers with sliders"
+            return
+        axes = {name: self.ranges[name] for name in names}
+        if self.sweep is None or (self.sweep.axes, self.sweep.quantity) != (axes, quantity):
+            self.sweep = SweepPanel(axes, quantity)
+            self.map_place.children = [self.sweep.figure]
+        panel = self.sweep
+        self.map_words.text = f"computing {LEVELS[level]} x {LEVELS[level]} runs ..."
+
+        def compute() -> Sweep | str:
+            try:
+                return sweep_of(self.explored, controls, axes, quantity, LEVELS[level])
+            except OdesimError as error:
+                return str(error)
+
+        def show(sweep: Sweep | str) -> None:
+            if isinstance(sweep, str):
+                self.map_words.text = escape(sweep)
+                return
+            at = {field.name: float(field.text.value) for field in self.fields.values() if field.name in axes}
+            panel.show(sweep, (at[names[0]], at[names[1]]))
+            self.map_words.text = ""
+            if level + 1 < len(LEVELS) and self.tabs.active == 3 and panel is self.sweep and controls == self.result.controls:
+                self.refine(level + 1)
+
+        self.schedule(compute, show, more=True)
 
 
 def in_rows(figures: Sequence[Any]) -> list[Any]:

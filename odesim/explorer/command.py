@@ -13,10 +13,10 @@ from odesim.cli.tables import echo
 
 @click.command("explore", short_help="Change the numbers of a model by sliders, in the browser.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@options("params sizes initial span method step seed", RUN)
+@options("params sizes initial span method step seed max_seconds", RUN, max_seconds={"help": "End after S seconds; default: at Ctrl-C."})
 @click.option("--port", metavar="N", type=Count(0), default=0, help="Port of the page; default: a free one.")
 @click.option("--no-browser", "no_browser", is_flag=True, help="Print the address and open no browser.")
-def explore_command(model: str, port: int, no_browser: bool, **words: Any) -> int:
+def explore_command(model: str, port: int, no_browser: bool, max_seconds: float | None, **words: Any) -> int:
     """Show MODEL as a page with sliders for its parameters, sizes and start.
 
     The page stands on 127.0.0.1, for this machine alone, until Ctrl-C. --set,
@@ -38,5 +38,12 @@ def explore_command(model: str, port: int, no_browser: bool, **words: Any) -> in
         from odesim.explorer.server import serve
     except ModuleNotFoundError as error:
         raise StoreError(f"the explorer needs {error.name}: pip install 'odesim[explore]'") from None
-    serve(explored, begin, port=port, browser=not no_browser, ready=lambda address: echo(f"{model}: {address} until Ctrl-C"))
+    serve(
+        explored,
+        begin,
+        port=port,
+        browser=not no_browser,
+        seconds=max_seconds,
+        ready=lambda address: echo(f"{model}: {address} until Ctrl-C"),
+    )
     return DONE

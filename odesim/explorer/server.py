@@ -4,6 +4,7 @@ import asyncio
 import signal
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from bokeh.application import Application
@@ -16,8 +17,9 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from odesim.base.errors import StoreError
-from odesim.explorer.app import Explorer, Newest
+from odesim.explorer.app import Explorer
 from odesim.explorer.controls import Controls, Explored
+from odesim.explorer.schedule import Newest
 
 HOST = "127.0.0.1"
 
@@ -52,8 +54,16 @@ def make_server(explored: Explored, begin: Controls, port: int = 0) -> tuple[Bas
     return BaseServer(IOLoop.current(), tornado, http), f"http://{HOST}:{port}/"
 
 
-def serve(explored: Explored, begin: Controls, *, port: int = 0, browser: bool = True, ready: Callable[[str], Any] = print) -> None:
-    """Serves the explorer until Ctrl-C or SIGTERM. ready: called with its address; browser: opens it in one."""
+def serve(
+    explored: Explored,
+    begin: Controls,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    seconds: float | None = None,
+    ready: Callable[[str], Any] = print,
+) -> None:
+    """Serves the explorer until Ctrl-C or SIGTERM, or for so many seconds. ready: called with its address; browser: opens it in one."""
 
     async def run() -> None:
         server, address = make_server(explored, begin, port)
@@ -64,7 +74,8 @@ def serve(explored: Explored, begin: Controls, *, port: int = 0, browser: bool =
         ready(address)
         if browser:
             webbrowser.open(address)
-        await end.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(end.wait(), seconds)
         server.stop()
 
     asyncio.run(run())

@@ -17,7 +17,8 @@ from odesim.lab.claims import all_claims
 pytest.importorskip("bokeh", reason="the explorer needs bokeh: pip install 'odesim[explore]'")
 
 from odesim.explorer import app as pages
-from odesim.explorer.app import Explorer, Newest
+from odesim.explorer.app import Explorer
+from odesim.explorer.schedule import Newest
 from odesim.explorer.server import HOST, make_server
 
 TWO = "hopfield.two_patterns"
