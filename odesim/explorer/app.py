@@ -317,11 +317,13 @@ class Explorer:
         chosen = [q for q in self.result.every if q.name in self.names] or self.result.page
         label = f"t ({unit})" if (unit := self.result.solution.attrs["time_unit"]) else "t"
         keys = {(q.name, q.dims, q.kind, q.count, log): q for q in chosen for log in [bool(self.log.active or q.view == "Log")]}
-        if keys.keys() != self.panels.keys():
+        other = keys.keys() != self.panels.keys()
+        if other:
             self.panels = {key: self.panels.get(key) or TimePanel(q, label, log=key[-1]) for key, q in keys.items()}
-            self.curves.children = in_rows([panel.figure for panel in self.panels.values()])
         for key, quantity in keys.items():
             self.panels[key].show(quantity, self.result.solution)
+        if other:  # with data in them: a browser cannot set the ranges of an empty figure
+            self.curves.children = in_rows([panel.figure for panel in self.panels.values()])
 
     def draw_arrays(self) -> None:
         """Shows the arrays of the last run at the chosen time."""
@@ -331,12 +333,14 @@ class Explorer:
         arrays = {(q.name, q.dims, q.strip): q for q in arrays_of(self.result.every)}
         at = min(int(self.time.value), len(solution.t) - 1)
         self.time.title = f"t = {solution.t[at]:.6g}"
-        if arrays.keys() != self.matrices.keys() or not arrays:
+        other = arrays.keys() != self.matrices.keys() or not arrays
+        if other:
             self.matrices = {key: self.matrices.get(key) or ArrayPanel(q) for key, q in arrays.items()}
-            none = [Div(text="This model has no matrix, attention or points.")]
-            self.arrays.children = in_rows([panel.figure for panel in self.matrices.values()]) or none
         for key, quantity in arrays.items():
             self.matrices[key].show(quantity, at)
+        if other:
+            none = [Div(text="This model has no matrix, attention or points.")]
+            self.arrays.children = in_rows([panel.figure for panel in self.matrices.values()]) or none
 
     def draw_portrait(self) -> None:
         """Shows the portrait of the last run, or why there is none."""
@@ -346,12 +350,11 @@ class Explorer:
         self.flow_place.visible = portrait is not None
         if portrait is not None:
             first, second = self.result.plane
-            if self.flow is None:
-                self.flow = PortraitPanel()
-                self.flow_place.children = [self.flow.figure]
+            self.flow = self.flow or PortraitPanel()
             self.flow.show(portrait, first, second)
             slice_ = "" if portrait.whole else "; the other numbers are those at the end of the run"
             self.flow.figure.title.text = f"flow, from each dot on{slice_}"
+            self.flow_place.children = [self.flow.figure]
             if self.result.rests and self.result is not self.rested:  # they may take seconds where Newton's method finds none
                 self.rested = result = self.result
                 self.schedule(self.result.rests, lambda found: self.show_rests(result, *found), more=True)
@@ -371,7 +374,6 @@ class Explorer:
         axes = {name: self.ranges[name] for name in names}
         if self.sweep is None or (self.sweep.axes, self.sweep.quantity) != (axes, quantity):
             self.sweep = SweepPanel(axes, quantity)
-            self.map_place.children = [self.sweep.figure]
         panel = self.sweep
         self.map_words.text = f"computing {LEVELS[level]} x {LEVELS[level]} runs ..."
 
@@ -387,6 +389,7 @@ class Explorer:
                 return
             at = {field.name: float(field.text.value) for field in self.fields.values() if field.name in axes}
             panel.show(sweep, (at[names[0]], at[names[1]]))
+            self.map_place.children = [panel.figure]
             self.map_words.text = ""
             if level + 1 < len(LEVELS) and self.tabs.active == 3 and panel is self.sweep and controls == self.result.controls:
                 self.refine(level + 1)
@@ -415,9 +418,15 @@ def equations(system: System) -> Div:
             continue
         # of a Div bokeh reads the formulas before the HTML: an escaped sign would be seen
         first, *others = break_formula(formula_latex(page.formulas, formula).replace("<", r"\lt "), letters, LETTERS)
-        lines += [f"<div>$${first}$$</div>", *(f"<div>$$\\qquad {line}$$</div>" for line in others)]
+        lines += [f"<p>$${first}$$</p>", *(f"<p>$$\\qquad {line}$$</p>" for line in others)]
     style = {"overflow": "auto", "max-height": "180px", "padding": "4px 0 8px", "border-bottom": "1px solid #dddddd"}
-    return Div(text="".join(lines), sizing_mode="stretch_width", styles=style, stylesheets=[LAST], name="equations")
+    return Div(
+        text="".join(lines),
+        sizing_mode="stretch_width",
+        styles=style,
+        stylesheets=[LAST, "p { margin: 0; padding: 3px 0; }"],
+        name="equations",
+    )
 
 
 def claims_text(model: str) -> str:

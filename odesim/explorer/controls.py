@@ -22,8 +22,8 @@ from odesim.inputs.times import parse_span
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System
 
-POINTS = 300
-"""Saved times of a run: as many as a panel has room to show."""
+POINTS = 200
+"""Saved times of a run, as `odesim integrate` has them: observables at each are the dearest part of drawing again."""
 SECONDS = 10.0
 """A run stops after them: a page must answer, and what was computed till then is drawn."""
 STEPS = 1000

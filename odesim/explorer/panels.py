@@ -133,16 +133,14 @@ def colors(mapper: LinearColorMapper, values: Array, *, from_zero: bool = False)
     both = low < 0 < high and not from_zero
     size = max(-low, high)
     low, high = (-size, size) if both else (0.0 if from_zero else low, high)
-    mapper.update(
-        palette=tuple(reversed(palette(DIVERGING))) if both else palette(SEQUENTIAL), low=low, high=high if high > low else low + 1
-    )
+    mapper.update(palette=palette(DIVERGING if both else SEQUENTIAL), low=low, high=high if high > low else low + 1)
 
 
 def palette(name: str) -> tuple[str, ...]:
-    """The colours of a palette of bokeh."""
+    """The colours of a palette of bokeh, 256 of them; of RdBu11 blue is low, as in pictures."""
     from bokeh import palettes
 
-    return tuple(getattr(palettes, name))
+    return tuple(palettes.interp_palette(getattr(palettes, name), 256))
 
 
 def arrays_of(quantities: Sequence[Quantity]) -> list[Quantity]:

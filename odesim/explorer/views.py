@@ -77,7 +77,7 @@ class Plane:
             view[...] = solution.y[name]
         self.path = path[np.isfinite(path).all(axis=1)]
         ranges = np.ptp(self.path[:, self.places], axis=0)
-        self.axes = [window(self.path[:, place], 0.5 * float(ranges.max())) for place in self.places]
+        self.axes = [window(self.path[:, place], float(ranges.max())) for place in self.places]
         self.whole = field.n == len(set(self.places))
 
     def states(self, x: Array, y: Array) -> Iterator[Array]:

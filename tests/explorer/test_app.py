@@ -90,7 +90,7 @@ def test_events_are_marked_on_their_curve():
     expected = [(event["t"], name) for name, occurrences in run.events.items() for event in occurrences]
     assert expected and list(zip(marks["t"], marks["name"], strict=True)) == expected
     heights = [run.at(event["t"])["v"][event["index"]] for occurrences in run.events.values() for event in occurrences]
-    assert marks["y"] == pytest.approx(heights, rel=1e-3)  # linear between 300 times of a smooth curve
+    assert marks["y"] == pytest.approx(heights, rel=1e-3)  # linear between 200 times of a smooth curve
 
 
 @pytest.mark.parametrize("model", ["joma.linear_attention", pytest.param("joma.joint_softmax", marks=pytest.mark.slow)])
