@@ -87,12 +87,46 @@ def sure(y: Mapping[str, Any], q: Mapping[str, Any], t: float) -> Any:
     return np.exp(y["u"]) / (np.exp(y["u"]) + q["M"] - 1) - 0.5
 
 
+def regression(y: Mapping[str, Any], q: Mapping[str, Any]) -> tuple[Any, Any]:
+    """W (D, D) of the heads, and Gamma (D,)."""
+    keys = y["U"] if "U" in y else np.einsum("ha,hb->hab", y["k"], y["q"])
+    return np.einsum("h,hab->ab", y["v"], keys), (1 + 1 / q["N"]) * q["lam"] + q["lam"].sum() / q["N"]
+
+
+def half_learned(y: Mapping[str, Any], q: Mapping[str, Any], t: float) -> Any:
+    """The mean squared error less half of what is gained at most, from tr."""
+    (W, gamma), lam = regression(y, q), q["lam"]
+    return -2 * lam**2 @ np.diag(W) + (gamma * lam) @ W**2 @ lam + lam**2 @ (1 / gamma) / 2
+
+
+def of_chain(y: Mapping[str, Any], q: Mapping[str, Any], t: float) -> Any:
+    """The cross-entropy over both tokens less the mean of those of the unigram and the bigram."""
+    p, back, e, w = (float(x) for x in (q["p"], q["q"], y["e"], y["w"]))
+    share, s = p / (p + back), e**2 * (1 + 2 * w * abs(w))
+    best = minimize_scalar(lambda f: cross(f, s, p, back), (-s, 0.0), tol=1e-14).x if "b" not in y else float(y["b"]) - e**2 / 2
+    coin = [-x * np.log(x) - (1 - x) * np.log(1 - x) for x in (share, p, back)]
+    return cross(best, s, p, back) - (coin[0] + (1 - share) * coin[1] + share * coin[2]) / 2
+
+
+def cross(f: float, s: float, p: float, back: float) -> Any:
+    """The mean cross-entropy of the logits f after 0 and f + s after 1."""
+    after = ((f, p, back), (f + s, 1 - back, p))
+    return sum(weight * (np.logaddexp(0, x) - one * x) for x, one, weight in after) / (p + back)
+
+
 REDUCED: dict[str, tuple[int, Function]] = {"half way": (1, sure), "gamma peaks": (1, push), "scanning ends": (1, scanned)}
 FULL: dict[str, tuple[int, Function]] = {"half way": (1, predicted), "scanning ends": (1, scanned)}
 EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
     "classics.committee": {"plateau ends": (1, lambda y, q, t: y["R"].std() / y["R"].mean() - 0.5)},
     "galore.projected": {"refresh": (0, lambda y, q, t: np.sin(np.pi * t / q["period"]))},
     "hierarchy.grouped": {"half way": (0, grown(0.5)), "nine tenths": (0, grown(0.9))},
+    **{key: {"half way": (0, of_chain)} for key in ("in_context.markov", "in_context.markov_bias")},
+    "in_context.merged": {"half way": (0, half_learned)},
+    "in_context.separate": {"learned": (1, lambda y, q, t: np.diag(regression(y, q)[0]) * regression(y, q)[1] - 0.5)},
+    "in_context.single_location": {
+        "located": (1, lambda y, q, t: y["kappa"] ** 2 - 0.25),
+        "read": (1, lambda y, q, t: y["nu"] ** 2 - 0.25),
+    },
     "induction.full": {"copied": (0, copied)},
     "induction.stages": {"copied": (0, to_the_answer)},
     "joma.linear": {"v reaches 6": (1, lambda y, q, t: np.abs(y["v"]) - 6)},

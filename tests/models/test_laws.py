@@ -56,7 +56,8 @@ def test_the_contract_names_every_model():
 
 WITHOUT_CLOSED_FORM = (
     *("classics.committee", "gibbs.training_flow", "hierarchy.covariance", "hierarchy.multilayer", "hopfield.classical"),
-    *("hopfield.dense", "hopfield.update", "induction.full", "induction.stages", "joma.joint_exp", "joma.joint_linear"),
+    *("hopfield.dense", "hopfield.update", "in_context.markov", "in_context.markov_bias", "in_context.single_location"),
+    *("in_context.two_layers", "induction.full", "induction.stages", "joma.joint_exp", "joma.joint_linear"),
     *(
         "joma.joint_softmax",
         "joma.reduced_exp",
@@ -233,6 +234,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "galore.parametric_gradient": {"W": 0.7},
     "galore.projected": {"W": 0.7},
     "topics.stage1": {"W_V": 0.7},
+    "in_context.separate": {"v": 0.3, "k": 0.3 * np.eye(4), "q": 0.3 * np.eye(4)},
     "reversal.row": {"v": 0.7},
     "gibbs.master": {"pi": 0.7},
     "gibbs.parallel": {"pi": 0.7},
@@ -254,6 +256,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "scan_snap.full_decorrelated": {"eta_Z": 0.0},
     "scan_snap.symmetric": {"p": np.arange(1, 11) / 55, "pc": 0.0, "K": 3.0},
     "joma.linear_bterm": {"b": 0.1},
+    "in_context.merged": {"lam": 0.25},
     "joma.cluster": {"sigma": 0.01},
     "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
     "self_supervised.direct_pred": {"eps": 0.0},

@@ -21,6 +21,7 @@ SEPARATE = np.kron(np.eye(2), np.arange(1, 6) / 15)  # two classes of five token
 RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the defaults
     "scan_snap.full": {"params": {"P": SEPARATE, "p": [0.3, 0.7]}, "span": (0, 20)},
     "scan_snap.full_decorrelated": {"params": {"eta_Z": 0, "p": [0.3, 0.7]}, "span": (0, 20)},
+    "in_context.merged": {"params": {"lam": 0.25}},
     "joma.cluster": {"params": {"sigma": 0.01}},
     "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
@@ -41,6 +42,7 @@ NO_CLOCK = (
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
     *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
+    *("in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
 

@@ -21,7 +21,7 @@ from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
 SEQUENCES = {"gibbs.master": {"S": 4}, "gibbs.parallel": {"S": 4}, "gibbs.training_flow": {"S": 4, "A": 3, "N": 4, "R": 2}}
-SEQUENCES |= {"induction.full": {"N": 2, "V": 3, "S": 6}, "particles.density": {"N": 5, "X": 4}}
+SEQUENCES |= {"induction.full": {"N": 2, "V": 3, "S": 6}, "particles.density": {"N": 5, "X": 4}, "in_context.separate": {"H": 2}}
 
 
 @cache
@@ -53,6 +53,9 @@ STILL: dict[str, tuple[str, ...]] = {
     "particles.unnormalised": ("causal", "x0"),
     "particles.rescaled": ("z0",),
     "galore.projected": ("P0", "period", "Omega"),
+    "in_context.merged": ("s0",),
+    "in_context.separate": ("a0",),
+    "in_context.single_location": ("L", "eps2", "node", "weight"),
     "induction.stages": ("eps",),
     "induction.full": ("eps",),
     "topics.reduced": ("eps",),

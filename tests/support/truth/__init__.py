@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training
+from tests.support.truth import in_context
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
 from tests.support.truth.hierarchy import gated, grouped, occurrence
@@ -120,6 +121,12 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "self_supervised.byol": matrices,
     "self_supervised.no_stop": no_stop,
     "self_supervised.direct_pred": direct_pred,
+    "in_context.merged": in_context.merged,
+    "in_context.separate": in_context.separate,
+    "in_context.two_layers": in_context.two_layers,
+    "in_context.single_location": in_context.single_location,
+    "in_context.markov": in_context.markov,
+    "in_context.markov_bias": in_context.markov_bias,
     "topics.full": topics_full,
     "topics.stage1": topics_stage1,
     "topics.reduced": topics_reduced,

@@ -1,0 +1,1 @@
+"""What attention learns in context: regression by linear attention, one informative token, Markov chains."""
