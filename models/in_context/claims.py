@@ -1,0 +1,220 @@
+"""What is stated of learning in context, and what holds: regression by linear attention of one and two layers."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import odesim
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.in_context._regression import gammas
+from odesim.models.in_context._token_claims import TOKENS
+from odesim.models.in_context.separate import passage
+from odesim.symbolic import Source
+
+FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-13}
+LAM, N = np.array([0.4, 0.3, 0.2, 0.1]), 31
+GAMMA = gammas({"lam": LAM, "N": N})
+LEVELS = LAM.sum() - np.append(0, np.cumsum(LAM**2 / GAMMA))
+"""The loss with 0 to 4 components learned, the largest variance first."""
+NEAR = 2e-3  # of a plateau: a fiftieth of the smallest drop and less
+
+
+def normal_start(model: str, seed: int, scale: float, heads: int = 5) -> dict[str, Any]:
+    """Independent normal weights of this deviation."""
+    rng = np.random.default_rng(seed)
+    shapes = {"v": (heads,), "U": (heads, 4, 4)} if model == "merged" else {"v": (heads,), "k": (heads, 4), "q": (heads, 4)}
+    return {name: scale * rng.normal(size=shape) for name, shape in shapes.items()}
+
+
+def converges() -> Iterable[Measurement]:
+    """W and v at t = 1000 from sigma = .1, U = sigma I / 2; and from five random heads."""
+    run = odesim.integrate("in_context.merged", span=(0, 1000), save=2, **FINE)
+    v, W = run.final["v"][0], run.observables["W"][-1]
+    yield deviation("W, one head", W, np.diag(1 / GAMMA), 1e-7)
+    yield Measurement("v, one head", float(v), float((GAMMA**-2.0).sum() ** 0.25), 1e-7)
+    start = normal_start("merged", 1, 0.1)
+    many = odesim.integrate("in_context.merged", sizes={"H": 5}, initial=start, span=(0, 2000), save=2, **FINE)
+    yield deviation("W, five random heads", many.observables["W"][-1], np.diag(1 / GAMMA), 1e-7)
+
+
+def time_near(model: str, seed: int, scale: float, end: float) -> np.ndarray:
+    """How far ln t goes on (3,) while the loss is near that of 1, 2 and 3 learned components."""
+    times = np.geomspace(0.1, end, 801)
+    start = normal_start(model, seed, scale)
+    run = odesim.integrate(f"in_context.{model}", sizes={"H": 5}, initial=start, span=(0, end), save=np.append(0, times), **FINE)
+    near = np.abs(run.observables["loss"][1:, None] - LEVELS[1:4]) < NEAR
+    return np.asarray(near.sum(axis=0) * np.log(times[1] / times[0]))
+
+
+def one_drop() -> Iterable[Measurement]:
+    """Five merged heads from normal weights of .005, two seeds."""
+    for seed in (1, 2):
+        yield Measurement(f"largest stay near a plateau, in ln t, seed {seed}", float(time_near("merged", seed, 5e-3, 1e3).max()), 0.05,
+                          0.0, "<=")  # fmt: skip
+
+
+def drops(scale: float) -> Iterable[Measurement]:
+    """Five heads with separate keys and queries from normal weights, two seeds."""
+    for seed in (1, 2):
+        stays = time_near("separate", seed, scale, 4e4 if scale < 0.05 else 1e4)
+        for count, stay in enumerate(stays, 1):
+            yield Measurement(f"stay near the loss of {count} components, in ln t, seed {seed}", float(stay), 0.2, 0.0, ">=")
+
+
+def waiting() -> Iterable[Measurement]:
+    """When half is learned: merged with lam = 1/4 from s0, separate with the lam above from a0, each smaller by ten and a hundred."""
+    D, lam = 4, 0.25
+    rest = D**0.5 / gammas({"lam": np.full(D, lam), "N": N})[0]
+    for s0 in (1e-2, 1e-4, 1e-6):
+        events = [f"half: v[0]**2 - {rest / 2}"]
+        run = odesim.integrate("in_context.merged", params={"lam": lam, "s0": s0}, span=(0, 80), save=2, events=events, **FINE)
+        want = float(np.log(rest / s0 - 1) / (4 * D**0.5 * lam**2))
+        yield Measurement(f"merged, s0 = {s0:g}", run.events["half"][0]["t"], want, 1e-5)
+    times = []
+    for a0 in (5e-2, 5e-3, 5e-4):
+        run = odesim.integrate("in_context.separate", params={"a0": a0}, span=(0, 110 / a0), save=2, **FINE)
+        times.append({event["index"]: event["t"] for event in run.events["learned"]})
+        for n in range(4):
+            want = half_time(float(LAM[n]), float(GAMMA[n]), a0)
+            yield Measurement(f"separate, a0 = {a0:g}, component {n}", times[-1][n,], want, 1e-6 * want)
+    for n in range(4):
+        yield Measurement(
+            f"a0 t 2 lam^2 at 5e-4, component {n}",
+            5e-4 * 2 * float(LAM[n]) ** 2 * times[-1][n,],
+            1.0,
+            2 * 5e-4 * float(GAMMA[n]) ** (1 / 3),
+        )
+
+
+def half_time(lam: float, gamma: float, a0: float) -> float:
+    """t at which Gamma a^3 = 1/2 for a' = 2 lam^2 (1 - Gamma a^3) a^2."""
+    c = gamma ** (1 / 3)
+    return c * (passage(1 - 0.5 ** (1 / 3)) - passage(1 - c * a0)) / (2 * lam**2)
+
+
+def few_heads() -> Iterable[Measurement]:
+    """One head and two from small weights at t = 20,000: the loss of so many components, each key along its own."""
+    one = {"v": [0.02], "k": 0.02 * np.array([[0.3, 0.5, -0.4, 0.7]]), "q": 0.02 * np.array([[0.1, 0.6, 0.2, -0.5]])}
+    for heads, start in ((1, one), (2, normal_start("separate", 4, 0.02, 2))):
+        run = odesim.integrate("in_context.separate", sizes={"H": heads}, initial=start, span=(0, 2e4), save=2, **FINE)
+        yield Measurement(f"loss, {heads} of 4", float(run.observables["loss"][-1]), float(LEVELS[heads]), 1e-8)
+        yield deviation(f"learned, {heads} of 4", run.observables["share"][-1], np.arange(4) < heads, 1e-6)
+
+
+def on_prompts(M: float) -> float:
+    """The loss of the trained layer on prompts of M pairs."""
+    run = odesim.integrate("in_context.merged", span=(0, 1000), save=2, **FINE)
+    W = run.observables["W"][-1]
+    tested = gammas({"lam": LAM, "N": M})
+    return float(LAM.sum() - 2 * LAM**2 @ np.diag(W) + (tested * LAM) @ W**2 @ LAM)
+
+
+def least_squares() -> Iterable[Measurement]:
+    """Its loss on prompts of 1e12 pairs; least squares has none there."""
+    yield Measurement("loss on long prompts, trained with N = 31", on_prompts(1e12), 0.0, 1e-6)
+
+
+def shrunk() -> Iterable[Measurement]:
+    """The loss on prompts of several lengths beside the formula; for long ones as N grows."""
+    for M, want in ((31, 0.1359950716), (10, 0.3780143673), (100, 0.0564744459), (1e12, 0.0207477879)):
+        yield Measurement(f"M = {M:g}, N = 31", on_prompts(M), want, 1e-9)
+    for n in (31, 310, 3100):
+        run = odesim.integrate("in_context.merged", params={"N": n}, span=(0, 1000), save=2, **FINE)
+        rest = float(LAM @ (1 - LAM * np.diag(run.observables["W"][-1])) ** 2)
+        yield Measurement(f"N^2 times the loss on long prompts, N = {n}", n**2 * rest, float(LAM @ (1 + 1 / LAM) ** 2), 900.0 / n)
+
+
+def two_steps(start: tuple[float, float]) -> Iterable[Measurement]:
+    """Two layers from two step sizes, D = 5, N = 20: the least loss over all pairs of them, from a linear system."""
+    run = odesim.integrate("in_context.two_layers", initial=dict(zip(("eta1", "eta2"), start, strict=True)), span=(0, 60), save=2, **FINE)
+    # in a = eta1 + eta2, b = eta1 eta2 the loss is a quadratic form
+    m = (1.0, 1.3, 2.01, 3.49)
+    a, b = np.linalg.solve([[m[1], -m[2]], [-m[2], m[3]]], [m[0], -m[1]])
+    steps = np.sort(np.roots([1, -a, b]))
+    yield Measurement("loss over D", float(run.observables["loss"][-1]), 0.0722479372, 1e-8)
+    yield Measurement("smaller step", float(min(run.final[name] for name in ("eta1", "eta2"))), float(steps[0]), 1e-6)
+    yield Measurement("larger step", float(max(run.final[name] for name in ("eta1", "eta2"))), float(steps[1]), 1e-6)
+
+
+TOLERANCE = "100 to 1000 times the tolerance 1e-9 of a run"
+MERGED, SEPARATE = ("in_context.merged",), ("in_context.separate",)
+
+CLAIMS = (
+    Claim(
+        "in_context.two_steps",
+        Source("ahn2023transformers", "Abstract", "two layers, inputs N(0, I)"),
+        "in_context.two_layers, D = 5, N = 20, to t = 60",
+        ("in_context.two_layers",),
+        Statement(
+            "two layers learn two steps of gradient descent in context, of different sizes",
+            partial(two_steps, (0.1, 0.2)),
+            Verdict.HOLDS_WHEN,
+            TOLERANCE,
+            "the layers start with different steps; from equal ones they stop at a saddle, .0998 and not .0722",
+            partial(two_steps, (0.2, 0.2)),
+        ),
+    ),
+    *TOKENS,
+    Claim(
+        "in_context.converges",
+        Source("zhang2024trained", "Theorem 4.1", "also of five heads"),
+        "in_context.merged, lam = .4, .3, .2, .1, N = 31",
+        MERGED,
+        Statement("gradient flow finds the global minimum, W = diag(1 / Gamma)", converges, Verdict.HOLDS, TOLERANCE),
+    ),
+    Claim(
+        "in_context.long_prompts",
+        Source("zhang2024trained", "Abstract", "what it says of earlier work"),
+        "in_context.merged, trained on prompts of 31 pairs and more",
+        MERGED,
+        Statement("what is learned is least squares: no error on long prompts without noise", least_squares, Verdict.FAILS, "1e-6"),
+        Statement(
+            "on long prompts sum_d lam_d (1 - lam_d / Gamma_d)^2 stays, which falls as 1 / N^2",
+            shrunk,
+            Verdict.HOLDS,
+            "100 times the tolerance of a run; two terms of the next order in 1 / N",
+        ),
+    ),
+    Claim(
+        "in_context.one_drop",
+        Source("zhang2025training", "Abstract", "merged key and query"),
+        "in_context.merged, five heads from normal weights of .005",
+        MERGED,
+        Statement("the loss exhibits a single, abrupt drop", one_drop, Verdict.HOLDS, "a stay of less than .05 in ln t is passing"),
+    ),
+    Claim(
+        "in_context.drops",
+        Source("zhang2025training", "Abstract", "separate key and query of rank one"),
+        "in_context.separate, five heads from normal weights of .005",
+        SEPARATE,
+        Statement(
+            "saddle to saddle: the loss waits at tr - sum_(d in S) lam_d^2 / Gamma_d, one component more after each drop",
+            partial(drops, 5e-3),
+            Verdict.HOLDS_WHEN,
+            "a stay of more than .2 in ln t is a plateau",
+            "starts are small; from weights of .1 the first plateau is passed",
+            partial(drops, 0.1),
+        ),
+    ),
+    Claim(
+        "in_context.few_heads",
+        Source("zhang2025training", "Abstract", "fewer heads than dimensions"),
+        "in_context.separate, one and two heads in four dimensions, to t = 20,000",
+        SEPARATE,
+        Statement("H heads do regression on the first H principal components", few_heads, Verdict.HOLDS, TOLERANCE),
+    ),
+    Claim(
+        "in_context.waiting",
+        Source("zhang2025training", "Abstract", "time courses from aligned starts"),
+        "in_context.merged and in_context.separate from starts down to 1e-6 and 5e-4",
+        (*MERGED, *SEPARATE),
+        Statement(
+            "merged weights wait for ln(1 / s0) / (4 sqrt(D) lam^2), separate ones for 1 / (2 lam^2 a0)",
+            waiting,
+            Verdict.HOLDS,
+            "integration; of the last law the next order, a0 Gamma^(1/3)",
+        ),
+    ),
+)
