@@ -98,6 +98,14 @@ CHAIN_TABLE = ((1, 0.3635, 0.637, 5.1e-4), (2, 0.8355, 0.165, 5.1e-4), (5, 0.959
 """Time over t1, p(B | A), 802 p(C | A ~>) and half its digit, in the flow, by an independent script."""
 A_TO_B, B_TO_C, A_TO_C = (0, CHAINS), (CHAINS, 2 * CHAINS), (0, 2 * CHAINS)
 
+HEAD_RNG = np.random.default_rng(3)
+HEADS = [0.1 * HEAD_RNG.standard_normal(shape) for shape in ((5,), (5, 4), (5, 4))]
+PROMPTS = (
+    (50, 0.602046, 0.60170, 0.03), (100, 0.377436, 0.37801, 0.002), (150, 0.377200, 0.37796, 0.002), (200, 0.376522, 0.37704, 0.002),
+    (250, 0.334488, 0.32965, 0.03), (300, 0.209779, 0.21039, 0.002), (350, 0.209554, 0.21011, 0.002), (400, 0.209143, 0.20977, 0.002),
+)  # fmt: skip
+"""Time, mean squared error of the flow and of SGD with other batches, by an independent script, and how far other batches may be off it."""
+
 SYN_SMALL = ((2, 2.364, 0.007), (4, 0.7314, 0.012), (6, 0.1599, 0.0034), (8, 0.0444, 0.0025), (10, 0.0136, 0.0011))
 """Iteration, mean and standard deviation of the loss of 20 seeds, by a numpy program without classes or counts."""
 
@@ -310,6 +318,33 @@ RECIPES: Mapping[str, Recipe] = {
             ),
             settings={"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])},
             seeds=range(2),
+        ),
+        Recipe(
+            "in_context_separate",
+            "linear attention by SGD on drawn prompts of 31 pairs, five heads: it learns one principal component after another",
+            "in_context.separate",
+            "in_context",
+            (
+                *(
+                    Reading(f"loss of the {side} at t = {t}", at(word, "loss", t), value, wide, reason)
+                    for t, flow, trained, noise in PROMPTS
+                    for side, word, value, wide, reason in (
+                        ("flow", "theory", flow, 1e-6, DIGITS),
+                        (
+                            "training",
+                            "training",
+                            trained,
+                            noise,
+                            "four standard errors of four seeds: batches of 128 at a rate of .05 move drops in time",
+                        ),
+                    )
+                ),
+            ),
+            settings=dict(zip("vkq", HEADS, strict=True)),
+            seeds=range(4),
+            steps=8000,
+            save=161,
+            observables=("loss", "share"),
         ),
         Recipe(
             "hierarchy_layers",

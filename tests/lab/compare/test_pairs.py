@@ -111,7 +111,7 @@ OTHER: dict[str, tuple[Any, ...]] = {
     "A": (),
     "Q": (),
     "R": (),
-    "v": (),
+    **dict.fromkeys(("v", "k", "U", "lam"), ()),
 }
 
 

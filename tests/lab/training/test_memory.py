@@ -46,7 +46,9 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("topics", {"T": 8, "v": 5, "tau": 4, "contexts": "infinite"}, 2, None),
     ("topics", {"documents": 20000}, 2, None),
     ("topics", {"batch": 4000}, 2, None),
+    ("in_context", {}, 2, None),
     ("induction", {"samples": 2000}, 2, None),
+    ("in_context", {"weights": "merged", "D": 30, "H": 20}, 2, None),
 )
 
 
@@ -77,6 +79,7 @@ BEYOND = {
     "markov": ("k", "length", "samples", "batch", "width"),
     "reversal": ("pairs", "vocabulary"),
     "dyck": ("k", "depth", "length", "test_length", "batch", "width", "mlp"),
+    "in_context": ("D", "N", "H", "batch"),
     "induction": ("N", "V", "samples", "batch", "width"),
     "topics": ("T", "v", "longest", "documents", "batch"),
     "hierarchy_layers": ("vocabulary", "K1", "K2"),

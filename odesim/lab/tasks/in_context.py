@@ -1,0 +1,222 @@
+"""The task in_context: linear attention learns regression in context, from prompts of N pairs that are drawn anew.
+
+Source: Zhang, Singh, Latham and Saxe 2025, arXiv 2501.16265. A prompt has inputs x_1 .. x_N and x_q ~ N(0, diag(lam)) and labels
+y_n = w . x_n of a task w ~ N(0, I) of its own. Head h attends from x_q to x_n with the score (k_h . x_n)(q_h . x_q) / N and reads v_h y_n;
+with weights=merged the score is x_n^T U_h x_q / N. The loss is the mean of (prediction - w . x_q)^2, without a factor 1/2.
+
+In the mean over prompts descent is that of in_context.separate and in_context.merged; what a batch adds is noise of order
+sqrt(eta / batch). The published program divides by N only where lengths vary: elsewhere its W is N times smaller than here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Link,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    by_name,
+    rate_of,
+    same_quantity,
+)
+
+
+def draw_prompts(lam: Array, N: int, dtype: str, rng: Generator, count: int) -> Batch:
+    """Prompts of one seed: x (count, N, D), y (count, N), query (count, D) and target (count,)."""
+    D = len(lam)
+    x, query = (rng.standard_normal((count, *shape, D)) * lam**0.5 for shape in ((N,), ()))
+    w = rng.standard_normal((count, D))
+    arrays = {"x": x, "y": (x @ w[..., None])[..., 0], "query": query, "target": (query * w).sum(axis=1)}
+    return {name: a.astype(dtype) for name, a in arrays.items()}
+
+
+# Linear attention of H heads with hand-written gradients of its squared error.
+
+
+@dataclass(frozen=True, eq=False)
+class LinearAttention:
+    """Heads with v (H,) and k, q (H, D), or U (H, D, D), as a Model. Its batch: that of draw_prompts, with a leading axis of seeds.
+
+    lam (D,): variances of the inputs. N: pairs of a prompt. shapes: of the weights by name. start: those that are given, the same in every
+    seed; the others are normal of deviation `scale`.
+    """
+
+    lam: Array
+    N: int
+    shapes: Mapping[str, tuple[int, ...]]
+    start: Mapping[str, Array]
+    scale: float = 0.1
+
+    name = "linear_attention"
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """One learning rate for all weights."""
+        return MappingProxyType(dict.fromkeys(self.shapes, "all"))
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """The weights, the loss in the mean over prompts and what is learned, under the names of in_context.separate and merged."""
+        axes = {"v": ("h",), "k": ("h", "a"), "q": ("h", "a"), "U": ("h", "a", "b")}
+        states = (Observable(name, lambda p, name=name: p[name].copy(), axes[name], "weights of heads") for name in self.shapes)  # type: ignore[misc]
+        return (
+            Observable("loss_population", self.population_loss, (), "loss in the mean over prompts"),
+            Observable("share", self.share, ("a",), "W_aa over its optimum 1 / Gamma_a"),
+            Observable("W", self.product, ("a", "b"), "the prediction is beta^T W x_q, beta the mean of y_n x_n"),
+            *states,
+        )
+
+    @property
+    def Gamma(self) -> Array:
+        """(1 + 1/N) lam + tr / N (D,)."""
+        result: Array = self.lam + (self.lam + self.lam.sum()) / self.N
+        return result
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """All weights (R, ...), drawn in the order v, k, q or v, U."""
+        drawn: dict[str, list[Array]] = {name: [] for name in self.shapes}
+        for rng in rngs:
+            for name, shape in self.shapes.items():
+                normal = self.scale * rng.standard_normal(shape)
+                drawn[name].append(self.start.get(name, normal))
+        return {name: np.stack(rows).astype(dtype) for name, rows in drawn.items()}
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,) and its gradient by parameter (R, ...)."""
+        xp, v, batch = array_namespace(params["v"]), params["v"], on_same_device(params["v"], batch)
+        x, y, query = batch["x"], batch["y"], batch["query"]
+        count, N = y.shape[1:]
+        beta = (y[:, :, None] @ x)[:, :, 0] * (1 / N)  # (R, B, D)
+        if "U" in params:
+            asked = xp.einsum("rhab,rnb->rhna", params["U"], query)  # (R, H, B, D)
+            heads = (asked * beta[:, None]).sum(axis=3)  # (R, H, B)
+        else:
+            read = params["k"] @ beta.swapaxes(1, 2)  # (R, H, B): scores times labels, summed over the prompt
+            asked = params["q"] @ query.swapaxes(1, 2)  # (R, H, B)
+            heads = read * asked
+        off = (v[:, :, None] * heads).sum(axis=1) - batch["target"]  # (R, B)
+        back = off * (2 / count)
+        gradient = {"v": (heads * back[:, None]).sum(axis=2)}
+        if "U" in params:
+            G = (beta * back[..., None]).swapaxes(1, 2) @ query  # (R, D, D)
+            gradient["U"] = v[:, :, None, None] * G[:, None]
+        else:
+            weighted = v[:, :, None] * back[:, None]  # (R, H, B)
+            gradient |= {"k": (weighted * asked) @ beta, "q": (weighted * read) @ query}
+        return (off * off).mean(axis=1), gradient
+
+    def product(self, params: Params) -> Array:
+        """W (R, D, D)."""
+        xp = array_namespace(params["v"])
+        if "U" in params:
+            W: Array = xp.einsum("rh,rhab->rab", params["v"], params["U"])
+        else:
+            W = (params["v"][..., None] * params["k"]).swapaxes(1, 2) @ params["q"]
+        return W
+
+    def share(self, params: Params) -> Array:
+        """W_aa Gamma_a (R, D)."""
+        W = self.product(params)
+        xp = array_namespace(W)
+        result: Array = xp.diagonal(W, axis1=1, axis2=2) * xp.asarray(self.Gamma, dtype=W.dtype)
+        return result
+
+    def population_loss(self, params: Params) -> Array:
+        """tr - 2 sum_a lam_a^2 W_aa + sum_ab Gamma_a lam_a W_ab^2 lam_b (R,)."""
+        W = self.product(params)
+        xp = array_namespace(W)
+        lam, second = (xp.asarray(a, dtype=W.dtype) for a in (self.lam, self.Gamma * self.lam))
+        gain = (lam**2 * xp.diagonal(W, axis1=1, axis2=2)).sum(axis=1)
+        result: Array = lam.sum() - 2 * gain + (second[:, None] * W * W * lam).sum(axis=(1, 2))
+        return result
+
+
+KINDS = {"separate": ("v", "k", "q"), "merged": ("v", "U")}
+RANKS = {"v": 1, "k": 2, "q": 2, "U": 3}
+
+SETTINGS = (
+    Setting("D", 4, "dimension of the inputs", low=1),
+    Setting("N", 31, "pairs of input and label in a prompt", low=1),
+    Setting("H", 5, "heads", low=1),
+    Setting("lam", None, "variances of the inputs (D,); equal steps down from .4", low=0.0, open_low=True, rank=1),
+    Setting("weights", "separate", "of a head: a key and a query, or one matrix", choices=tuple(KINDS)),
+    Setting("init_scale", 0.1, "deviation of normal weights at the start", low=0.0),
+    Setting("v", None, "outputs of heads at the start (H,); normal", rank=1),
+    Setting("k", None, "keys at the start (H, D); normal"),
+    Setting("q", None, "queries at the start (H, D); normal"),
+    Setting("U", None, "merged matrices at the start (H, D, D); normal", rank=3),
+    Setting("batch", 128, "prompts of a step", low=1),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: prompts and what a step computes, weights."""
+    N, D, H, batch = (values[name] for name in ("N", "D", "H", "batch"))
+    merged = values["weights"] == "merged"
+    return {
+        "the prompts": (seeds + 2) * batch * (N + 2) * (D + 1),
+        "the heads": seeds * batch * H * (2 * D if merged else 5),
+        "the weights": seeds * 4 * H * (D * D if merged else 2 * D + 1),
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: an array of another shape, weights at the start that the heads do not have."""
+    D, H, kind = values["D"], values["H"], values["weights"]
+    lam = 0.4 * (1 - np.arange(D) / D) if values["lam"] is None else np.atleast_1d(np.asarray(values["lam"], float))
+    if lam.shape != (D,):
+        raise ParamError(f"lam has the shape {lam.shape}, and the inputs have D={D} dimensions")
+    shapes = {name: (H,) + (D,) * (RANKS[name] - 1) for name in KINDS[kind]}
+    start: dict[str, Any] = {name: np.array(values[name], float) for name in RANKS if values[name] is not None}
+    for name, value in start.items():
+        if name not in shapes:
+            raise ParamError(f"{name}: heads with weights={kind} have {', '.join(shapes)}")
+        if value.shape != shapes[name]:
+            raise ParamError(f"{name} has the shape {shapes[name]} with H={H} and D={D}, not {value.shape}")
+    theory = {f"in_context.{kind}": {"lam": lam, "N": values["N"]}} if is_plain_descent(values) else {}
+    return Experiment(
+        model=LinearAttention(lam, values["N"], shapes, start, scale=float(values["init_scale"])),
+        stream=Drawn(seeds, partial(draw_prompts, lam, values["N"], dtype), batch=values["batch"]),
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
+        steps=2000,
+        vocabulary=D,
+        exact={"lam": lam},
+        theory=theory,
+    )
+
+
+def pair(kind: str) -> Pair:
+    """How in_context.separate or in_context.merged describes the task."""
+    states = tuple(map(same_quantity, KINDS[kind]))
+    links: tuple[Link, ...] = (same_quantity("loss", "loss_population"), same_quantity("share"), same_quantity("W"), *states)
+    requirements = {"weights": (kind,), "momentum": (0,)}
+    return Pair(links, rate_of("all"), start=by_name(states), requirements=requirements, example={"weights": kind})
+
+
+TASK = ReferenceTask(
+    "in_context",
+    "linear attention learns regression from prompts that are drawn anew (zhang2025training)",
+    SETTINGS,
+    make,
+    memory,
+    ("linear_attention",),
+    described_by={f"in_context.{kind}": pair(kind) for kind in KINDS},
+)
