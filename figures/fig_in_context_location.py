@@ -1,0 +1,75 @@
+"""Attention that finds the one token that matters: the plane of its two overlaps, and the risk along the way.
+
+Stands beside the trajectories of marion2025attention on the invariant manifold: d = 400, L = 10, lambda = .1, variance 1/2 of the token.
+a, 30 starts around 0 in the plane of kappa = k.k* and nu = v.v*; dashed, the stable direction of the saddle at 0, whose side decides
+between (1, 1) and (-1, -1). b, the risk of those that end at (1, 1): the others are their images, with the same.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import odesim
+from odesim.plot.figures import THEORY, Feature
+from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, new_figure, project_style
+
+D, LAM, G2, RADIUS, RUNS = 400, 0.1, 0.5, 0.3, 30
+TIMES = np.append(0, np.geomspace(0.01, 80, 120))
+
+
+def saddle() -> tuple[np.ndarray, np.ndarray]:
+    """Rates (2,) of the overlaps at 0, the stable one first, and their directions as columns (2, 2)."""
+    c1 = LAM * np.sqrt(D / (2 * (1 + 2 * LAM**2 * G2)))
+    a, s4 = 4 * G2 * c1 / np.sqrt(np.pi), np.sqrt(1 + 4 * LAM**2 * G2)
+    return np.linalg.eigh([[-a * c1 * 2 / (np.sqrt(np.pi) * s4), a], [a, 0]])
+
+
+def data(fast: bool) -> xr.Dataset:
+    """kappa, nu and risk (run, time). fast: the same."""
+    angle = 2 * np.pi * (np.arange(RUNS) + 0.5) / RUNS
+    start = {"kappa": RADIUS * np.cos(angle), "nu": RADIUS * np.sin(angle)}
+    found = odesim.ensemble("in_context.single_location", initial=start, span=(0, 80), save=TIMES, observe="risk", rtol=1e-8, atol=1e-11)
+    return xr.Dataset(
+        {name: (("run", "time"), found[name].values) for name in ("kappa", "nu", "risk")},
+        coords={"run": np.arange(RUNS), "time": TIMES},
+    )
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Two panels; it computes the direction of the saddle."""
+    with project_style():
+        figure = new_figure(68.0, width=160.0)
+        left, right = figure.subplots(1, 2)
+        up = ds.nu[:, -1] > 0
+        for run in range(ds.sizes["run"]):
+            color = CATEGORIES[0] if up[run] else CATEGORIES[1]
+            left.plot(ds.kappa[run], ds.nu[run], color=color, lw=0.7)
+            if up[run]:
+                right.plot(ds.time, ds.risk[run], color=color, lw=0.7)
+        way = saddle()[1][:, 0] * 0.5
+        left.plot([-way[0], way[0]], [-way[1], way[1]], color=INK, ls="--", lw=0.8)
+        left.plot(ds.kappa[:, 0], ds.nu[:, 0], ".", color=INK, ms=2)
+        left.set(xlabel="κ = k · k*", ylabel="ν = v · v*", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
+        right.set(xscale="log", xlim=(0.05, 80), xlabel="t", ylabel="risk", ylim=(0, None))
+        few_ticks(left)
+        letter_panels(left, right)
+        figure.suptitle("Where to look, and what to read there")
+    return figure
+
+
+def expected(ds: xr.Dataset) -> list[Feature]:
+    """Rates of the saddle; every run ends in the corner of its side of the stable line; kappa lags behind nu; the risk of the limit."""
+    (down, up), ways = saddle()
+    side = np.sign(ds.kappa[:, 0].values * ways[0, 1] + ds.nu[:, 0].values * ways[1, 1]) * np.sign(ways[1, 1])
+    ends = ds.isel(time=-1)
+    wrong = int((np.sign(ends.nu.values) != side).sum())
+    return [
+        Feature("rate into the saddle", float(down), -3.267941, 1e-6, THEORY),
+        Feature("rate out of it", float(up), 0.771515, 1e-6, THEORY),
+        # the stable line bends by the third power of the distance, at .3 less than starts are apart
+        Feature("runs that end on the other side of the stable line", wrong, 0.0, 0.0, THEORY),
+        Feature("runs that end near (1, 1)", int((ends.nu.values > 0.999).sum()), RUNS / 2, 0.0, THEORY),
+        Feature("runs that end near (-1, -1)", int((ends.nu.values < -0.999).sum()), RUNS / 2, 0.0, THEORY),
+        Feature("kappa times the sign of nu in the end, least", float((ends.kappa * np.sign(ends.nu)).min()), 0.983, 2e-3, THEORY),
+        Feature("largest risk in the end", float(ends.risk.max()), 0.11369, 2e-5, THEORY),
+    ]
