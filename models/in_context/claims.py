@@ -97,7 +97,7 @@ def half_time(lam: float, gamma: float, a0: float) -> float:
 
 def few_heads() -> Iterable[Measurement]:
     """One head and two from small weights at t = 20,000: the loss of so many components, each key along its own."""
-    one = {"v": [0.02], "k": 0.02 * np.array([[0.3, 0.5, -0.4, 0.7]]), "q": 0.02 * np.array([[0.1, 0.6, 0.2, -0.5]])}
+    one: dict[str, Any] = {"v": [0.02], "k": 0.02 * np.array([[0.3, 0.5, -0.4, 0.7]]), "q": 0.02 * np.array([[0.1, 0.6, 0.2, -0.5]])}
     for heads, start in ((1, one), (2, normal_start("separate", 4, 0.02, 2))):
         run = odesim.integrate("in_context.separate", sizes={"H": heads}, initial=start, span=(0, 2e4), save=2, **FINE)
         yield Measurement(f"loss, {heads} of 4", float(run.observables["loss"][-1]), float(LEVELS[heads]), 1e-8)

@@ -55,6 +55,7 @@ def perturbed(change: Callable[[Equations], Equations]) -> Iterator[set[str]]:
         return system, origin
 
     with ExitStack() as patches:
-        for place in ("odesim.inputs.registry", "odesim.api.request", "odesim.api.ensemble"):
+        # the registry last: a module that is imported here for the first time takes its load_with_origin, and would keep ours
+        for place in ("odesim.api.request", "odesim.api.ensemble", "odesim.inputs.registry"):
             patches.enter_context(patch(f"{place}.load_with_origin", changed))
         yield names
