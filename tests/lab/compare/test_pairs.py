@@ -82,7 +82,7 @@ def test_pairs_name_what_there_is(system, task):
     known = {*(str(name) for name in model.states), *model.observables}
     assert task in TASKS and pair is not None
     found = load_task(task)
-    experiment = found.make({s.name: s.default for s in found.settings}, seeds=(0,))
+    experiment = found.make({s.name: s.default for s in found.settings} | dict(pair.example), seeds=(0,))
     recorded = {"loss", *(o.name for o in experiment.model.observables)}
     for one in (*pair.links, *pair.start.values()):
         assert one.quantity in known and set(one.sources) <= recorded
@@ -99,7 +99,7 @@ def test_examples_are_described(system, task):
 # after four of e, f, g comes "on land", after four of b, c, d "on sea"
 TEXT = " ".join(f"{' '.join(rng.choice(list(side), 4))} on {'sea' if side == 'bcd' else 'land'}" for side in ("efg", "bcd") * 30)
 BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}, "committee": {"N": 20}}
-FEW_SETTINGS = ("reversal", "joma_regression", "hierarchy_layers")  # tasks with little that could be otherwise
+FEW_SETTINGS = ("reversal", "joma_regression", "hierarchy_layers", "in_context")  # tasks with little that could be otherwise
 OTHER: dict[str, tuple[Any, ...]] = {
     "c": (),
     "P": (FACTS.exact["P"].tolist(),),
