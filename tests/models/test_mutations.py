@@ -25,6 +25,7 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
     "joma.cluster": {"params": {"sigma": 0.01}},
     "joma.linear_bterm": {"params": {"b": 0.1}},
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
+    "margin.next_token": {"params": {"y": [0, 0.5, 0.5]}},
     "self_supervised.direct_pred": {"params": {"eps": 0}},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
 }
@@ -43,6 +44,7 @@ NO_CLOCK = (
     *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
     *("in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
+    *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
 

@@ -59,6 +59,13 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "particles.density": {"sizes": {"N": 5, "X": 3}, "params": {"beta": 1.3, "K": 0.7}},
     "noise.two_layer": {"params": {"s": 1.3}},
     "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
+    "edge.product": {"params": {"shape": 1.0}},
+    "margin.prompt": {"sizes": {"N": 2, "T": 3, "M": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}},
+    **{
+        f"margin.{name}": {"sizes": {"N": 2, "T": 3, "d": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}}
+        for name in ("weights", "key_query")
+    },
+    "margin.next_token": {"sizes": {"K": 4}, "params": {"m": [1.0, 2.0, 0.5, 3.0]}},
     **{f"self_supervised.{name}": {"sizes": {"n": 3}} for name in ("modes", "direct_pred")},
     "self_supervised.modes_ema": {"sizes": {"n": 3}, "params": {"alpha": 1.7, "beta": 0.3}},
     **{f"self_supervised.{name}": {"params": {"alpha": 1.7, "eta": 0.3}} for name in ("simsiam", "byol", "no_stop")},

@@ -65,6 +65,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "gibbs.lumped": ("p",),
     "gibbs.training_flow": ("theta_star", "p"),
 }
+STILL |= {f"margin.{name}": ("size", "lack") for name in ("key_query", "prompt", "weights")} | {"margin.next_token": ("y",)}
 STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
 TABLES = ("eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)

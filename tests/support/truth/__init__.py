@@ -6,6 +6,7 @@ from tests.support.chains import gibbs, gibbs_lumped, gibbs_training
 from tests.support.truth import in_context
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
+from tests.support.truth.edge import four_layers, product, self_stabilisation, threshold_neuron
 from tests.support.truth.hierarchy import gated, grouped, occurrence
 from tests.support.truth.hopfield import (
     hopfield_classical,
@@ -40,6 +41,7 @@ from tests.support.truth.learning import (
     softmax_regression,
     two_layer,
 )
+from tests.support.truth.margin import key_query, next_token, prompt, weights
 from tests.support.truth.particles import (
     particles_circle,
     particles_density,
@@ -115,6 +117,14 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "reversal.row": reversal_row,
     "reversal.full": reversal_full,
     "reversal.bilinear": reversal_bilinear,
+    "edge.self_stabilisation": self_stabilisation,
+    "edge.product": product,
+    "edge.four_layers": four_layers,
+    "edge.threshold_neuron": threshold_neuron,
+    "margin.prompt": prompt,
+    "margin.next_token": next_token,
+    "margin.weights": weights,
+    "margin.key_query": key_query,
     "self_supervised.modes": modes,
     "self_supervised.modes_ema": modes,
     "self_supervised.simsiam": matrices,

@@ -1,0 +1,163 @@
+"""What is stated of gradient descent at the edge of stability, and what holds, by maps of two numbers."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+import odesim
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.symbolic import Source
+
+CYCLES, PRODUCT, LAYERS, NEURON = (f"edge.{name}" for name in ("self_stabilisation", "product", "four_layers", "threshold_neuron"))
+
+
+def run(model: str, initial: dict[str, float], steps: int, every: int | None = None, **params: float) -> Any:
+    """A run of a map; kept at its start and end, or each `every` steps."""
+    save: Any = 2 if every is None else np.arange(0, steps + 1, every)
+    return odesim.integrate(model, initial=initial, params=params, span=(0, steps), save=save)
+
+
+def squared(a: Any) -> Any:
+    """The squares of an array, of numbers up to 1e50 in size: a map that runs away shall not overflow."""
+    return np.clip(a, -1e50, 1e50) ** 2
+
+
+def cycles() -> Iterable[Measurement]:
+    """15,000 steps at ea = 1e-4: means of x^2 and y, and two recorded states."""
+    found = run(CYCLES, {"x": 1e-3, "y": -0.01}, 15_000, 1, ea=1e-4, b=1.0)
+    x, y = found.y["x"], found.y["y"]
+    yield Measurement("mean of x^2", squared(x).mean(), 2e-4, 4e-6)
+    yield Measurement("mean of y", float(y.mean()), 0.0, 2e-3)
+    yield Measurement("first step above the edge", float(np.argmax(y > 0)), 101.0)
+    yield deviation(
+        "x, y after 2000 and 5000 steps", (x[2000], y[2000], x[5000], y[5000]), (3.9533e-4, -0.01128054, 1.0026e-4, -0.01799354), 1e-8
+    )
+
+
+def for_ever() -> Iterable[Measurement]:
+    """How long cycles last: ea = 1e-2 and 1e-3, the steps until |y| is above 1."""
+    for ea in (1e-2, 1e-3):
+        y = run(CYCLES, {"x": 1e-2, "y": -0.01}, 10_000, 1, ea=ea, b=1.0).y["y"]
+        away = ~(np.abs(y) < 1)
+        yield Measurement(f"steps until |y| > 1, ea = {ea:g}", float(np.argmax(away) if away.any() else len(y) - 1), 10_000, 0.0, ">=")
+
+
+def growth() -> Iterable[Measurement]:
+    """H near the fixed point, ea = .01, over 200 steps: its factor; and its increment in a step, second order in ea."""
+    found = run(CYCLES, {"x": float(np.sqrt(0.02) * (1 + 1e-6)), "y": 0.0}, 200, 1, ea=0.01, b=1.0)
+    # H to second order: u - ln u - 1 has no digits left there
+    near = squared(np.abs(found.y["x"]) / np.sqrt(0.02) - 1) * 0.02 + squared(found.y["y"])
+    yield Measurement("factor of H in 200 steps", float(near[-1] / near[0]), 1.02**200, 0.5)
+    found = run(CYCLES, {"x": 1e-3, "y": -0.01}, 4000, 1, ea=1e-4, b=1.0)
+    u, y = found.observables["u"], found.y["y"]
+    change = np.diff(np.clip(found.observables["H"], -1e100, 1e100))
+    want = 1e-8 * squared(1 - u[:-1]) + 1e-4 * squared(y[:-1]) * (1 + u[:-1])
+    yield Measurement("H gained in 4000 steps, over the sum of its increments", float(change.sum() / want.sum()), 1.0, 0.02)
+
+
+def ends_below() -> Iterable[Measurement]:
+    """l(x y) from above 2/eta: y^2 in the end, by two losses, and from starts that differ."""
+    for eta, shape, steps in ((0.1, 0, 20_000), (0.03, 0, 70_000), (0.01, 0, 600_000), (0.03, 1, 70_000)):
+        start = {"x": 0.1, "y": float(np.sqrt(2 / eta + 2))}
+        gap = float(run(PRODUCT, start, steps, eta=eta, shape=shape).final_observables["gap"])
+        yield Measurement(
+            f"(2/eta - y^2) 2 c/eta, eta = {eta:g}, c = {'1/3' if shape else '1/2'}", gap * (2 / 3 if shape else 1) / eta, 1.0, eta**2
+        )
+    for y0, want in ((6.0, 19.8994950), (5.0, 19.8994950), (4.6, 19.8994931), (4.4, 19.2280662)):
+        found = run(PRODUCT, {"x": 0.1, "y": y0}, 20_000, eta=0.1).final_observables["sharpness"]
+        yield Measurement(f"y^2 in the end from y = {y0:g}, eta = .1", float(found), want, 6e-8)
+
+
+FOUR = {
+    0.2: (3, 0.3, 0.36320),
+    0.1: (4, 0.2, 0.46150),
+    0.05: (5, 0.19, 0.49004),
+    0.02: (7.2, 0.135, 0.49839),
+    0.01: (10.1, 0.0985, 0.49960),
+}
+
+
+def four_layers(tight: bool) -> Iterable[Measurement]:
+    """(2/eta - sharpness)/eta in the end from five starts: recorded and, if tight, 1/2; within (0, 20/3)."""
+    for eta, (x, y, want) in FOUR.items():
+        found = run(LAYERS, {"x": x, "y": y}, int(100 / eta**2), eta=eta)
+        gap = float(found.final_observables["gap"]) / eta
+        if tight:
+            yield Measurement(f"gap over eta, eta = {eta:g}", gap, want, 6e-6)
+        else:
+            yield Measurement(f"gap over eta, eta = {eta:g}", gap, 20 / 3, 0.0, "<=")
+            yield Measurement(f"gap over eta is positive, eta = {eta:g}", gap, 0.0, 0.0, ">=")
+            yield Measurement(f"loss in the end, eta = {eta:g}", float(found.final_observables["loss"]), 0.0, 1e-20)
+    if tight:
+        yield Measurement("at eta = .01", gap, 0.5, 5e-4)
+
+
+NEURONS = {0.5: -1.408e-4, 0.9: -6.963e-4, 1.1: -0.069105, 1.5: -0.262943, 3.0: -0.970128}
+
+
+def neuron() -> Iterable[Measurement]:
+    """The bias in the end at five learning rates around 8 pi/d^2, d = 20, beside the bias at which the edge is passed."""
+    for share, want in NEURONS.items():
+        eta = share * 8 * np.pi / 400
+        b = float(run(NEURON, {"A": 0.3, "b": 0.0}, 30_000, eta=eta, d=20.0).final["b"])
+        yield Measurement(f"b in the end, eta d^2/(8 pi) = {share:g}", b, want, 6e-7)
+        edge = brentq(lambda b, eta=eta: 400 * eta * (norm.pdf(b) + b * norm.cdf(b)) ** 2 - 4, -3, 3)
+        if share > 1:
+            yield Measurement(f"b less than at the edge, {share:g}", b, float(edge), 0.0, "<=")
+        else:
+            yield Measurement(f"|b| stays small, {share:g}", abs(b), 1e-3, 0.0, "<=")
+
+
+DIGIT = "half a unit of the last recorded digit and a bit"
+AT = "edge.self_stabilisation, ea = 1e-4"
+CLAIMS = (
+    Claim(
+        "edge.learns_a_bias",
+        Source("ahn2023threshold", "abstract", "mean model"),
+        "edge.threshold_neuron, d = 20, five learning rates",
+        (NEURON,),
+        Statement("a bias is learnt only for a learning rate above 8 pi/d^2", neuron, Verdict.HOLDS, DIGIT),
+    ),
+    Claim(
+        "edge.ends_below",
+        Source("ahn2023threshold", "Section 3"),
+        "edge.product, eta = .1 to .01, two losses",
+        (PRODUCT,),
+        Statement(
+            "gradient descent on l(x y) from above 2/eta ends at y^2 = 2/eta - O(eta)", ends_below, Verdict.HOLDS, "the next order, eta^2"
+        ),
+    ),
+    Claim(
+        "edge.averages",
+        Source("damian2023self", "Section 4"),
+        f"{AT}, 15000 steps",
+        (CYCLES,),
+        Statement("the sharpness cycles about 2/eta, and x^2 has the mean 2 ea/b", cycles, Verdict.HOLDS, "2 % of means over 22 cycles"),
+    ),
+    Claim(
+        "edge.cycles",
+        Source("damian2023self", "Section 4", "the map, for long"),
+        f"edge.self_stabilisation, 10000 steps at ea = .01 and .001; {AT}",
+        (CYCLES,),
+        Statement("the cycles repeat, as H is conserved for small steps", for_ever, Verdict.FAILS, "none: they leave |y| < 1 or not"),
+        Statement("each cycle is larger, H grows by ea^2 (1-u)^2 + ea y^2 (1+u) a step", growth, Verdict.HOLDS, "second order in ea: 2 %"),
+    ),
+    Claim(
+        "edge.sharpness",
+        Source("zhu2023edge", "Theorem 1.1"),
+        "edge.four_layers, eta = .2 to .01",
+        (LAYERS,),
+        Statement("the final sharpness is within (2/eta - 20 eta/3, 2/eta)", partial(four_layers, False), Verdict.HOLDS, "none: bounds"),
+    ),
+    Claim(
+        "edge.sharpness_gap",
+        Source("zhu2023edge", "Theorem 1.1", "how far below"),
+        "edge.four_layers, eta = .2 to .01",
+        (LAYERS,),
+        Statement("the gap to 2/eta is eta/2 for small eta", partial(four_layers, True), Verdict.HOLDS, DIGIT),
+    ),
+)
