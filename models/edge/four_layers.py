@@ -2,7 +2,8 @@
 
 At the minimum the sharpness is the sum of 1/x_i^2. The gap to 2/eta is eta/2 for small eta.
 
-Assumed: x = z and y = w, which gradient descent keeps: two numbers.
+From x = 4, y = .2 and eta = .1 the first hundred steps are chaotic, a rounding becomes .03; the end is the same. Assumed: x = z and
+y = w, which gradient descent keeps: two numbers.
 """
 
 from sympy import Interval, oo, symbols
@@ -20,7 +21,7 @@ SYSTEM = Map(
     axes={},
     updates={x: x - eta * error * x * y**2, y: y - eta * error * x**2 * y},
     params=(Param(eta, 0.1, Interval.open(0, oo), "learning rate"),),
-    initial={x: 4.0, y: 0.3},
+    initial={x: 3.5, y: 0.29},
     steps=2000,
     observables={"loss": error**2 / 2, "sharpness": sharpness, "gap": 2 / eta - sharpness},
     display={"error": error},
