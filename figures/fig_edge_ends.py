@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ends.legend(loc="upper right")
         for k, (name, slope) in enumerate((("c = 1/2", 1.0), ("c = 1/3", 1.5), ("four layers", 0.5))):
             gaps.plot(ds.eta, ds.gap.sel(loss=name), "o^s"[k], color=CATEGORIES[k], ms=3, label=name)
-            gaps.plot(ds.eta, slope * ds.eta, color=CATEGORIES[k], lw=0.7)
+            gaps.plot(ds.eta, slope * ds.eta, color=FAINT, lw=0.7)
         gaps.set(xscale="log", yscale="log", xlabel="learning rate η", ylabel="2/η − sharpness", title="gap in the end")
         gaps.legend(loc="upper left")
         bias.plot(ds.share, ds.bias, color=CATEGORIES[0])

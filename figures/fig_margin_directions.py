@@ -48,6 +48,7 @@ def data(fast: bool) -> xr.Dataset:
         {
             "norm": ("time", prompt.observables["norm"][1:]),
             "cosine": ("time", [cosine(p, best) for p in prompt.y["p"][1:]]),
+            "miss": ("time", [100 * (1 - cosine(p, best)) for p in prompt.y["p"][1:]]),
             "w": (("early", "word"), words.y["w"][1:]),
             "ratio": (("flow", "time"), ratio),
         },
@@ -64,7 +65,7 @@ def draw(ds: xr.Dataset) -> Figure:
         left.plot(ds.time, ds.norm, color=CATEGORIES[0], label="|p|")
         line = float(ds.norm[-1]) + ds.slope * np.log(ds.time.values / ds.time.values[-1])
         left.plot(ds.time, line, color=FAINT, ls=(0, (1, 1.5)), label="slope of the separator")
-        left.plot(ds.time, 100 * (1 - ds.cosine), color=CATEGORIES[1], label="100 (1 − cosine)")
+        left.plot(ds.time, ds.miss, color=CATEGORIES[1], label="100 (1 − cosine)")
         left.set(xscale="log", xlabel="t", title="a query", ylim=(0, 13))
         left.legend(loc="lower right", bbox_to_anchor=(1.0, 0.08))
         for k, name in ((1, "label, 2/3"), (2, "label, 1/3"), (0, "no label")):

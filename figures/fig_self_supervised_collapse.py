@@ -52,11 +52,12 @@ def edge() -> np.ndarray:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """p (time, start); edge; branch p (point); ends of runs (eta). fast: 9 runs, not 33."""
+    """p (time, start); edge; branch, stable (upper) and not (lower); ends of runs (eta). fast: 9 runs, not 33."""
     times = np.linspace(0, 150, 301)
     start = {"p": STARTS, "s": np.square(STARTS)}
     run = odesim.integrate(MODEL, initial=start, sizes={"n": len(STARTS)}, span=(0, 150), save=times, **FINE)
     found = odesim.branch(MODEL, "eta", (0.01, 0.3), sizes={"n": 1})
+    stable = found["growing"].values == 0
     etas = np.linspace(0.02, 0.28, 9 if fast else 33)
     ends = odesim.ensemble(
         MODEL, zipped={"eta": etas}, initial={"p": 0.6, "s": 0.36}, sizes={"n": 1}, span=(0, 2000), save=2, method="rodas5p", rtol=1e-8,
@@ -68,9 +69,10 @@ def data(fast: bool) -> xr.Dataset:
             "p": (("time", "start"), run.y["p"]),
             "edge_p": ("edge", p),
             "edge_s": ("edge", s),
-            "branch_p": ("point", found["p"].values[:, 0]),
-            "branch_eta": ("point", found["eta"].values),
-            "stable": ("point", found["growing"].values == 0),
+            "stable_p": ("upper", found["p"].values[stable, 0]),
+            "stable_eta": ("upper", found["eta"].values[stable]),
+            "unstable_p": ("lower", found["p"].values[~stable, 0]),
+            "unstable_eta": ("lower", found["eta"].values[~stable]),
             "fold": ("special", found["special_eta"].values),
             "end": ("eta", ends["p"].values[:, -1, 0]),
         },
@@ -100,9 +102,8 @@ def draw(ds: xr.Dataset) -> Figure:
         middle.plot([HIGH, 0], [HIGH**2, 0], "o", color=CATEGORIES[0], ms=3.5)
         middle.plot([LOW], [LOW**2], "o", color=CATEGORIES[1], mfc="white", ms=3.5)
         middle.set(xlabel="p", ylabel="s", title="collapsed and learned", xlim=(-0.6, 1.2), ylim=(-0.03, 1.1))
-        stable = ds.stable.values
-        right.plot(ds.branch_eta.values[stable], ds.branch_p.values[stable], color=CATEGORIES[0], label="stable")
-        right.plot(ds.branch_eta.values[~stable], ds.branch_p.values[~stable], color=CATEGORIES[0], ls="--", lw=0.8, label="unstable")
+        right.plot(ds.stable_eta, ds.stable_p, color=CATEGORIES[0], label="stable")
+        right.plot(ds.unstable_eta, ds.unstable_p, color=CATEGORIES[0], ls="--", lw=0.8, label="unstable")
         right.plot(ds.eta, ds.end, "o", color=INK, ms=2.5, label="runs from p = 0.6")
         right.axvline(FOLD, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         right.set(xlabel="weight decay η", ylabel="p in the end", title="fold at 1/(4 (1 + σ²))", xlim=(0, 0.29), ylim=(-0.03, 1.05))
