@@ -20,6 +20,7 @@ from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, lette
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}
 TIMES = np.logspace(0, 12, 49)
 EARLY = np.logspace(0, 4, 33)
+LATE = np.logspace(2, 12, 41)
 
 
 def run(model: str, times: np.ndarray, **given: Any) -> Any:
@@ -28,7 +29,7 @@ def run(model: str, times: np.ndarray, **given: Any) -> Any:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """norm and cosine (time,), w (early, word), ratio (flow, time); the same for fast."""
+    """norm and cosine (time,), w (early, word), ratio (flow, late); the same for fast."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(4, 5, 20))
     best = separator((X[:, :1] - X[:, 1:]).reshape(-1, 20))
@@ -38,21 +39,27 @@ def data(fast: bool) -> xr.Dataset:
     sequences = {"X": rng.normal(size=(3, 3, 4)), "z": rng.normal(size=(3, 4))}
     D = differences(**sequences)
     least, least_nuclear = separator(D.reshape(len(D), -1)), nuclear_separator(D)
-    W = run("weights", TIMES, params=sequences).y["W"][1:]
-    one, small = (run("key_query", TIMES, params={**sequences, "size": size}).observables["product"][1:] for size in (1.0, 0.01))
+    W = run("weights", LATE, params=sequences).y["W"][1:]
+    one, small = (run("key_query", LATE, params={**sequences, "size": size}).observables["product"][1:] for size in (1.0, 0.01))
     margins = [np.einsum("kab,tab->tk", D, A).min(axis=1) for A in (W, W, one, small)]
     norms = [np.linalg.norm(W, axis=(1, 2)) / np.linalg.norm(least)]
     norms += [np.array([nuclear_norm(a) for a in A]) / nuclear_norm(least_nuclear) for A in (W, one, small)]
-    ratio = [np.where(m > 0, n / np.where(m > 0, m, 1), np.nan) for m, n in zip(margins, norms, strict=True)]
+    ratio = [n / m for m, n in zip(margins, norms, strict=True)]  # from t = 100 on all tokens are separated
     return xr.Dataset(
         {
             "norm": ("time", prompt.observables["norm"][1:]),
             "cosine": ("time", [cosine(p, best) for p in prompt.y["p"][1:]]),
             "miss": ("time", [100 * (1 - cosine(p, best)) for p in prompt.y["p"][1:]]),
             "w": (("early", "word"), words.y["w"][1:]),
-            "ratio": (("flow", "time"), ratio),
+            "ratio": (("flow", "late"), ratio),
         },
-        coords={"time": TIMES, "early": EARLY, "word": [0, 1, 2], "flow": ["W, Frobenius", "W", "K Qᵀ from 1", "K Qᵀ from 0.01"]},
+        coords={
+            "time": TIMES,
+            "early": EARLY,
+            "late": LATE,
+            "word": [0, 1, 2],
+            "flow": ["W, Frobenius", "W", "K Qᵀ from 1", "K Qᵀ from 0.01"],
+        },
         attrs={"slope": float(np.linalg.norm(best))},
     )
 
@@ -73,7 +80,7 @@ def draw(ds: xr.Dataset) -> Figure:
         middle.set(xscale="log", xlabel="t", ylabel="logit w", title="next tokens")
         middle.legend(loc="lower left")
         for k, name in enumerate(ds.flow.values):
-            right.plot(ds.time, ds.ratio.sel(flow=name), color=CATEGORIES[k], ls="--" if k == 0 else "-", label=name)
+            right.plot(ds.late, ds.ratio.sel(flow=name), color=CATEGORIES[k], ls="--" if k == 0 else "-", label=name)
         right.axhline(1, color=FAINT, lw=0.6)
         right.set(xscale="log", xlabel="t", ylabel="norm at margin 1 / least", title="matrices", ylim=(0.98, 1.4), xlim=(1e2, 1e12))
         right.legend(loc="upper right")
