@@ -76,6 +76,9 @@ def leaf_by_leaf() -> Iterable[Measurement]:
     leaves = odesim.integrate("joma.nonlinear_softmax", params={"mu": mu, "T": 2}, span=(0, 50), save=6, **FINE)
     yield deviation("v of a leaf less v of its group", leaves.y["v"], np.repeat(grouped.y["v"], count, axis=1), 1e-8)
     yield deviation("entropy of both", leaves.observables["entropy"], grouped.observables["entropy"], 1e-8)
+    # attention sums to 1: so do the rates of -log of the gaps of all leaves
+    gaps = np.log((mu - leaves.y["v"][0]) / (mu - leaves.y["v"])).sum(axis=1)
+    yield deviation("time, and the sum of log(gap at the start / gap) over leaves", gaps, leaves.t, 1e-5)
 
 
 DEPTHS = {  # by depth: P of the nearest and of the farthest height, when they are nine tenths there
