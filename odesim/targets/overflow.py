@@ -17,6 +17,11 @@ POWER, ROOT = 0.25, 0.5
 OFF = 1e-3
 """The part of a value by which it must be off: rounding alone may reach 1e-13 where nothing cancels."""
 
+DRAWS = 3
+"""Times that the inputs are moved by rounding: once may move all by the same part, which changes nothing where they cancel."""
+MANY = 1000
+"""Times that what rounding changes counts, for the same reason; in an overflow it is 1e-12 of what is missing."""
+
 
 class Wrong(NamedTuple):
     """Where values (...) are wrong, the values, and what they should be."""
@@ -47,23 +52,26 @@ def wrong_values(function: ArrayFunction, sizes: Mapping[str, int], values: Mapp
     if not extreme((value for value in read.values() if value.dtype.kind == "f"), dtype):
         return {}
     longer = np.longdouble if dtype == "float64" else np.float64
-    limits, signs = np.finfo(dtype), np.random.default_rng(0)
+    limits, draws = np.finfo(dtype), np.random.default_rng(0)
 
     def in_type(kind: Any, eps: float = 0.0) -> dict[str, Any]:
-        moved = (v * (1 + eps * signs.choice((-1.0, 1.0), v.shape)) if eps else v for v in read.values())
-        return {name: v.astype(kind)[()] if v.dtype.kind == "f" else v for name, v in zip(read, moved, strict=True)}
+        reals = {name: v.astype(kind) for name, v in read.items() if v.dtype.kind == "f"}  # whole numbers may be places in an array
+        return {**read, **{name: (v * kind(1 + eps * draws.uniform(-1.0, 1.0, v.shape)) if eps else v)[()] for name, v in reals.items()}}
 
     kind = np.dtype(dtype).type
     try:
         rights = function(sizes, in_type(longer))
     except TypeError:  # LAPACK has none of them; what has no digits in a linear system ends its run
         return {}
-    results, near, wrong = function(sizes, in_type(kind)), function(sizes, in_type(kind, 4 * float(limits.eps))), {}
+    results, wrong = function(sizes, in_type(kind)), dict[str, Wrong]()
+    near = [function(sizes, in_type(longer, 8 * float(limits.eps))) for _ in range(DRAWS)]
     for name, value in results.items():
-        right, value, other = np.broadcast_arrays(*(np.asarray(x).astype(longer) for x in (rights[name], value, near[name])))
+        right, value, *others = np.broadcast_arrays(
+            *(np.asarray(x).astype(longer) for x in (rights[name], value, *(n[name] for n in near)))
+        )
         with np.errstate(all="ignore"):
-            rounding = np.nan_to_num(abs(value - other), nan=0.0, posinf=0.0)
-            off = abs(value - right) > OFF * abs(right) + 16 * rounding + float(limits.tiny) ** ROOT
+            rounding = np.max([np.nan_to_num(abs(right - other), nan=0.0, posinf=0.0) for other in others], axis=0)
+            off = abs(value - right) > OFF * abs(right) + MANY * rounding + float(limits.tiny) ** ROOT
             where = np.isfinite(value) & np.isfinite(right) & off
         if where.any():
             wrong[name] = Wrong(where, value.astype(kind), right)

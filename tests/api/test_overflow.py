@@ -10,7 +10,7 @@ import sympy as sp
 
 import odesim
 from odesim.base.errors import ParamError
-from odesim.symbolic import Param, System
+from odesim.symbolic import IndexedBase, Param, System, index, sizes
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE
 
@@ -95,8 +95,20 @@ def test_members(form: str, method: str) -> None:
 
 
 def test_all_digits_may_cancel() -> None:
-    """x' = c - x with c = 1e100 comes to rest: there its rate is rounding alone, in any numbers, and no overflow."""
-    x, z = sp.symbols("x z", real=True)
-    rest = System("test.rest", SOURCE, {}, {x: c / 3 + c * sp.Rational(2, 3) - x, z: -z}, (Param(c, 1e100, REAL, ""),), {x: 0, z: 1.0})
+    """x' = c + w - x with c and w near 1e100 comes to rest: there its rate is rounding alone, another in any numbers, and no overflow."""
+    x = sp.Symbol("x", real=True)
+    large = 1e100 / 3, 1e100 / 7
+    rest = System("test.rest", SOURCE, {}, {x: c + w - x}, (Param(c, large[0], REAL, ""), Param(w, large[1], REAL, "")), {x: 0})
     run = odesim.integrate(rest, span=(0.0, 800.0), save=9, method="rodas5p", backend="numpy", rtol=1e-10)
-    assert run.status == "ok" and run.final["x"] == pytest.approx(1e100, rel=1e-9) and run.final["z"] < 1e-9
+    assert run.status == "ok" and run.final["x"] == pytest.approx(sum(large), rel=1e-9)
+
+
+def test_places_in_arrays_stay_whole() -> None:
+    """z' = -z + 1e100 q[psi[n]] with psi = (1, 0, 1): large numbers beside an array of places end at 1e100 q[psi]."""
+    (n, k), (N, K) = index("n k"), sizes("N K")
+    z, q = IndexedBase("z", shape=(N,)), IndexedBase("q", shape=(K,))
+    psi = IndexedBase("psi", shape=(N,), integer=True)
+    params = (Param(psi, lambda _: [1, 0, 1], sp.Naturals0, "", indexes=K), Param(q, 1e100, REAL, ""))
+    gathered = System("test.gathered", SOURCE, {n: N, k: K}, {z[n]: q[psi[n]] - z[n]}, params, {z[n]: 0}, sizes={N: 3, K: 2})
+    run = odesim.integrate(gathered, params={"q": [1e100, 2e100]}, span=(0.0, 40.0), method="tsit5", backend="numpy")
+    assert run.status == "ok" and run.final["z"] == pytest.approx([2e100, 1e100, 2e100], rel=1e-6)
