@@ -1,5 +1,6 @@
 """A System with numbers as a vector field: right-hand side, exact Jacobian, and what no run changes."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,13 +12,16 @@ import sympy as sp
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError
 from odesim.inputs.bind import Numbers
+from odesim.ir.derive import directional_derivative, unit_direction
 from odesim.ir.linear_systems import Jacobian
 from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
-from odesim.symbolic.parts import GradientFlow, Invariant
+from odesim.symbolic.parts import GradientFlow, Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.linearization import BoundLinear
+from odesim.targets.numpy_text import evaluate
+from odesim.transforms.sensitivity import fresh_indices, used_names
 
 MOST_STATES = 2000
 """The most states: a decomposition of a dense matrix of 2000 takes some 10 s, and a rest state needs about ten."""
@@ -91,24 +95,31 @@ class Field:
 
     def kept(self, laws: tuple[Invariant, ...], y: Array) -> Array:
         """The values (k,) of these laws at y."""
-        if not laws:
-            return np.zeros(0)
-        numbers = [k for k, law in enumerate(self.system.invariants) if law in laws]
-        values = self.compiled.laws.arrays(self.numbers.sizes, self.values(y))
-        return np.concatenate([np.ravel(values[f"law{k}"]) for k in numbers])
+        values, axes = self.values(y), self.system.axes
+        parts = [evaluate(law.expr, free_in_order(law.expr, axes), axes, self.numbers.sizes, values) for law in laws]
+        return np.concatenate([np.zeros(0), *map(np.ravel, parts)])
+
+    def slopes(self, law: Invariant, y: Array) -> Array:
+        """The exact derivatives (k, n) of the values of a law by the states at y."""
+        values, free, columns = self.values(y), free_in_order(law.expr, self.system.axes), list[Array]()
+        for expr, along in self._slopes[self.system.invariants.index(law)]:
+            axes = {**self.system.axes, **along}
+            block = evaluate(expr, (*free, *along), axes, self.numbers.sizes, values)
+            columns.append(block.reshape(math.prod(block.shape[: len(free)]), -1))
+        return np.hstack(columns)
 
     def normals(self, laws: tuple[Invariant, ...], y: Array) -> Array:
         """Rows (k, n) that span what is normal to the leaf of all invariants at y."""
         rows = [self.weights]
-        if laws:
-            # central differences: an error of 1e-10 in a direction changes how fast Newton's method converges, not to what
-            steps = 6e-6 * np.maximum(np.abs(y), 1.0)
-            around = [
-                (self.kept(laws, y + h * e) - self.kept(laws, y - h * e)) / (2 * h) for h, e in zip(steps, np.eye(self.n), strict=True)
-            ]
-            slopes = np.array(around).T
+        for law in laws:
+            slopes = self.slopes(law, y)
             rows.append(slopes[np.isfinite(slopes).all(axis=1)])
         return np.vstack(rows)
+
+    @cached_property
+    def _slopes(self) -> dict[int, list[tuple[sp.Expr, dict[sp.Symbol, Any]]]]:
+        laws = enumerate(self.system.invariants)
+        return {k: slopes_of(self.system, law.expr) for k, law in laws if law.sense == "constant" and isinstance(law.expr, sp.Basic)}
 
     def outside(self, y: Array) -> bool:
         """Whether a state lies outside the set that its symbol assumes, by more than rounding; the ends count as inside."""
@@ -122,6 +133,16 @@ class Field:
     @cached_property
     def _bounds(self) -> Mapping[str, tuple[float, float]]:
         return {name: (float(i.start), float(i.end)) for name, i in assumed_intervals(self.system).items() if i is not None}
+
+
+def slopes_of(system: System, e: sp.Expr) -> list[tuple[sp.Expr, dict[sp.Symbol, Any]]]:
+    """For each state the derivative of an expression by its entries, and their indices with extents."""
+    taken, slopes = used_names(system) | {i.name for i in system.axes}, []
+    for state, shape in system.shapes.items():
+        new = fresh_indices(f"{state}_start", len(shape), taken)
+        along = dict(zip(new, shape, strict=True))
+        slopes.append((directional_derivative(e, {state: unit_direction(new)}, along), along))
+    return slopes
 
 
 def independent(rows: Array) -> Array:

@@ -152,6 +152,20 @@ def test_names_of_the_dataset_may_be_those_of_a_model():
     assert len(found.odesim.plot()) == 2
 
 
+def test_slopes_of_laws():
+    """Exact, also of laws with indices: those of differences, 1e-8 of their rounding."""
+    model = load_model("scan_snap.reduced")
+    values = bind(model, sizes=smallest(model))
+    field = make_field(model, values, "rest states")
+    at = field.layout.join(values.initial) + 0.1 * np.random.default_rng(0).random(field.n)
+    laws = tuple(law for law in model.invariants if law.sense == "constant")
+    slopes = np.vstack([field.slopes(law, at) for law in laws])
+    h, eye = 1e-6, np.eye(field.n)
+    differences = np.array([(field.kept(laws, at + h * e) - field.kept(laws, at - h * e)) / (2 * h) for e in eye]).T
+    assert slopes.shape == (6, 7) and np.any(slopes)
+    np.testing.assert_allclose(slopes, differences, atol=1e-8)
+
+
 def smallest(model):
     """Sizes of a model, all alike and as small as it takes them."""
     for n in range(2, 9):
