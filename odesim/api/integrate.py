@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from odesim.api.request import read_request, sizes_text, warn_below_tolerance
-from odesim.base.arrays import Array, on_host, on_same_device
+from odesim.base.arrays import Array, extreme, on_host, on_same_device
 from odesim.base.device import device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import versions
@@ -163,10 +163,11 @@ def integrate(
         with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
-    raw = run_without_overflow(system, numbers, raw, layout, dtype)
-    added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
+    if extreme((raw.y, raw.y_last, *numbers.params.values()), dtype):
+        raw = run_without_overflow(system, numbers, raw, layout, dtype)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
+    added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(layout.size, dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, Layout, check_dtype, on_host
+from odesim.base.arrays import Array, Layout, check_dtype, extreme, on_host
 from odesim.base.backends import BACKENDS, METHODS, RUN, find_backend
 from odesim.base.device import check_fits, check_saves_fit
 from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such, value_text
@@ -26,7 +26,6 @@ from odesim.run.problem import parts_of
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
-from odesim.targets.overflow import extreme
 from odesim.transforms.sensitivity import sensitivities
 
 DEFAULTS = RunOptions()

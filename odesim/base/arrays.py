@@ -1,7 +1,7 @@
 """Arrays of numpy and cupy: alignment, dtypes, and named arrays in one flat vector."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,6 +17,8 @@ from odesim.base.errors import ParamError, no_such
 
 Array = NDArray[Any]
 LINE, PAGE = 64, 4096  # bytes
+# Fourth powers of what is smaller are numbers, and squares of what is larger, so that nothing needs a second look.
+POWER, ROOT = 0.25, 0.5
 
 
 def array_namespace(*arrays: Any) -> ModuleType:
@@ -40,6 +42,18 @@ def on_host(value: Any) -> Any:
     if isinstance(value, list | tuple) and any(type(inner) not in (float, int) for inner in value):
         return [on_host(inner) for inner in value]
     return value
+
+
+def extreme(values: Iterable[Any], dtype: str) -> bool:
+    """Whether a number is so large that powers of it overflow in this dtype, or so small that its square is 0."""
+    return any([bool(extreme_entries(v if hasattr(v, "any") else np.asarray(v), dtype).any()) for v in values])
+
+
+def extreme_entries(values: Any, dtype: str) -> Any:
+    """Which entries of an array of numpy or cupy are extreme in this dtype; those that are not finite are not."""
+    limits, sizes = np.finfo(dtype), abs(values)
+    large, small = float(limits.max) ** POWER, float(limits.tiny) ** ROOT
+    return ((sizes > large) & (sizes < np.inf)) | ((sizes > 0) & (sizes < small))
 
 
 def on_same_device(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -39,7 +39,9 @@ def unstack(run: "xarray.Dataset") -> "xarray.Dataset":
     axes = [name for name, v in coords.items() if v.ndim == 1 and name not in zipped[1:]]
     points = {name: len(np.unique(coords[name].values)) for name in axes}
     count, cells = run.sizes[MEMBER], int(np.prod([float(n) for n in points.values()])) if axes else 0
-    random = [name for name in coords if coords[name].attrs.get("design", "grid") not in ("grid", "zip") or coords[name].ndim > 1]
+    random = [
+        name for name in coords if coords[name].attrs.get("design", "grid").split()[0] not in ("grid", "zip") or coords[name].ndim > 1
+    ]
     if not axes or random:
         what = f"{random[0]} is {coords[random[0]].attrs.get('design') or 'an array'}" if random else "nothing differs"
         raise ParamError(f"the {counted(count, 'member')} form no grid: {what}; unstack is for numbers of grid and zipped")

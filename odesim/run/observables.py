@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.base.arrays import Array, Layout, on_host
+from odesim.base.arrays import Array, Layout, extreme, extreme_entries, on_host
 from odesim.base.errors import CodegenError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
@@ -26,7 +26,6 @@ from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
 from odesim.targets.numba_module import key_for, own_imports
 from odesim.targets.observe import Observer
-from odesim.targets.overflow import extreme, extreme_entries
 from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, Layout, array_namespace, on_host
+from odesim.base.arrays import Array, Layout, array_namespace, extreme, on_host
 from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
@@ -20,7 +20,7 @@ from odesim.run.problem import parts_of
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import Raw
 from odesim.symbolic.system import System
-from odesim.targets.overflow import Wrong, extreme, extreme_entries, wrong_values
+from odesim.targets.overflow import Wrong, wrong_values
 from odesim.transforms.lanes import LANES, TIME, lane_system
 
 ROWS = 4096
@@ -84,26 +84,20 @@ def _overflows(
 
 def run_without_overflow(system: System, numbers: Numbers, raw: Raw, layout: Layout, dtype: str) -> Raw:
     """A run, ended before the first state at which its right-hand side overflows unseen. layout: of its states."""
-    xp = array_namespace(raw.y)
-    rows = xp.concatenate([raw.y, xp.asarray(raw.y_last)[None]])
-    if raw.status in ENDED or not (bool(extreme_entries(rows, dtype).any()) or extreme(_reals(numbers.params), dtype)):
+    if raw.status in ENDED:
         return raw
-    times = np.append(raw.t, raw.t_last)
-    states = {name: np.asarray(on_host(value)) for name, value in layout.split(rows).items()}
+    rows, times = np.concatenate([on_host(raw.y), on_host(raw.y_last)[None]]), np.append(raw.t, raw.t_last)
+    states = layout.split(rows)
     overflow = first_overflow(system, numbers.sizes, numbers.params, {**states, "t": times}, dtype)
     if overflow is None:
         return raw
     last, what = overflow[0] - 1, overflow[1]
     t_last = float(times[last]) if last >= 0 else numbers.t0
-    y_last = np.asarray(on_host(rows[last])) if last >= 0 else layout.join(numbers.initial, dtype)
-    t, y = (raw.t[: last + 1], raw.y[: last + 1]) if last >= 0 else (np.array([t_last]), xp.asarray(y_last)[None])
+    y_last = rows[last] if last >= 0 else layout.join(numbers.initial, dtype)
+    t, y = (raw.t[: last + 1], raw.y[: last + 1]) if last >= 0 else (np.array([t_last]), array_namespace(raw.y).asarray(y_last)[None])
     events = {name: each[: int(np.searchsorted(each.t, t_last, side="right"))] for name, each in raw.events.items()}
     message = f"{what}; what is before it is kept: {REMEDY}"
     return replace(raw, t=t, y=y, events=events, status=Status.NON_FINITE, message=message, t_last=t_last, y_last=y_last)
-
-
-def _reals(params: Mapping[str, Any]) -> Iterator[Any]:
-    return (value for value in params.values() if np.asarray(value).dtype.kind == "f")
 
 
 def end_overflows(

@@ -4,16 +4,14 @@ No code tells that it has overflowed, and infinite parts are often right, as in 
 evaluated once more, in numbers with a longer exponent.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import ROOT, Array, extreme
 from odesim.targets.numpy_text import ArrayFunction
 
-# Fourth powers of what is smaller are numbers, and squares of what is larger, so that nothing needs a second look.
-POWER, ROOT = 0.25, 0.5
 OFF = 1e-3
 """The part of a value by which it must be off: rounding alone may reach 1e-13 where nothing cancels."""
 
@@ -29,18 +27,6 @@ class Wrong(NamedTuple):
     where: Array
     values: Array
     right: Array
-
-
-def extreme(values: Iterable[Any], dtype: str) -> bool:
-    """Whether a number is so large that powers of it overflow in this dtype, or so small that its square is 0."""
-    return any(bool(extreme_entries(np.asarray(value), dtype).any()) for value in values)
-
-
-def extreme_entries(values: Any, dtype: str) -> Any:
-    """Which entries of an array of numpy or cupy are extreme in this dtype; those that are not finite are not."""
-    limits, sizes = np.finfo(dtype), abs(values)
-    large, small = float(limits.max) ** POWER, float(limits.tiny) ** ROOT
-    return ((sizes > large) & (sizes < np.inf)) | ((sizes > 0) & (sizes < small))
 
 
 def wrong_values(function: ArrayFunction, sizes: Mapping[str, int], values: Mapping[str, Any], dtype: str) -> dict[str, Wrong]:

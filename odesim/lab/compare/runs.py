@@ -148,7 +148,7 @@ def compare(
     data: Any = None,
     columns: Mapping[str, str] | None = None,
     time: str = "",
-    free: Iterable[str] | Mapping[str, tuple[float, float] | None] | None = None,
+    free: Iterable[str] | Mapping[str, Any] | None = None,
     params: Mapping[str, ArrayLike] | None = None,
     initial: Mapping[str, ArrayLike] | None = None,
     sizes: Mapping[str, int] | None = None,

@@ -134,7 +134,7 @@ class LinearAttention:
         """W_aa Gamma_a (R, D)."""
         W = self.product(params)
         xp = array_namespace(W)
-        result: Array = xp.diagonal(W, axis1=1, axis2=2) * xp.asarray(self.Gamma, dtype=W.dtype)
+        result: Array = xp.einsum("raa->ra", W) * xp.asarray(self.Gamma, dtype=W.dtype)
         return result
 
     def population_loss(self, params: Params) -> Array:
@@ -142,7 +142,7 @@ class LinearAttention:
         W = self.product(params)
         xp = array_namespace(W)
         lam, second = (xp.asarray(a, dtype=W.dtype) for a in (self.lam, self.Gamma * self.lam))
-        gain = (lam**2 * xp.diagonal(W, axis1=1, axis2=2)).sum(axis=1)
+        gain = (lam * lam * xp.einsum("raa->ra", W)).sum(axis=1)
         result: Array = lam.sum() - 2 * gain + (second[:, None] * W * W * lam).sum(axis=(1, 2))
         return result
 
