@@ -13,8 +13,22 @@ LINALG = ("solve", "svd")
 METHODS = ("all", "any", "astype", "copy", "max", "mean", "min", "reshape", "sum", "swapaxes", "take", "transpose")
 # numpy's functions that are used; another one is no attribute of the module
 FUNCTIONS = (
-    *("abs", "arange", "ascontiguousarray", "broadcast_to", "concatenate", "divide", "empty", "empty_like", "exp", "eye", "full_like"),
-    *("isfinite", "log", "logaddexp", "matmul", "maximum", "minimum", "multiply", "ones", "ones_like", "sign", "sqrt", "stack"),
+    *("abs", "arange", "ascontiguousarray", "broadcast_to", "concatenate", "divide", "einsum", "empty", "empty_like", "exp", "eye"),
+    *(
+        "full_like",
+        "isfinite",
+        "log",
+        "logaddexp",
+        "matmul",
+        "maximum",
+        "minimum",
+        "multiply",
+        "ones",
+        "ones_like",
+        "sign",
+        "sqrt",
+        "stack",
+    ),
     *("subtract", "take_along_axis", "tanh", "where", "zeros", "zeros_like"),
 )
 
