@@ -25,7 +25,7 @@ from odesim.symbolic.system import System
 POINTS = 200
 """Saved times of a run, as `odesim integrate` has them: observables at each are the dearest part of drawing again."""
 SECONDS = 10.0
-"""A run stops after them: a page must answer, and what was computed till then is drawn."""
+"""A run stops after them, not counting what is compiled: a page must answer, and what was computed till then is drawn."""
 STEPS = 1000
 """Steps over the span of a model with noise, which needs a fixed step, where none is given."""
 
@@ -95,10 +95,7 @@ class Explored:
 
     def run(self, controls: Controls) -> Solution:
         """The Solution that odesim.integrate gives for these controls at POINTS times. Raises an OdesimError."""
-        run = integrate(self.system, **self.request(controls), save=POINTS, max_seconds=SECONDS)
-        if run.status == "interrupted" and not run.stats["steps"]:  # the time went into what is compiled for the first run
-            run = integrate(self.system, **self.request(controls), save=POINTS, max_seconds=SECONDS)
-        return run
+        return integrate(self.system, **self.request(controls), save=POINTS, max_seconds=SECONDS)
 
     def command(self, controls: Controls) -> str:
         """The command that computes the same run; of a System that no file has, a sentence."""
