@@ -121,9 +121,9 @@ def factor(at: Any) -> bool:
         if w == 1:
             if not abs(F[0]) > 0.0:
                 return False
-            L[0] = F[0]
+            L[0] = 1.0 / F[0]  # an unknown of a chain would wait longest for a division, in each solution
             for i in range(1, f):
-                L[i] = F[i] / F[0]
+                L[i] = F[i] * L[0]
             for j in range(r):
                 U[j] = F[(1 + j) * f]
                 for i in range(r):
@@ -168,7 +168,7 @@ def substitute(at: Any) -> None:
             L, value = doubles(at[FACTORS] + 8 * factors[s]), x[rows[0]]
             for i in range(1, f):
                 value -= L[r + i] * x[rows[i]]
-            x[rows[0]] = value / L[0]
+            x[rows[0]] = value * L[0]
             continue
         for i in range(f):
             v[i] = x[rows[i]]
