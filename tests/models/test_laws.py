@@ -251,6 +251,8 @@ STARTS: dict[str, dict[str, Any]] = {
     "hopfield.two_layer": {"v": 0.7, "h": -0.3},
     "particles.rescaled": {"E": 0.7},
     "memory.softmax_regression": {"m": -0.3},
+    "patterns.skip_gram": {"z": -0.3, "u": 0.2},
+    "patterns.aggregate": {"u": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes

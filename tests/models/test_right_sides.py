@@ -60,6 +60,8 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "noise.two_layer": {"params": {"s": 1.3}},
     "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
     "edge.product": {"params": {"shape": 1.0}},
+    "patterns.skip_gram": {"params": {"K": 4, "N": 3, "n": 2}},
+    "patterns.aggregate": {"sizes": {"T": 3}, "params": {"rho": 0.3}},
     "margin.prompt": {"sizes": {"N": 2, "T": 3, "M": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}},
     **{
         f"margin.{name}": {"sizes": {"N": 2, "T": 3, "d": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}}

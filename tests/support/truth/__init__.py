@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training
-from tests.support.truth import in_context
+from tests.support.truth import in_context, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
 from tests.support.truth.edge import four_layers, product, self_stabilisation, threshold_neuron
@@ -131,6 +131,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "self_supervised.byol": matrices,
     "self_supervised.no_stop": no_stop,
     "self_supervised.direct_pred": direct_pred,
+    "patterns.skip_gram": patterns.skip_gram,
+    "patterns.aggregate": patterns.aggregate,
     "in_context.merged": in_context.merged,
     "in_context.separate": in_context.separate,
     "in_context.two_layers": in_context.two_layers,

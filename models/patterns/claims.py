@@ -1,0 +1,141 @@
+"""What is stated of how patterns of attention arise, and what holds, by two numbers and by all weights of a head."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import odesim
+from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.models.patterns._head import HEAD, keys_in_noise, tokens_of_topics
+from odesim.symbolic import Source
+
+SKIP, AGGREGATE = "patterns.skip_gram", "patterns.aggregate"
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12, "backend": "numpy"}
+DIGITS = "half a unit of the last recorded digit"
+
+
+def whole(given: dict[str, Any], initial: dict[str, Any] | None = None, times: tuple[float, ...] = (0, 5, 20, 100)) -> Any:
+    """The flow of all weights of a head on these contexts."""
+    (S, V), K = np.shape(given["X"]), np.shape(given["y"])[1]
+    run: dict[str, Any] = {"sizes": {"S": S, "V": V, "K": K}, "save": times, "span": (0, times[-1]), "initial": initial}
+    return odesim.integrate(HEAD, params=given, **run, **FINE | {"rtol": 1e-9})
+
+
+RECORDED = {5: (0.074713, 0.336048), 20: (1.543867, 1.719721), 100: (4.026170, 4.620081)}
+
+
+def reduction() -> Iterable[Measurement]:
+    """Three keys, four of two noise tokens: all 5 + 15 weights beside z and u, and recorded digits."""
+    run = whole(keys_in_noise(3, 2, 4))
+    Z, W = run.y["Z"], run.y["W"]
+    two = odesim.integrate(SKIP, save=[0, 5, 20, 100], **FINE)
+    own, other = W[:, [0, 1, 2], [0, 1, 2]], W[:, [0, 1, 2], [1, 2, 0]]
+    yield Measurement(
+        "Z[key] - Z[noise], from z", float(np.abs(Z[:, :3, None] - Z[:, None, 3:] - two.y["z"][:, None, None]).max()), 0.0, 1e-8
+    )
+    yield Measurement("W[k, k] - W[k, other], from u", float(np.abs(own - other - two.y["u"][:, None]).max()), 0.0, 1e-8)
+    yield Measurement("W of noise", float(np.abs(W[:, 3:]).max()), 0.0, 1e-12)
+    for row, (t, (z, u)) in enumerate(RECORDED.items(), 1):
+        yield Measurement(f"z at t = {t}", float(two.y["z"][row]), z, 6e-7)
+        yield Measurement(f"u at t = {t}", float(two.y["u"][row]), u, 6e-7)
+    yield Measurement("loss at t = 20", float(two.observables["loss"][2]), 0.582835, 6e-7)
+
+
+def to_one() -> Iterable[Measurement]:
+    """To t = 1e6: attention, e^z / n over c u^2 / 2, and u over ln t; u where half of the attention is on the key."""
+    run = odesim.integrate(SKIP, save=[0, 1e4, 1e6], span=(0, 1e6), events=["at half: z - 1.3862943611198906"], **FINE)
+    z, u, alpha = run.y["z"], run.y["u"], run.observables["alpha"]
+    yield Measurement("attention to the key at t = 1e6", float(alpha[2]), 0.98, 0.0, ">=")
+    c = (1 / 3 + 1 / 2) * 2
+    yield Measurement(
+        "e^z / n + z at t = 1e6, over 1 / n + c u^2 / 2", float((np.exp(z[2]) / 4 + z[2]) / (0.25 + c * u[2] ** 2 / 2)), 1.0, 1e-8
+    )
+    # u alpha ~ ln(2 t / 3): what alpha lacks of 1 is of order 1/ln(t)^2
+    yield Measurement("u gained from 1e4 to 1e6 over ln 100", float(np.diff(u[1:])[0] / np.log(100)), 1.0, 0.02)
+    yield Measurement("z gained meanwhile", float(np.diff(z[1:])[0]), 1.0, 0.0, "<=")
+    at_half = odesim.integrate(SKIP, save=2, span=(0, run.events["at half"][0]["t"]), **FINE)
+    yield Measurement("u at alpha = 1/2", float(at_half.final["u"]), float(np.sqrt(2 * (1 + np.log(4) - 1 / 4) / c)), 1e-7)
+
+
+HALF_TIMES = {8: 130.942, 16: 234.221, 32: 433.235, 64: 824.694, 128: 1601.69, 256: 3150.23}
+
+
+def half_times() -> Iterable[Measurement]:
+    """K = 10, N = 50: when half of the attention is on the key, the last exponent, and the limit n K sqrt(pi / (2 c))."""
+    found = {}
+    for n, want in HALF_TIMES.items():
+        run = odesim.integrate(SKIP, params={"K": 10, "N": 50, "n": n}, span=(0, 1.5 * want), save=2, **FINE)
+        found[n] = float(run.events["found"][0]["t"])
+        yield Measurement(f"n = {n}, over its digits", found[n] / want, 1.0, 4e-6)
+    for n, want in ((8, 0.84), (16, 0.89), (32, 0.93), (64, 0.96), (128, 0.98)):
+        yield Measurement(f"exponent from n = {n}", float(np.log2(found[2 * n] / found[n])), want, 6e-3)
+    # while e^z/n is small u' = exp(c u^2 / 2) / (n K); the rest is of order ln(n) / n
+    limit = 10 * np.sqrt(np.pi / (2 * (1 / 10 + 1 / 50) * 9))
+    yield Measurement("time at n = 256 over n K sqrt(pi / (2 c))", found[256] / (256 * limit), 1.0, 0.025)
+
+
+def stays_even(rho: tuple[float, float]) -> Iterable[Measurement]:
+    """Eight tokens of two topics, all weights, to t = 1000: the gap of both logits from 0, and from an uneven start."""
+    times = (0.0, 100.0, 1000.0)
+    run = whole(tokens_of_topics(8, rho), times=times)
+    yield Measurement("largest gap of the logits", float(np.abs(np.diff(run.y["Z"], axis=1)).max()), 0.0, 1e-10)
+    run = whole(tokens_of_topics(8, rho), {"Z": [0.5, -0.5]}, times)
+    yield Measurement("gap in the end, from 1 at the start", float(np.diff(-run.y["Z"][-1])[0]), 0.0, 0.01)
+    yield Measurement("u in the end, of Bayes' rule", float(run.y["W"][-1] @ [1, -1] @ [0.5, -0.5]) / (8 * np.log(1.5)), 1.0, 2e-3)
+
+
+COUNTED = {10: 0.885710, 100: 4.285874, 1000: 6.480787}
+
+
+def bayes() -> Iterable[Measurement]:
+    """patterns.aggregate, sixteen tokens, rho = .2: recorded digits, and where it rests."""
+    run = odesim.integrate(AGGREGATE, save=[0, 10, 100, 1000, 4000], span=(0, 4000), **FINE)
+    for row, (t, want) in enumerate(COUNTED.items(), 1):
+        yield Measurement(f"u at t = {t}", float(run.y["u"][row]), want, 6e-7)
+    yield Measurement("u in the end, of T ln((1 + rho)/(1 - rho))", float(run.y["u"][-1]) / (16 * np.log(1.5)), 1.0, 1e-7)
+    yield Measurement("loss in the end", float(run.observables["loss"][-1]), 0.444203, 6e-7)
+
+
+CLAIMS = (
+    Claim(
+        "patterns.reduction",
+        Source("elhage2021mathematical", "skip-trigrams", "one head, one query"),
+        "patterns.skip_gram beside all weights of a head on its 48 contexts, to t = 100",
+        (SKIP,),
+        Statement("a key in noise is learned by two numbers, of noise nothing", reduction, Verdict.HOLDS, "10 rtol; " + DIGITS),
+    ),
+    Claim(
+        "patterns.one_token_tells",
+        Source("elhage2021mathematical", "skip-trigrams", "attention late"),
+        "patterns.skip_gram to t = 1e6",
+        (SKIP,),
+        Statement(
+            "attention goes to 1 where one token tells the label, and is frozen there: u grows as ln t, z as ln ln t",
+            to_one,
+            Verdict.HOLDS,
+            "the next order, 1/ln(t)^2; 100 rtol",
+        ),
+    ),
+    Claim(
+        "patterns.half_times",
+        Source("elhage2021mathematical", "skip-trigrams", "time against noise"),
+        "patterns.skip_gram, K = 10, N = 50, n = 8 to 256",
+        (SKIP,),
+        Statement("one token among n others is found at a time of order n", half_times, Verdict.HOLDS, DIGITS + "; ln(n)/n"),
+    ),
+    Claim(
+        "patterns.all_tell",
+        Source("clark2019bert", "Section 3", "heads that attend to all tokens"),
+        "all weights of a head, eight tokens of two topics, to t = 1000; rho = .2, or .2 and .4",
+        (AGGREGATE,),
+        Statement(
+            "attention never moves, and comes back to even, where all tokens tell of the label",
+            lambda: (*stays_even((0.2, 0.2)), *bayes()),
+            Verdict.HOLDS_WHEN,
+            "rounding; what an approach by 1/t leaves at t = 1000; " + DIGITS,
+            when="all tokens tell equally much; else the one that tells more is preferred from the start",
+            otherwise=lambda: stays_even((0.2, 0.4)),
+        ),
+    ),
+)
