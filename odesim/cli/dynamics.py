@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +16,7 @@ from odesim.cli.tables import Progress, echo, number_text, table
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
 ENTRIES = 5  # numbers of a state in a table
 SHOWN = 20  # rest states in a table; --json and --out have all
@@ -26,12 +26,11 @@ OVERWRITE: dict[str, Any] = {"help": "Replace an existing file or picture. (odes
 
 
 def answer(
-    model: str, compute: Callable[[], "xarray.Dataset"], text: Callable[..., str], figure: str, words: dict[str, Any]
+    model: str, compute: Callable[[], "xarray.Dataset"], text: Callable[..., str], words: dict[str, Any]
 ) -> tuple["xarray.Dataset", int]:
     """Computes, stores, draws and prints a Dataset; returns it with the exit code.
 
-    text(data, rows on its files): what is printed. figure: MODULE.FUNCTION in odesim.plot, which draws it. words: out, overwrite, plot,
-    as_json and quiet.
+    text(data, rows on its files): what is printed. words: out, overwrite, plot, as_json and quiet.
     """
     from odesim.plot.files import write_atomically
     from odesim.store.export import write_netcdf
@@ -46,8 +45,14 @@ def answer(
     if out:
         texts = {name: v.astype(object) for name, v in data.items() if v.dtype.kind == "U"}  # of a length of its own: so netCDF takes them
         write_atomically(out, lambda path: write_netcdf(data.assign(texts), path, out))
-    module, _, name = figure.partition(".")
-    drawn, undrawn = draw(lambda: getattr(import_module(f"odesim.plot.{module}"), name)(data), plot)
+
+    def figure() -> "Figure":
+        from odesim.plot.choice import Choice
+        from odesim.plot.methods import draw_dataset
+
+        return draw_dataset(data, Choice(), None)
+
+    drawn, undrawn = draw(figure, plot)
     if undrawn:
         say(undrawn)
     if words["as_json"]:
@@ -99,7 +104,7 @@ def rest_command(model: str, up_to: str, **words: Any) -> int:
             model, **{name: value for name, value in request.items() if value or name not in ("vary", "grid", "zipped")}, up_to=up_to
         )
 
-    data, code = answer(model, compute, rest_text, "rest.figure_of_rest", shown)
+    data, code = answer(model, compute, rest_text, shown)
     return code if data.sizes["rest"] else STOPPED
 
 
@@ -162,7 +167,7 @@ def lyapunov_command(model: str, **words: Any) -> int:
 
         return lyapunov(model, **request)
 
-    return answer(model, compute, exponents_text, "exponents.figure_of_exponents", shown)[1]
+    return answer(model, compute, exponents_text, shown)[1]
 
 
 def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
@@ -203,7 +208,7 @@ def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any)
 
         return branch(model, name, (ends[0], ends[1]), **request, up_to=up_to)
 
-    return answer(model, compute, branch_text, "branch.figure_of_branches", shown)[1]
+    return answer(model, compute, branch_text, shown)[1]
 
 
 def orbit_text(lyapunov: float, side: float) -> str:

@@ -56,7 +56,7 @@ def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigm
 
         return fit(model, data, free=read_free(free), **own, **request)
 
-    found, code = answer(model, compute, fit_text, "fit.figure_of_fit", shown)
+    found, code = answer(model, compute, fit_text, shown)
     return code if found.attrs["status"] == "ok" else STOPPED
 
 

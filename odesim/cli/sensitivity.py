@@ -47,7 +47,7 @@ def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
 
         return sensitivity(model, of=names_of(of), samples=samples, **request)
 
-    return answer(model, compute, sensitivity_text, "sensitivity.figure_of_sensitivity", shown)[1]
+    return answer(model, compute, sensitivity_text, shown)[1]
 
 
 @click.command("screening", short_help="Find which of many numbers matter at all, by few runs.")
@@ -71,7 +71,7 @@ def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
 
         return screening(model, of=names_of(of), paths=paths, **request)
 
-    return answer(model, compute, sensitivity_text, "sensitivity.figure_of_sensitivity", shown)[1]
+    return answer(model, compute, sensitivity_text, shown)[1]
 
 
 def names_of(text: str) -> list[str]:

@@ -42,7 +42,7 @@ def spectrum_command(model: str, of: str, most: int, **words: Any) -> int:
 
         return spectrum(model, of=of, most=most, **request)
 
-    return answer(model, compute, spectrum_text, "spectrum.figure_of_spectrum", shown)[1]
+    return answer(model, compute, spectrum_text, shown)[1]
 
 
 def spectrum_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:

@@ -10,17 +10,12 @@ from matplotlib.figure import Figure
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such, value_text
-from odesim.plot.branch import figure_of_branches
 from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
+from odesim.plot.dynamics import ANSWERS
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.exponents import figure_of_exponents
-from odesim.plot.fit import figure_of_fit
 from odesim.plot.members import as_members, as_solution
-from odesim.plot.rest import figure_of_rest
-from odesim.plot.sensitivity import figure_of_sensitivity
 from odesim.plot.solution import figure_of_solution
-from odesim.plot.spectrum import figure_of_spectrum
 from odesim.plot.statistics import figure_of_statistics
 from odesim.plot.trajectory import figure_of_trajectory
 
@@ -50,18 +45,9 @@ def draw_dataset(run: "xarray.Dataset", choice: Choice, ax: Axes | None) -> Figu
         return figure_of_trajectory(choice.of_training(run), choice=choice, ax=ax)
     if "statistics" in run.attrs:
         return figure_of_statistics(run, choice, ax)
-    if "lyapunov" in run.attrs:
-        return figure_of_exponents(run)
-    if "spectrum" in run.attrs:
-        return figure_of_spectrum(run)
-    if "fit" in run.attrs:
-        return figure_of_fit(run)
-    if "sensitivity" in run.attrs:
-        return figure_of_sensitivity(run)
-    if "rest_branches" in run.attrs:
-        return figure_of_branches(run)
-    if "rest_states" in run.attrs:
-        return figure_of_rest(run)
+    for what, figure_of in ANSWERS.items():
+        if what in run.attrs:
+            return figure_of(run)
     if "states" in run.attrs and TIME in run.coords:
         return figure_of_solution(as_solution(run), choice, ax)
     raise ParamError("this Dataset is no run of odesim: its attributes name no states")

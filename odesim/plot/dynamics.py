@@ -1,0 +1,275 @@
+"""Pictures of what odesim.dynamics computes: rest states, branches, Lyapunov exponents, eigenvalues, fits, sensitivities."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from odesim.base.errors import counted
+from odesim.plot.labels import add_header, symbol
+from odesim.plot.layout import add_panels, cells_in_rows
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, literal, ordered_colors, project_style, root_figure
+
+if TYPE_CHECKING:
+    import xarray
+
+HEIGHT = 42.0  # mm, of a panel
+ONE = [(0, 0)]  # the cell of a single panel
+MOST = 3  # quantities that are drawn, each in a panel
+MODES = 40  # modes that are drawn, evenly chosen among more, with the first and the last
+FACTORS = 10  # the largest, each with two bars
+LETTERS = 40  # of the name of an axis, in a line
+
+
+def headed(axes: Axes, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = ()) -> Figure:
+    """The figure of these axes with a header."""
+    figure = root_figure(axes)
+    add_header(figure, title, notes, handles)
+    return figure
+
+
+def entry(name: str, at: Sequence[int]) -> str:
+    """An entry of a state as text: `v[0, 1]`, or `v` of a number."""
+    return f"{name}[{', '.join(map(str, at))}]" if at else name
+
+
+def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
+    """The name of the axis of times."""
+    return "updates" if discrete else literal(data.attrs.get("time_unit", "") or "time")
+
+
+# Rest states: their eigenvalues, and where they are, filled if nothing grows there.
+
+COLORS = dict(zip(("stable", "neutral", "saddle", "unstable"), (CATEGORIES[0], CATEGORIES[2], CATEGORIES[1], CATEGORIES[3]), strict=True))
+INDEX = "growing directions"
+
+
+def figure_of_rest(data: "xarray.Dataset") -> Figure:
+    """A Figure of the rest states of a Dataset of odesim.rest: eigenvalues in the complex plane, and loss against index, or states.
+
+    Without a loss the states are drawn by their first two numbers, or the only one beside its fastest eigenvalue.
+    """
+    with project_style():
+        plane, place = add_panels([HEIGHT], cells_in_rows(2))
+        draw_eigenvalues(plane, data)
+        draw_places(place, data)
+        for axes in (plane, place):
+            few_ticks(axes)
+            axes.margins(0.12)
+        if place.get_xlabel() == INDEX:
+            place.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        kinds = [kind for kind in COLORS if kind in data["stability"].values]
+        dots = [Line2D([], [], ls="", marker="o", color=COLORS[kind], mfc=filled(kind), label=kind, ms=3.5) for kind in kinds]
+        return headed(plane, literal(f"{data.attrs['model']}, {counted(data.sizes['rest'], 'rest state')}"), (), dots)
+
+
+def filled(stability: str) -> str:
+    """The face of a dot: open where something grows."""
+    return COLORS[stability] if stability in ("stable", "neutral") else "white"
+
+
+def draw_eigenvalues(axes: Axes, data: "xarray.Dataset") -> None:
+    """The eigenvalues of each state, and the line across which they grow."""
+    if data.attrs["discrete"]:
+        turn = np.linspace(0, 2 * np.pi, 181)
+        axes.plot(np.cos(turn), np.sin(turn), color=FAINT, lw=0.5)
+    else:
+        axes.axvline(0.0, color=FAINT, lw=0.5)
+    for k, kind in enumerate(data["stability"].values):
+        real, imaginary = (data[f"eigenvalue_{part}"].values[k] for part in ("real", "imag"))
+        axes.plot(real, imaginary, "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
+    what = "multiplier" if data.attrs["discrete"] else "eigenvalue"
+    axes.set_xlabel(f"{what}, real part")
+    axes.set_ylabel("imaginary part")
+
+
+def draw_places(axes: Axes, data: "xarray.Dataset") -> None:
+    """The rest states: loss against index, or two numbers of each."""
+    names = data.attrs["rest_states"].split()
+    numbers = np.concatenate([data[name].values.reshape(data.sizes["rest"], -1) for name in names], axis=1)
+    if "loss" in data and data["loss"].ndim == 1:
+        x, y, labels = data["index"].values, data["loss"].values, (INDEX, "loss")
+    else:
+        ways = [entry(name, at) for name in names for at in np.ndindex(data[name].shape[1:])]
+        x, y = numbers[:, 0], numbers[:, 1] if len(ways) > 1 else data["eigenvalue_real"].values[:, 0]
+        labels = (literal(ways[0]), literal(ways[1]) if len(ways) > 1 else "eigenvalue, real part")
+    for k, kind in enumerate(data["stability"].values):
+        axes.plot(x[k], y[k], "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+
+
+# Branches: one number of the rest states against the parameter, dashed where something grows.
+
+MARKS = {"fold": ("o", CATEGORIES[1]), "branch": ("D", CATEGORIES[2]), "hopf": ("s", CATEGORIES[3])}
+NAMES = {"fold": "fold", "branch": "branch point", "hopf": "Hopf point"}
+
+
+def figure_of_branches(data: "xarray.Dataset") -> Figure:
+    """A Figure of a Dataset of odesim.branch: the number of the states that varies most, against the parameter."""
+    name, states = data.attrs["parameter"], data.attrs["rest_branches"].split()
+    ways = [(state, at) for state in states for at in np.ndindex(data[state].shape[1:])]
+    state, at = max(ways, key=lambda way: float(np.ptp(data[way[0]].values[(slice(None), *way[1])], axis=0)))
+    x, y = data[name].values, data[state].values[(slice(None), *at)]
+    with project_style():
+        (axes,) = add_panels([48.0], ONE, columns=1)
+        for k in np.unique(data["branch"].values):
+            rows = np.flatnonzero(data["branch"].values == k)
+            grows = data["growing"].values[rows] > 0
+            # a part goes on to the first point of the next one, so that the line has no gap
+            cuts = [0, *(np.flatnonzero(np.diff(grows)) + 1).tolist(), len(rows)]
+            for a, b in pairwise(cuts):
+                part = rows[a : b + 1]
+                axes.plot(x[part], y[part], color=FAINT if grows[a] else INK, ls="--" if grows[a] else "-")
+        kinds = data["kind"].values
+        for kind, (mark, color) in MARKS.items():
+            those = kinds == kind
+            axes.plot(data[f"special_{name}"].values[those], data[f"special_{state}"].values[(those, *at)], mark, color=color, ms=3.5)
+        few_ticks(axes)
+        axes.margins(0.05)
+        axes.set_xlabel(literal(name))
+        axes.set_ylabel(literal(entry(state, at)))
+        legend = [Line2D([], [], color=INK, label="stable"), Line2D([], [], color=FAINT, ls="--", label="not stable")]
+        legend += [Line2D([], [], ls="", marker=m, color=c, ms=3.5, label=NAMES[kind]) for kind, (m, c) in MARKS.items() if kind in kinds]
+        return headed(axes, literal(f"{data.attrs['model']}, rest states"), (), legend)
+
+
+def figure_of_exponents(data: "xarray.Dataset") -> Figure:
+    """A Figure of a Dataset of odesim.lyapunov: the mean of each exponent up to each time, with its error at the end."""
+    with project_style():
+        (axes,) = add_panels([HEIGHT], ONE, columns=1)
+        axes.axhline(0.0, color=FAINT, lw=0.5)
+        times, values, errors = data["time"].values, data["value"].values, data["error"].values
+        for k, color in enumerate(ordered_colors(len(values))):
+            axes.plot(times, data["running"].values[:, k], color=color)
+            axes.errorbar(times[-1], values[k], errors[k], color=color, capsize=1.5, marker="o", ms=2.0)
+        few_ticks(axes)
+        late = data["running"].values[len(times) // 10 :]  # the first means are of a few pieces, and far off
+        low, high = float(np.min(late)), float(np.max(late))
+        axes.set_ylim(low - 0.15 * (high - low + 1e-12), max(high, 0.0) + 0.15 * (high - low + 1e-12))
+        axes.set_xlabel(time_label(data, data.attrs["lyapunov"] == 2))
+        axes.set_ylabel("mean exponent")
+        return headed(axes, literal(f"{data.attrs['model']}, dimension {float(data['dimension']):.4g}"))
+
+
+def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
+    """A Figure of a Dataset of odesim.spectrum: real parts of eigenvalues, and the largest and least of a Hessian, over time."""
+    kinds, discrete = [name for name in ("eigenvalue_real", "sharpness") if name in data], bool(data.attrs["discrete"])
+    times = data["time"].values
+    with project_style():
+        panels = add_panels([HEIGHT], cells_in_rows(len(kinds), len(kinds)), columns=len(kinds))
+        for axes, kind in zip(panels, kinds, strict=True):
+            axes.axhline(0.0, color=FAINT, lw=0.5)
+            if kind == "sharpness":
+                axes.plot(times, data["lowest"].values, color=CATEGORIES[1])
+                for k, row in enumerate(data["sharpness"].values.T):
+                    axes.plot(times, row, color=CATEGORIES[0], lw=1.0 if k == 0 else 0.5)
+                axes.set_ylabel("eigenvalue of the Hessian")
+            else:
+                values = data[kind].values
+                if discrete:
+                    values = np.hypot(values, data["eigenvalue_imag"].values)
+                chosen = np.unique(np.linspace(0, values.shape[1] - 1, min(MODES, values.shape[1])).astype(int))
+                for k, color in zip(chosen, ordered_colors(len(chosen)), strict=True):
+                    axes.plot(times, values[:, k], color=color)
+                axes.set_ylabel("size of a multiplier" if discrete else "eigenvalue, real part")
+            few_ticks(axes)
+            axes.set_xlabel(fill(time_label(data, discrete), LETTERS // len(kinds)))
+        notes = [f"sharpness (blue) and least eigenvalue (orange) of {data.attrs['loss']}"] * ("sharpness" in data)
+        return headed(panels[0], literal(f"{data.attrs['model']}, eigenvalues"), [literal(note) for note in notes])
+
+
+def figure_of_fit(data: "xarray.Dataset") -> Figure:
+    """A Figure of a Dataset of odesim.fit: data as points with the fitted curves, and below what is left over.
+
+    Each quantity has its residuals below it; of several entries of an array each has a colour.
+    """
+    labels = [str(label) for label in data["column"].values]
+    heads = list(dict.fromkeys(label.partition("[")[0] for label in labels))
+    shown = heads[:MOST]
+    with project_style():
+        cells = [(row, k) for row in (0, 1) for k in range(len(shown))]
+        axes = add_panels([34.0, 15.0], cells, columns=len(shown))
+        for k, head in enumerate(shown):
+            upper, lower = axes[k], axes[len(shown) + k]
+            places = [i for i, label in enumerate(labels) if label.partition("[")[0] == head]
+            lower.axhline(0.0, color=FAINT, lw=0.5)
+            for color, i in zip(ordered_colors(len(places)) if len(places) > 1 else CATEGORIES, places, strict=False):
+                upper.plot(data["curve_time"], data["curve"].values[:, i], color=color)
+                upper.plot(data["time"], data["data"].values[:, i], "o", color=color, ms=1.8, mew=0)
+                lower.plot(data["time"], data["residual"].values[:, i], "o", color=color, ms=1.8, mew=0)
+            few_ticks(upper)
+            few_ticks(lower, y=3)
+            upper.tick_params(labelbottom=False)
+            lower.set_xlim(upper.get_xlim())
+            lower.set_xlabel(time_label(data))
+            upper.set_ylabel(symbol(head))
+        axes[len(shown)].set_ylabel("residual")
+        values = [f"{symbol(str(n))} = {v:.4g}" for n, v in zip(data["free"].values[:MOST], data["value"].values[:MOST], strict=True)]
+        notes = [", ".join(values) + ", ..." * (data.sizes["free"] > MOST), *not_drawn(len(heads))]
+        figure = headed(axes[0], literal(f"{data.attrs['model']}, fit"), notes)
+        figure.align_ylabels(axes)
+        return figure
+
+
+def not_drawn(count: int) -> list[str]:
+    """A note on the quantities beyond those that are drawn."""
+    return [f"{count - MOST} more quantities are not drawn"] * (count > MOST)
+
+
+# Sensitivities: two bars for each number that varies, with errors, the largest first.
+
+BARS = {"sobol": (("total", "first"), "part of the variance"), "morris": (("size", "spread"), "effect over the range")}
+"""The two bars of each measure, the first of which sorts, and the name of their axis."""
+ROW, EDGE = 5.5, 6.0  # mm
+
+
+def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
+    """A Figure of a Dataset of odesim.sensitivity or odesim.screening: of three quantities at most, each with its ten largest factors."""
+    names, words = BARS[data.attrs["sensitivity"]]
+    labels = [str(label) for label in data["quantity"].values][:MOST]
+    shown = min(data.sizes["factor"], FACTORS)
+    with project_style():
+        panels = add_panels([ROW * shown + EDGE], [(0, k) for k in range(len(labels))], columns=len(labels))
+        for k, (axes, label) in enumerate(zip(panels, labels, strict=True)):
+            largest = np.argsort(-data[names[0]].values[k], kind="stable")[:shown]  # NaN comes last
+            for n, name in enumerate(names):
+                values = data[name].values[k][largest]
+                errors = data[f"{name}_error"].values[k][largest] if f"{name}_error" in data else None
+                places = np.arange(shown) + 0.38 * (n - 0.5)
+                axes.barh(places, values, 0.36, xerr=errors, color=CATEGORIES[n], error_kw={"lw": 0.6, "capsize": 1.2})
+            few_ticks(axes, x=4 if len(labels) < MOST else 2)
+            axes.set_yticks(np.arange(shown), [label_of(str(data["factor"].values[i])) for i in largest])
+            axes.invert_yaxis()
+            axes.axvline(0.0, color="black", lw=0.5)
+            if len(labels) > 1:
+                axes.set_title(label_of(label))
+            axes.set_xlabel(words if len(labels) == 1 else "")
+        title = f"{data.attrs['model']}, {label_of(labels[0])}" if len(labels) == 1 else literal(data.attrs["model"])
+        notes = [words] * (len(labels) > 1) + not_drawn(data.sizes["quantity"])
+        notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
+        return headed(panels[0], title, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
+
+
+def label_of(text: str) -> str:
+    """An entry such as v[0][1] as a formula."""
+    return symbol(text.replace("][", ","))
+
+
+ANSWERS: Mapping[str, Callable[["xarray.Dataset"], Figure]] = {
+    "lyapunov": figure_of_exponents,
+    "spectrum": figure_of_spectrum,
+    "fit": figure_of_fit,
+    "sensitivity": figure_of_sensitivity,
+    "rest_branches": figure_of_branches,
+    "rest_states": figure_of_rest,
+}
+"""{attribute that says what a Dataset is: its picture}."""
