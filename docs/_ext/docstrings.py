@@ -1,11 +1,12 @@
-"""Docstrings are plain text: their stars and bars are no markup, single backticks are code."""
+"""Docstrings are plain text in sections of numpydoc: their stars and bars are no markup, single backticks are code."""
 
 import re
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from sphinx.application import Sphinx
 
+EXAMPLES = "Examples"
 CODE = re.compile(r"(`+)(.+?)\1")
 
 
@@ -18,24 +19,23 @@ def to_markup(line: str) -> str:
     return "".join([*parts, escape(line[last:])])
 
 
-def named(line: str) -> str:
-    """A line that explains arguments, with their names in bold."""
-    found = re.match(r"(\w+(?:, \w+)*): ", line)
-    return f"**{found[1]}**: {line[found.end() :]}" if found else line
-
-
 def escape(text: str) -> str:
     """text without markup: stars, bars and underscores at the end of a word stand for themselves."""
     return re.sub(r"([*|\\]|_(?!\w))", r"\\\1", text)
 
 
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Rewrites the lines of a docstring in place: a break after each indented or list line is kept."""
+    """Rewrites the lines of a docstring in place: a section of numpydoc is a field, its entries are a list of definitions."""
     out: list[str] = []
-    for line in lines:
-        if re.match(r"\w+(, \w+)*: ", line) and out and out[-1]:
-            out.append("")  # a line for each argument
-        out.append(named(to_markup(line)))
+    inside = ""
+    for line, below in zip_longest(lines, lines[1:], fillvalue=""):
+        if below and not below.strip("-") and line:
+            inside = line
+            out += [f":{line}:", ""]
+        elif line.strip("-") or not line:
+            out.append(
+                ("    " if inside else "") + (line if line.lstrip().startswith((">>>", "...")) or EXAMPLES in inside else to_markup(line))
+            )
     lines[:] = out
 
 

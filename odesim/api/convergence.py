@@ -39,18 +39,51 @@ def convergence(
     seed: int = 0,
     backend: str = "numba",
 ) -> xarray.Dataset:
-    """The errors at the end of the span with steps of step, step/2, ..., step/2^levels, whose paths are the same.
+    """The errors of steps of a System with noise, at the end of the span, by halving the steps along the same paths.
 
-    The error of a step is told by the difference to half of it: that falls with the same order, and needs no solution. Variables for each
-    state and each observable of observe, with the largest component of an array: NAME_strong (step,), the root of the mean square of the
-    difference over members; NAME_weak (step,), the size of its mean, and NAME_noise (step,), the standard error of that mean: a weak
-    error below some three of these is not seen. attrs: strong_order and weak_order, {name: slope} by least squares, method, and members,
-    those that came to the end with every step.
+    Parameters
+    ----------
+    model, params, initial, sizes, span, backend
+        As of `ensemble`; the span is a whole number of steps.
+    step : float
+        The coarsest step; a System may have its own.
+    levels : int
+        Steps are step, step/2, ..., step/2^levels.
+    members : int
+        Paths.
+    method : str
+        One for noise.
+    observe : str or list of str
+        Observables whose errors are told too.
+    seed : int
+        Of the paths.
 
-    step: the coarsest one; a System may have its own. The span is a whole number of them. Other arguments as of `ensemble`.
-    Raises a ParamError for a System without noise or too few levels, and what `ensemble` raises.
+    Returns
+    -------
+    xarray.Dataset
+        For each state and observable, with the largest component of an array: NAME_strong (step,), the root of the mean square of the
+        difference over members; NAME_weak (step,), the size of its mean, and NAME_noise (step,), the standard error of that mean. attrs:
+        strong_order and weak_order, {name: slope} by least squares, method, and members, those that came to the end with every step.
 
+    Raises
+    ------
+    ParamError
+        For a System without noise or too few levels, and what `ensemble` raises.
+
+    Notes
+    -----
+    The error of a step is told by the difference to half of it: that falls with the same order, and needs no solution. A weak error below
+    some three of NAME_noise is not seen.
+
+    References
+    ----------
     P. E. Kloeden, E. Platen, Numerical Solution of Stochastic Differential Equations (1992), 9.6 and 9.7 (strong and weak order).
+
+    Examples
+    --------
+    >>> found = odesim.convergence("particles.noisy_circle", method="sra1", step=0.1, levels=3, members=200, span=(0, 1))
+    >>> bool(found.attrs["strong_order"]["theta"] > 1.2)
+    True
     """
     import xarray as xr
 

@@ -89,44 +89,95 @@ def ensemble(
     max_seconds: float | None = None,
     reduce: str | Iterable[str] = (),
 ) -> xarray.Dataset:
-    """Many members of a model, each integrated as by `integrate`: a Dataset with dimensions (member, time, index names).
+    """Many members of a model, each integrated as by `integrate`, as one Dataset.
 
-    Members: vary is {name: "uniform(a,b)", "loguniform(a,b)", "normal(m,s)", or an array with a row for each member}; members is the
-    number of random ones. design "sobol", "halton" or "latin" places them evenly, by scipy.stats.qmc with rng=seed, a dimension for each
-    entry in the order of vary; with a grid the same ones at each of its points.
-    grid is {name: points}, for all combinations; zipped is {name: points}, taken together. Points are a list, an array or a text such as
-    "linspace(0,1,5)". With a grid, there are `members` random ones at each of its points. In params and initial, an array with one
-    axis more than its parameter has a row for each member; other values are shared.
+    Parameters
+    ----------
+    model, sizes, span, steps, step, rtol, atol, dtype, halvings, max_steps, stop_at, max_step, first_step, events, until_rest
+        As of `integrate`.
+    params, initial : {name: number, nested list or array}
+        Values of all members; an array with one axis more than its parameter has a row for each.
+    save : int, "log:N" or array
+        Saved times; default: the end.
+    method : str
+        "auto" chooses for each member: the explicit method of the tolerance, or rodas5p where stability limits the steps, or max_steps are
+        too few and it gets further.
+    backend : "numba" or "cuda"
+        cuda: a thread of an NVIDIA GPU for each member, up to 64 states, by any adaptive method or an explicit one with a fixed step;
+        several GPUs share the members.
+    strict : bool
+        The bits of `integrate`, on every machine.
+    seed : int
+        Of all random numbers.
+    observe : str or list of str
+        Observables to keep, or "all".
+    max_events : int
+        Occurrences of each event that are kept; 0 looks only for terminal ones.
+    clock : "ordinary" or "rescaled"
+        rescaled saves times t, and has variables blow_up_t, blow_up_error (member,).
+    sensitivities : str or list of str
+        dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p); dv_du_start that by
+        the initial value of the state u.
+    arrays : "numpy" or "cupy"
+        cupy, without out, leaves the states on the first GPU.
+    threads : int
+        The bits do not depend on it.
+    vary : {name: "uniform(a,b)", "loguniform(a,b)", "normal(m,s)" or array}
+        Random numbers for every entry, or a row for each member.
+    grid, zipped : {name: points}
+        All combinations of points; points taken together. A list, an array or a text such as "linspace(0,1,5)".
+    members : int
+        How many random ones; with a grid at each of its points.
+    design : "random", "sobol", "halton" or "latin"
+        The others place members evenly, by scipy.stats.qmc with rng=seed, a dimension for each entry in the order of vary; with a grid the
+        same ones at each of its points.
+    out : path or URL
+        The run is stored there chunk by chunk, also at s3://bucket/run.zarr, and the Dataset reads it when used.
+    overwrite, resume : bool
+        Replace the run at out; continue it.
+    shard : (int, int)
+        (i, n) computes part i of n.
+    fail_fast : bool
+        Stop after the first chunk with a failed member.
+    progress : callable
+        Called with members done, all members, failed ones.
+    client : distributed.Client
+        Its workers integrate chunks and write them into out, a folder that all machines share.
+    max_seconds : float
+        Ends the run as Ctrl-C and SIGTERM do: the chunks that are done are kept.
+    reduce : str or list of str
+        Statistics of all members in their place: "mean", "var", "min", "max", "quantiles", "histogram", at the saved times; with
+        "time_mean", "time_min", "time_max" those of what each member has over time too.
 
-    Results: the states at the saved times, status (member,), a place in attrs["status_names"], t_end, steps, rejected, method.
-    A member that ended early has NaN after its end. observe: observables to keep, or "all". For each event NAME_t (member, occurrence),
-    NAME_count and, for events of components, NAME_index (the number of the component in C order, -1: none); max_events of them are kept,
-    0 looks only for terminal ones. STATE_end is the state at t_end. Letters other than a-z, 0-9 and _ in the name of an event become _.
+    Returns
+    -------
+    xarray.Dataset
+        The states (member, time, index names), the observables of observe, status (member,), a place in attrs["status_names"], t_end,
+        steps, rejected, method.
 
-    save is None (the end), a number of times, "log:N" or an array. method "auto" chooses for each member: the explicit method of the
-    tolerance, or rodas5p where stability limits the steps, or max_steps are too few and it gets further. The bits of a member depend on
-    its own numbers alone, never on other members or threads; with strict they are those of `integrate`.
+    Raises
+    ------
+    OdesimError
+        One sentence, if the request is wrong.
 
-    out: a folder, or a URL such as s3://bucket/run.zarr. The run is stored there chunk by chunk, and the Dataset reads it when used;
-    status -1 is a member that is not done. overwrite replaces a run, resume continues it, shard=(i, n) computes part i of n, fail_fast
-    stops after the first chunk with a failed member. Ctrl-C, SIGTERM and the end of max_seconds keep the chunks that are done. progress:
-    called with members done, all members, failed ones. client: a distributed.Client, whose workers integrate chunks and write them into
-    out, a folder that all machines share.
+    Notes
+    -----
+    A member that ended early has NaN after its end; STATE_end is the state at t_end; status -1 is a member that is not done. The bits of a
+    member depend on its own numbers alone, never on other members or threads.
 
-    backend "cuda": a thread of an NVIDIA GPU for each member, up to 64 states, by any adaptive method or an explicit
-    method with a fixed step; several GPUs share the members. arrays="cupy", without out, leaves the states on the first GPU.
+    For each event NAME_t (member, occurrence), NAME_count and, for events of components, NAME_index (the number of the component in C
+    order, -1: none). Letters other than a-z, 0-9 and _ in the name of an event become _.
 
-    reduce: of "mean", "var", "min", "max", "quantiles", "histogram": statistics over all members at the saved times, NAME_mean, NAME_var,
-    NAME_min, NAME_max (time, ...), NAME_quantiles (quantile, time, ...), NAME_histogram (bin, time, ...) with NAME_edges (edge, time, ...),
-    and NAME_count, how many members have a number there; no member is kept. Quantiles are off by at most 1/64 of their distance from the
-    median of the first members; a histogram counts exactly. With "time_mean", "time_min", "time_max" they are taken of the mean, least and
-    largest value over the saved times of each member too: NAME_time_max_mean (...), ...
+    reduce gives NAME_mean, NAME_var, NAME_min, NAME_max (time, ...), NAME_quantiles (quantile, time, ...), NAME_histogram (bin, time, ...)
+    with NAME_edges (edge, time, ...), NAME_time_max_mean (...), and NAME_count, how many members have a number there. Quantiles are off by
+    at most 1/64 of their distance from the median of the first members; a histogram counts exactly.
 
-    steps, halvings, stop_at, max_step, first_step, events, until_rest: as for `integrate`. clock="rescaled" saves times t and has
-    variables blow_up_t, blow_up_error (member,).
-    sensitivities: dv_dp is the derivative of the state v by the parameter p, with dimensions (member, time, axes of v, axes of p);
-    dv_du_start is that by the initial value of the state u.
-    Raises an OdesimError, one sentence, if the request is wrong.
+    Examples
+    --------
+    >>> draws = {"mu": "uniform(1,2)"}
+    >>> members = odesim.ensemble("joma.nonlinear", vary=draws, members=100, sizes={"M": 3})
+    >>> members["v"].dims, int((members["status"] == 0).sum())
+    (('member', 'time', 'l'), 100)
     """
     arguments = locals()
     values, options = ensemble_arguments(**arguments)

@@ -96,41 +96,85 @@ def integrate(
     max_seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Solution:
-    """The Solution of a model: a name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
+    """The run of a model from its start, as a Solution.
 
-    Values: params and initial are {name: number, nested list or array}; a number fills the shape. sizes is {name: int}, for sizes that
-    no array gives. seed: of random values in texts such as "uniform(0,1)".
+    Parameters
+    ----------
+    model : str, path or System
+        A name of `odesim list`, a System or Map, or a path (my.py, or my.py:OTHER).
+    params, initial : {name: number, nested list or array}
+        Parameters and initial values beside the model's own; a number fills the shape.
+    sizes : {name: int}
+        Sizes that no array gives.
+    span : (float, float)
+        Start and end.
+    steps : int
+        Updates of a Map, whose span and saved times are whole numbers.
+    save : int, "log:N" or array
+        How many times are saved, evenly or geometrically, or which; default: start and end.
+    method : str
+        "auto" takes the cheapest by short trials: `method` of the Solution names it, attrs["auto"] the reason.
+    step : float
+        A fixed step; with noise it is needed.
+    rtol, atol : float
+        Tolerances of the error of a step; atol may be {state: number or array}, where "*" is any other state.
+    backend : "numba", "numpy" or "cuda"
+        numpy is slow, for checks; cuda has explicit methods, on an NVIDIA GPU.
+    dtype : "float64" or "float32"
+        Of the states.
+    strict : bool
+        The same bits on every machine, and those of a strict ensemble; rodas4 and rodas5p then take at most 64 states, float64, adaptive
+        steps.
+    seed : int
+        Of random values such as "uniform(0,1)", and of the path of a noise.
+    halvings : int
+        With noise: steps follow the path that steps of 2^halvings step have.
+    max_steps, max_seconds : int, float
+        The run stops there, with what it has; to compile does not count.
+    stop_at : array
+        Times at which a step ends; conditions on time and states in the model are found without it.
+    max_step, first_step : float
+        The longest step; the one tried at the start, and where the run begins anew.
+    events : str or list of str
+        "NAME: EXPRESSION; terminal; direction up", beside the model's own: where the expression passes 0.
+    until_rest : bool
+        End at an event "at rest", where speed() falls below 100 rtol.
+    clock : "ordinary" or "rescaled"
+        rescaled integrates up to a blow-up, for a System that declares its growth.
+    sensitivities : str or list of str
+        Parameters, and states for their initial values, by which states and observables are derived.
+    arrays : "numpy" or "cupy"
+        cupy leaves y on the GPU of the backend cuda; `to_numpy()` copies it.
+    progress : callable
+        Called with the time.
 
-    Times: span is (start, end). save is None (start and end), a number of times, "log:N" (geometric) or an array of times. steps is the
-    number of updates of a Map; its span and saved times are whole numbers.
+    Returns
+    -------
+    Solution
+        What was computed, with status and message, also of a run that stopped early.
 
-    Method: "auto" takes the cheapest one by short trials; `method` of the Solution names it, attrs["auto"] the reason. step: a fixed
-    step. rtol, atol: tolerances of the error of a step; atol may be {state: number or array of its shape}, where "*" is any other
-    state. max_steps: the run stops there. max_step: the longest step. first_step: the one tried at the start, and where the run
-    begins anew. With noise: `step` is needed, seed is that of the path, and steps with halvings=k follow the path that steps of
-    2^k step have. stop_at: times at which a step ends; conditions on time and states in the
-    right-hand side are found without it.
+    Raises
+    ------
+    OdesimError
+        One sentence, if the request is wrong.
 
-    backend: "numba", "numpy" (slow, for checks) or "cuda" (explicit methods, on an NVIDIA GPU). strict: the same bits on every machine,
-    and those of a strict ensemble; rodas4 and rodas5p then take at most 64 states, float64 and adaptive steps. arrays="cupy" leaves y on
-    the GPU of the backend cuda; `to_numpy()` copies it.
+    Notes
+    -----
+    An event contains states, parameters, sizes, observables, t, pi, indices (v[l], v[0]), numbers, + - * / **, brackets, exp, log, sqrt
+    and others, sum(v), max(v), min(v), and speed(). One that is a number at no saved time stands in attrs["undefined_events"].
 
-    events: texts "NAME: EXPRESSION; terminal; direction up", beside the model's own. An event is where the expression passes 0. It
-    contains states, parameters, sizes, observables, t, pi, indices (v[l], v[0]), numbers, + - * / **, brackets, exp, log, sqrt and
-    others, sum(v), max(v), min(v), and speed(). One that is a number at no saved time stands in attrs["undefined_events"].
+    speed() is the root of the sum of (dv/dt)^2 by 1 + the sum of v^2, over all states.
 
-    until_rest ends the run at an event "at rest", where nothing moves any more: where speed(), the root of the sum of (dv/dt)^2 by 1 +
-    the sum of v^2 over all states, falls below 100 rtol. An event on speed() of your own has another measure.
+    In the rescaled clock the time of the blow-up stands in events["blow_up"], its error in attrs["blow_up_error"]; an int to save means
+    times that are even in that clock.
 
-    clock="rescaled" integrates up to a blow-up, for a System that declares its growth: the time stands in events["blow_up"], its error
-    in attrs["blow_up_error"]. An int to save then means times that are even in the new clock.
-
-    sensitivities: names of parameters, and of states for their initial values. Derivatives of all states and observables with respect
-    to them are integrated too, and stand in `sensitivities` of the Solution. progress: called with the time.
-
-    A run that stops early (a terminal event, a blow-up, max_steps; max_seconds, not counting what is compiled) returns what it computed,
-    with status and message.
-    Raises an OdesimError, one sentence, if the request is wrong.
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", params={"mu": [2.0, 1.0]}, span=(0, 4), save=41)
+    >>> run.status, run.y["v"].shape
+    ('ok', (41, 2))
+    >>> round(run.events["half way"][0]["t"], 2)
+    0.55
     """
     request = read_request(model, locals())
     system, options, numbers, times = request.system, request.options, request.numbers, request.times

@@ -90,7 +90,7 @@ def as_object(data: "xarray.Dataset") -> dict[str, Any]:
 def rest_command(model: str, up_to: str, **words: Any) -> int:
     """Find the states of MODEL at which nothing changes, by Newton's method with the exact Jacobian.
 
-    It starts from the begin, the end and the slowest states of a run, or from
+    It starts from the start, the end and the slowest states of a run, or from
     the initial values of members: --vary 'v=uniform(-1,1)' --members 100.
     Invariants keep the value that they have at the start. `odesim ensemble
     --help` explains VALUE and POINTS.

@@ -61,20 +61,44 @@ def branch(
     seed: int = 0,
     up_to: str = "",
 ) -> xarray.Dataset:
-    """The rest states of a model along its parameter `name` from span[0] to span[1]: a Dataset (point, special, index names).
+    """The rest states of a model along one of its parameters, through folds and onto the branches that cross.
 
-    It starts where a run at span[0] comes to rest, and goes on by pseudo-arclength, through folds, with the exact derivatives by states and
-    parameter. At branch points it also follows the branches that cross there. Linear invariants keep their values. span[0] may be the
-    larger one.
+    Parameters
+    ----------
+    model, params, initial, sizes, method, rtol, seed
+        As of `integrate`: it starts where a run with the parameter at span[0] comes to rest.
+    name : str
+        The parameter.
+    span : (float, float)
+        From where to where it goes; the first may be the larger one.
+    most_points : int
+        Of a branch.
+    up_to : str
+        An index; branches that differ by the order along it only are followed once.
 
-    Results: the parameter and the states at each point, branch (its number), growing (how many eigenvalues grow: 0 is stable), eigenvalue
-    (the largest real part). Special points: kind, fold, branch or hopf; special_NAME of parameter and states; special_branch; frequency, 2
-    pi over the period of what begins at a Hopf point. Of its orbit: lyapunov, the first Lyapunov coefficient (below 0 it attracts), side
-    (1: it exists above the parameter of the point, -1: below) and amplitude_NAME, half the range of a state by the root of the distance
-    from there. attrs: parameter. most_points: of a branch. up_to: an index; branches that differ by the order along it only are followed
-    once.
+    Returns
+    -------
+    xarray.Dataset
+        The parameter and the states (point, index names), branch (its number), growing (how many eigenvalues grow: 0 is stable), eigenvalue
+        (the largest real part). Special points: kind (special,), fold, branch or hopf; special_NAME of parameter and states;
+        special_branch; frequency, 2 pi over the period of what begins at a Hopf point. Of its orbit: lyapunov, the first Lyapunov
+        coefficient (below 0 it attracts), side (1: it exists above the parameter of the point, -1: below) and amplitude_NAME, half the
+        range of a state by the root of the distance from there. attrs: parameter.
 
-    Raises an OdesimError for a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
+    Raises
+    ------
+    OdesimError
+        For a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
+
+    Notes
+    -----
+    Pseudo-arclength with the exact derivatives by states and parameter. Linear invariants keep their values.
+
+    Examples
+    --------
+    >>> found = odesim.branch("hopfield.potts", "c", (3, 10), up_to="k")
+    >>> found["kind"].values.tolist(), found["special_c"].values.round(6).tolist()
+    (['branch', 'fold'], [8.0, 4.249799])
     """
     system, (begin, end) = load_model(model), map(float, span)
     low, high = sorted((begin, end))

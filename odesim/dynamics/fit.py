@@ -105,26 +105,51 @@ def fit(
     atol: float | Mapping[str, ArrayLike] = 1e-10,
     seed: int = 0,
 ) -> xarray.Dataset:
-    """The parameters and initial values with which a model is nearest to data in least squares: a Dataset (free, time, column).
+    """The parameters and initial values with which a model is nearest to data, in least squares, with intervals.
 
-    data: a path (csv, tsv, parquet, nc, npz, zarr, a stored run, or a folder of exports of W&B or TensorBoard), DataFrame, Dataset, run,
-    or dict of arrays by name, or a list of these; every number of every seed counts. Columns are states and observables by name, of an
-    array its entries: v[0]; columns={"I": "infected"} says which column I is in. NaN is no measurement. time: the column of times, default
-    t, time or step. Columns that name nothing are left out, and stand in attrs["unused"].
+    Parameters
+    ----------
+    model, sizes, span, method, rtol, atol, seed
+        As of `integrate`.
+    data : path, DataFrame, Dataset, run, {name: array}, or a list of these
+        csv, tsv, parquet, nc, npz, zarr, a stored run, or a folder of exports of W&B or TensorBoard; every number of every seed counts.
+        Columns are states and observables by name, of an array its entries: v[0]. NaN is no measurement.
+    free : list of str, or {name: (low, high)}
+        Parameters, and states for their initial values; bounds are else those of the domain.
+    columns : {quantity: column}
+        {"I": "infected"} says which column I is in. Those that name nothing are left out, and stand in attrs["unused"].
+    time : str
+        The column of times; default: t, time or step.
+    sigma : float or {quantity: number or column}
+        The standard deviation of the data, where "*" is any other quantity. Without it all data weigh the same, and it is estimated from
+        the residuals.
+    params, initial : {name: number, nested list or array}
+        The other numbers, and where the search begins.
+    starts : int
+        Places from which it is done, the first of them as given; logarithmic between positive bounds two decades apart.
+    level : float
+        Of the intervals.
 
-    free: names of parameters, and of states for their initial values; {"beta": (0.1, 2)} has bounds, which are else those of the domain.
-    params and initial: the other numbers, and where the search begins. It is logarithmic between positive bounds two decades apart, and
-    done from `starts` places, the first of them as given. Derivatives are exact, those of `integrate`.
+    Returns
+    -------
+    xarray.Dataset
+        By number (free,): value, its standard error, low and high, the ends of its interval from the derivatives (t distribution, or normal
+        with sigma), and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs: status, ok or not
+        converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of freedom;
+        deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
 
-    sigma: the standard deviation of the data: a number, or {quantity: number, or name of a column that has it}, where "*" is any other
-    quantity. Without it all data weigh the same, and it is estimated from the residuals.
+    Raises
+    ------
+    OdesimError
+        For fewer data than numbers, and where no start can be integrated.
 
-    Results by number: value, its standard error, low and high, the ends of its interval at this level from the derivatives (t
-    distribution, or normal with sigma), and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs:
-    status, ok or not converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees
-    of freedom; deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
-
-    Raises an OdesimError for fewer data than numbers, and where no start can be integrated.
+    Examples
+    --------
+    >>> truth = odesim.integrate("joma.nonlinear", params={"mu": [1.3]}, span=(0, 3), save=20)
+    >>> data = {"t": truth.t, "v[0]": truth.y["v"][:, 0]}
+    >>> found = odesim.fit("joma.nonlinear", data, free=["mu"], sizes={"M": 1})
+    >>> found["value"].values.round(4).tolist()
+    [1.3]
     """
     if starts < 1 or not 0 < level < 1:
         raise ParamError(f"starts is at least 1 and level between 0 and 1, not starts={starts} and level={level:g}")

@@ -61,20 +61,42 @@ def sensitivity(
     threads: int = 1,
     seed: int = 0,
 ) -> xarray.Dataset:
-    """Sobol's indices: which parts of the variance of a result come from which numbers, a Dataset (quantity, factor).
+    """Sobol's indices: which parts of the variance of a result come from which numbers.
 
-    vary: ranges, as of `ensemble`: {"mu": "uniform(0.1,2)"}, also loguniform and normal; each entry of an array is a factor of its own.
-    of: states and observables at the end of the run, of an array all entries, or one as "v[0]"; t_end; or NAME_t, the time at which an
-    event first happens. events: more events, as for `integrate`.
+    Parameters
+    ----------
+    model, params, initial, sizes, span, steps, method, rtol, atol, events, threads, seed
+        As of `ensemble`.
+    vary : {name: "uniform(a,b)", "loguniform(a,b)" or "normal(m,s)"}
+        Ranges; each entry of an array is a factor of its own.
+    of : str or list of str
+        States and observables at the end of the run, of an array all entries, or one as "v[0]"; t_end; or NAME_t, the time at which an
+        event first happens.
+    samples : int
+        Points, a power of 2: they give samples (factors + 2) runs.
 
-    Results: first, the part of the variance that a factor explains alone; total, the part that would be left if all others were fixed;
-    first_error and total_error, their standard errors by bootstrap, as if the points were independent: those of Sobol are nearer. mean
-    and deviation of each quantity. NaN for a quantity that varies by no more than the errors of the runs.
+    Returns
+    -------
+    xarray.Dataset
+        (quantity, factor): first, the part of the variance that a factor explains alone; total, the part that would be left if all others
+        were fixed; first_error and total_error, their standard errors by bootstrap, as if the points were independent: those of Sobol are
+        nearer. mean and deviation (quantity,). NaN for a quantity that varies by no more than the errors of the runs.
 
-    samples, a power of 2, of N points of Sobol in twice as many dimensions as factors give N (factors + 2) runs. Estimators: Saltelli et
-    al. 2010, table 2: (b) for first, (f), of Jansen, for total, as in scipy.stats.sobol_indices.
+    Raises
+    ------
+    OdesimError
+        Where a run ends early or has no such value, since the indices would be those of other ranges, and for noise.
 
-    Raises an OdesimError where a run ends early or has no such value, since the indices would be those of other ranges, and for noise.
+    References
+    ----------
+    Points of Sobol in twice as many dimensions as factors. Estimators: Saltelli et al. 2010, table 2: (b) for first, (f), of Jansen, for
+    total, as in scipy.stats.sobol_indices.
+
+    Examples
+    --------
+    >>> found = odesim.sensitivity("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, samples=64)
+    >>> found["total"].sel(quantity="v[0]").values.round(1).tolist()  # v[0] rests at mu[0]
+    [1.0, 0.0]
     """
     if samples < 2 or samples & (samples - 1):
         raise ParamError(f"samples is a power of 2, which points of Sobol fill evenly, such as 512 or 1024, not {samples}")
@@ -128,17 +150,36 @@ def screening(
     threads: int = 1,
     seed: int = 0,
 ) -> xarray.Dataset:
-    """The screening of Morris: which of many numbers matter at all, from few runs, a Dataset (quantity, factor).
+    """The screening of Morris: which of many numbers matter at all, from few runs.
 
-    A path changes one factor after the other, in random order, by two thirds of its range. An effect is the change of the result by that
-    part. vary, of, events: as for `sensitivity`; a range of normal(m, s) is that of its quantiles from 0.5 to 99.5 %.
+    Parameters
+    ----------
+    model, vary, of, params, initial, sizes, span, steps, method, rtol, atol, events, threads, seed
+        As of `sensitivity`; a range of normal(m, s) is that of its quantiles from 0.5 to 99.5 %.
+    paths : int
+        A path changes one factor after the other, in random order, by two thirds of its range: there are paths (factors + 1) runs.
 
-    Results: effect, the mean of the effects of a factor over the paths; size, that of their absolute values; spread, their standard
-    deviation, 0 where the effect is the same everywhere: large where it is nonlinear, or another factor changes it. effect_error and
-    size_error are standard errors. paths of them give paths (factors + 1) runs. Source: Morris 1991, Technometrics 33, 161; size is mu*
-    of Campolongo et al. 2007.
+    Returns
+    -------
+    xarray.Dataset
+        (quantity, factor): effect, the mean over the paths of the change of the result by the part of the range; size, that of absolute
+        values; spread, the standard deviation, 0 where the effect is the same everywhere: large where it is nonlinear, or another factor
+        changes it. effect_error and size_error are standard errors.
 
-    Raises an OdesimError as `sensitivity` does.
+    Raises
+    ------
+    OdesimError
+        As `sensitivity` does.
+
+    References
+    ----------
+    Morris 1991, Technometrics 33, 161; size is mu* of Campolongo et al. 2007.
+
+    Examples
+    --------
+    >>> found = odesim.screening("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, paths=4)
+    >>> found["size"].sel(quantity="v[0]").values.round(2).tolist()
+    [1.0, 0.0]
     """
     if paths < 2:
         raise ParamError(f"paths is at least 2, of which a spread is known, not {paths}")

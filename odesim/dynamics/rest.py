@@ -66,21 +66,44 @@ def rest(
     seed: int = 0,
     up_to: str = "",
 ) -> xarray.Dataset:
-    """The rest states of a model, where its right-hand side is 0, or of a Map those that an update leaves: a Dataset (rest, index names).
+    """The rest states of a model, where its right-hand side is 0, or of a Map those that an update leaves.
 
-    Starts: without vary, grid and zipped, a run over span (steps of a Map), by method and rtol: its start, its end, and where it
-    is slowest in between, so that the plateaus of a training lead to their saddles. With them the initial values of members, as `ensemble`
-    has them: vary={"v": "uniform(-1,1)"}, members=100, design="sobol". From each, Newton's method with the exact Jacobian, on the leaf of
-    the start: the linear invariants, and those declared constant, keep their values.
+    Parameters
+    ----------
+    model, params, initial, sizes
+        As of `integrate`.
+    span, steps, method, rtol
+        Of a run, where neither vary nor grid nor zipped is given: the search begins at its start, its end, and where it is slowest in
+        between, so that the plateaus of a training lead to their saddles.
+    vary, grid, zipped, members, design, seed
+        Initial values where the search begins, as the members of `ensemble` have them.
+    up_to : str
+        An index; states that differ by the order along it only are one.
 
-    Results: the states; times, how many starts led there; stability: stable, saddle, unstable or neutral (nothing grows, and something
-    neither grows nor decays); index, how many eigenvalues grow; eigenvalue_real and eigenvalue_imag (rest, mode) on the leaf, the
-    fastest growing first and NaN beyond it, of a Map the multipliers; residual, the largest number of the right-hand side there;
-    the observables, and the loss of a gradient flow; one whose name stands here has a _ more: rest_. attrs: starts, failed (starts that
-    led nowhere), outside (rest states outside the sets that states assume, which are left out). up_to: an index; states that differ by
-    the order along it only are one.
+    Returns
+    -------
+    xarray.Dataset
+        The states (rest, index names); times, how many starts led there; stability: stable, saddle, unstable or neutral (nothing grows, and
+        something neither grows nor decays); index, how many eigenvalues grow; eigenvalue_real and eigenvalue_imag (rest, mode), the fastest
+        growing first, of a Map the multipliers; residual, the largest number of the right-hand side there; the observables, and the loss of
+        a gradient flow; one whose name stands here is rest_NAME. attrs: starts, failed (starts that led nowhere), outside (rest states
+        outside the sets that states assume, which are left out).
 
-    Raises an OdesimError where the right-hand side depends on t or has noise, and for more than 2000 states.
+    Raises
+    ------
+    OdesimError
+        Where the right-hand side depends on t or has noise, and for more than 2000 states.
+
+    Notes
+    -----
+    From each start Newton's method with the exact Jacobian, on the leaf of the start: the linear invariants, and those declared constant,
+    keep their values. Eigenvalues are those on the leaf, NaN beyond its dimension.
+
+    Examples
+    --------
+    >>> found = odesim.rest("joma.nonlinear", params={"mu": [2.0, 1.0]})
+    >>> found["v"].values.round(6).tolist(), found["stability"].values.tolist()
+    ([[2.0, 1.0]], ['stable'])
     """
     system = with_loss(load_model(model))
     times = span_of_steps(system, span, steps)

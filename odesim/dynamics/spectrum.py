@@ -55,18 +55,42 @@ def spectrum(
     atol: float = 1e-9,
     seed: int = 0,
 ) -> xarray.Dataset:
-    """Eigenvalues at the saved times of a run: a Dataset (time, mode) of its exact Jacobian, and (time, top) of the Hessian of its loss.
+    """Eigenvalues along a run of a model: of its exact Jacobian, and of the Hessian of its loss.
 
-    Results: eigenvalue_real and eigenvalue_imag, those of df/dy, the fastest growing first; time_scale, -1/real part: the time in which a
-    mode decays by e, negative where it grows, infinite where it rests. Of a Map the multipliers of an update, and -1/log|multiplier|, in
-    updates. They are left out for more than 2000 states.
+    Parameters
+    ----------
+    model, params, initial, sizes, span, steps, method, rtol, atol, seed
+        As of `integrate`.
+    save : int, "log:N" or array
+        At which times.
+    of : str
+        The loss, an observable that is one expression; default: that of a gradient flow, or the observable `loss`, or none.
+    most : int
+        How many eigenvalues of the Hessian are kept.
 
-    sharpness (time, top): the `most` largest eigenvalues of the Hessian of the loss by the states, in no metric, the largest first, and
-    lowest (time,): its least one, below 0 where the loss curves down. A gradient descent with the rate eta on that loss is stable where
-    eta * sharpness < 2. of: the loss, an observable that is one expression; default: that of a gradient flow, or the observable `loss`,
-    or none. Up to 200 states by LAPACK, for more by Lanczos' method over products with the exact Hessian.
+    Returns
+    -------
+    xarray.Dataset
+        eigenvalue_real and eigenvalue_imag (time, mode), those of df/dy, the fastest growing first; time_scale, -1/real part: the time in
+        which a mode decays by e, negative where it grows, infinite where it rests. Of a Map the multipliers of an update, and
+        -1/log|multiplier|, in updates. sharpness (time, top): the largest eigenvalues of the Hessian by the states, in no metric, and
+        lowest (time,): its least one, below 0 where the loss curves down. attrs: loss, states, method.
 
-    attrs: loss, states, method. Raises an OdesimError for noise, and where the run ends early.
+    Raises
+    ------
+    OdesimError
+        For noise, and where the run ends early.
+
+    Notes
+    -----
+    A gradient descent with the rate eta on that loss is stable where eta * sharpness < 2. Eigenvalues of the Jacobian are left out for more
+    than 2000 states. Those of the Hessian are LAPACK's up to 200 states, for more by Lanczos' method over products with the exact Hessian.
+
+    Examples
+    --------
+    >>> found = odesim.spectrum("joma.nonlinear", params={"mu": [2.0, 1.0]}, save=3)
+    >>> found["eigenvalue_real"].isel(time=-1).values.round(2).tolist()  # -exp(mu^2 / 2), at rest
+    [-1.65, -7.39]
     """
     system = load_model(model)
     if system.noise:

@@ -29,8 +29,24 @@ def explore(
 ) -> Any:
     """A widget for a notebook, with a slider for each parameter, size and initial value, and curves that follow them.
 
-    The arguments are those of `integrate`, and say where the sliders begin. `odesim explore MODEL` shows the same in a browser. Raises an
-    OdesimError for wrong arguments, and where bokeh and jupyter-bokeh, the extra `odesim[explore]`, are not installed.
+    Parameters
+    ----------
+    model, params, initial, sizes, span, method, step, seed
+        As of `integrate`: they say where the sliders begin.
+
+    Returns
+    -------
+    widget
+        Jupyter shows it. `odesim explore MODEL` shows the same in a browser.
+
+    Raises
+    ------
+    OdesimError
+        For wrong arguments, and where bokeh and jupyter-bokeh, the extra `odesim[explore]`, are not installed.
+
+    Examples
+    --------
+    >>> odesim.explore("joma.nonlinear", sizes={"M": 3})  # doctest: +SKIP
     """
     ref = model if isinstance(model, str | System) else str(model)
     options: dict[str, Any] = {

@@ -33,15 +33,44 @@ DIGEST = "__odesim_sha256__"  # attribute of the module made from a model file
 
 @readable
 def list_models() -> list[str]:
-    """The names of all models, sorted: shipped ones and those of installed packages. No model is imported."""
+    """The names of all models, sorted: shipped ones and those of installed packages. No model is imported.
+
+    Returns
+    -------
+    list of str
+        Each as FAMILY.MODEL.
+
+    Examples
+    --------
+    >>> "joma.nonlinear" in odesim.list_models()
+    True
+    """
     return sorted({*_shipped_names(), *_entry_points()})
 
 
 @readable
 def load_model(ref: str | os.PathLike[str] | System) -> System:
-    """The System with this name (`joma.nonlinear`, `joma.joint_exp:SQUARE`) or path (`my.py`, `my.py:OTHER`).
+    """The System of a name or path; a System is returned as it is.
 
-    A System is returned as it is. A model file is code, and this runs it. Raises ModelError.
+    Parameters
+    ----------
+    ref : str, path or System
+        `joma.nonlinear`, `joma.joint_exp:SQUARE`, `my.py` or `my.py:OTHER`. A model file is code, and this runs it.
+
+    Returns
+    -------
+    System
+        Symbols alone: nothing is compiled.
+
+    Raises
+    ------
+    ModelError
+        Where there is no such model.
+
+    Examples
+    --------
+    >>> odesim.load_model("joma.nonlinear").params[0].doc
+    'where a component comes to rest'
     """
     return load_with_origin(ref)[0]
 

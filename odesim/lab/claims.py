@@ -221,10 +221,32 @@ class Verification:
 
 @readable
 def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[int, int, str], object] | None = None) -> Verification:
-    """Checks the claims of a family (`joma`), of a model (`joma.linear`), or one claim; all claims for None.
+    """The claims of papers, checked: each is a statement and a run that shows whether it holds.
 
-    slow: also those that take minutes. progress: called as progress(done, total, name) before each claim.
-    Raises ParamError for an unknown name, KeyboardInterrupt at Ctrl-C.
+    Parameters
+    ----------
+    name : str
+        A family (`joma`), a model (`joma.linear`) or one claim; default: all claims.
+    slow : bool
+        Also those that take minutes.
+    progress : callable
+        Called as progress(done, total, name) before each claim.
+
+    Returns
+    -------
+    Verification
+        The verdicts; print() shows them beside those recorded.
+
+    Raises
+    ------
+    ParamError
+        For an unknown name; KeyboardInterrupt at Ctrl-C.
+
+    Examples
+    --------
+    >>> found = odesim.verify("joma.conserved_ratio")
+    >>> found.as_recorded
+    True
     """
     if name is not None and not isinstance(name, str):
         raise ParamError(f"name is the text of a claim, model or family, or None, not {value_text(name)}")

@@ -49,25 +49,69 @@ def train(
     progress: Callable[[int, int, Array], None] | None = None,
     client: Client | None = None,
 ) -> Trajectory:
-    """Trains a small transformer on a task, all seeds at once; with numpy each has the bits it would have alone.
+    """A small transformer, trained on a task, all seeds at once.
 
-    task: its name, or a Task of your own. settings: {name: value} over its defaults, as `odesim train TASK --settings` lists them.
-    model: one of the task's. steps: updates; without it the task's own number. seeds: one, or several such as range(5).
-    optimizer: "sgd", "momentum", "adam" or "adamw". rates: {group of parameters: learning rate} over the task's.
-    save: how many iterations are recorded, evenly spread; without it all, or 1001 of more.
-    observe: costly or large observables to record at all of these, not at the end only.
-    dtype: "float64" or "float32". threads: of numpy's matrix products; with another number a seed's bits may be others.
-    backend: "numpy", or "cuda": cupy and an NVIDIA GPU, from the same start over the same batches; only rounding differs. A run goes on
-    where it began, resume with another backend is refused.
-    out: a folder for the run; overwrite replaces the one that is there, resume goes on with it where it stopped.
-    checkpoint_every: seconds. progress: called with (updates done, steps, losses (R,)) after each.
-    client: a distributed.Client, whose workers train the seeds, each by itself, into the folder OUT.parts that all machines share; at the
-    end they are joined. A worker that dies goes on elsewhere from its last checkpoint. progress is then called with the mean of the
-    updates done and the last losses of the seeds that came to their end. An interrupt raises ClusterError; resume goes on, with or without
-    a cluster.
+    Parameters
+    ----------
+    task : str or Task
+        A name of `odesim list --tasks`, or a Task of your own.
+    settings : {name: value}
+        Over the task's defaults, as `odesim train TASK --settings` lists them.
+    model : str
+        One of the task's.
+    steps : int
+        Updates; default: the task's own number.
+    seeds : int or list of int
+        One, or several such as range(5); with numpy each has the bits it would have alone.
+    optimizer : "sgd", "momentum", "adam" or "adamw"
+        Default: that of the task.
+    rates : {group of parameters: learning rate}
+        Over the task's.
+    save : int
+        How many iterations are recorded, evenly spread; default: all, or 1001 of more.
+    observe : list of str
+        Costly or large observables to record at all of these, not at the end only.
+    dtype : "float64" or "float32"
+        Of the weights.
+    backend : "numpy" or "cuda"
+        cuda: cupy and an NVIDIA GPU, from the same start over the same batches; only rounding differs. A run goes on where it began: resume
+        with another backend is refused.
+    out : path
+        A folder for the run.
+    overwrite, resume : bool
+        Replace the run at out; go on with it where it stopped.
+    checkpoint_every : float
+        Seconds.
+    threads : int
+        Of numpy's matrix products; with another number a seed's bits may be others.
+    max_seconds : float
+        Ends the training as Ctrl-C and SIGTERM do: as "interrupted", with what was computed.
+    progress : callable
+        Called with (updates done, steps, losses (R,)) after each.
+    client : distributed.Client
+        Its workers train the seeds, each by itself.
 
-    Ctrl-C, SIGTERM and the end of max_seconds end the training as "interrupted", with what was computed. Raises an OdesimError with one
-    sentence where the request is wrong.
+    Returns
+    -------
+    Trajectory
+        Observables by name, seed and iteration.
+
+    Raises
+    ------
+    OdesimError
+        One sentence, if the request is wrong.
+
+    Notes
+    -----
+    Workers write into the folder OUT.parts that all machines share; at the end they are joined. A worker that dies goes on elsewhere from
+    its last checkpoint. progress is then called with the mean of the updates done and the last losses of the seeds that came to their end.
+    An interrupt raises ClusterError; resume goes on, with or without a cluster.
+
+    Examples
+    --------
+    >>> training = odesim.train("scan_snap", seeds=range(2), steps=20)
+    >>> training.observables["loss"].shape  # seeds, recorded iterations
+    (2, 21)
     """
     as_task(task)
     array_module(backend)  # before anything is made

@@ -58,14 +58,32 @@ def no_more_times(times: Array) -> dict[str, Array]:
 class Solution:
     """States along a run of one model.
 
-    t (T,): saved times that were reached; where the run stopped early, also the last time reached. y: {state: (T, *shape)}.
-    t_end, y_end: the last time reached, and {state: shape} there, saved or not. y and y_end are cupy's arrays where that was asked for.
-    observables: {name: (T, *shape)}, computed when first asked for. events: {name: [{"t": float, "index": tuple or None}]}.
-    invariants: {name: worst violation in the stated sense over every step, None where the law does not hold for runs from there}.
-    stats: steps, rejected, rhs_calls, seconds (of the steps), compile_seconds (of what comes before: kernels compiled or loaded, memory).
-    status: "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up", "sliding", "left_domain" or "interrupted";
-    message says it in a sentence.
-    dims: {name: names of the axes after time}. attrs: what was asked for, and by which versions it was computed.
+    Attributes
+    ----------
+    t : (T,)
+        Saved times that were reached; where the run stopped early, also the last time reached.
+    y : {state: (T, *shape)}
+        States at these times; arrays of cupy where that was asked for.
+    t_end, y_end : float, {state: shape}
+        The last time reached and the states there, saved or not.
+    events : {name: [{"t": float, "index": tuple or None}]}
+        What happened, in order.
+    status, message : str
+        "ok", "event", "max_steps", "step_too_small", "non_finite", "blow_up", "sliding", "left_domain" or "interrupted"; a sentence.
+    stats : {name: float}
+        steps, rejected, rhs_calls, seconds (of the steps), compile_seconds (of what comes before: kernels compiled or loaded, memory).
+    model, method, backend : str
+        By whom it was computed.
+    dims : {name: names of the axes after time}
+        Of states and observables.
+    attrs : dict
+        What was asked for, and by which versions it was computed.
+
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", params={"mu": [2.0, 1.0]})
+    >>> run.ok, run.final["v"].round(3).tolist(), run.at(1.0)["v"].round(3).tolist()
+    (True, [2.0, 0.999], [1.701, 0.687])
     """
 
     t: Array
@@ -144,13 +162,34 @@ class Solution:
         return self.status in ("ok", "event")
 
     def at(self, t: float) -> dict[str, Array]:
-        """{state: shape} at any time of the run, as accurate as the saved ones. Raises SolveError where t lies outside the run."""
+        """The states {state: shape} at any time of the run, as accurate as the saved ones.
+
+        Parameters
+        ----------
+        t : float
+            A time of the run.
+
+        Raises
+        ------
+        SolveError
+            Where t lies outside the run.
+        """
         return {name: rows[0] for name, rows in self.dense(np.array([on_host(t)])).items()}
 
     def dense(self, times: Array) -> dict[str, Array]:
-        """{state: (k, *shape)} at increasing times (k,) of the run, from the method's own interpolant.
+        """The states {state: (k, *shape)} at increasing times of the run, from the method's own interpolant.
 
-        The run is done again with these times to save: the same steps, the same bits. Raises SolveError where one lies outside.
+        The run is done again with these times to save: the same steps, the same bits.
+
+        Parameters
+        ----------
+        times : (k,)
+            In the run, increasing.
+
+        Raises
+        ------
+        SolveError
+            Where one lies outside.
         """
         try:
             numbers = np.asarray(on_host(times))
@@ -199,9 +238,25 @@ class Solution:
     ) -> Axes | Array:
         """Draws states and observables against time; returns the Axes of the picture, an array of them if it has several panels.
 
-        var: names, default six panels, or those with views; all: every one; index: a component; log: letters of logarithmic axes (x, y,
-        and c for colours), or "none": values <= 0 are left out and counted; ax: Axes to draw one quantity on.
-        `odesim.plot.save(axes, path)` writes the picture, `axes.figure` is its Figure. Raises ParamError.
+        `odesim.plot.save(axes, path)` writes the picture, `axes.figure` is its Figure.
+
+        Parameters
+        ----------
+        var : str or list of str
+            What is drawn; default: six panels, or those with views.
+        index : int or list of int
+            A component.
+        log : str
+            Letters of logarithmic axes (x, y, and c for colours), or "none": values <= 0 are left out and counted.
+        all : bool
+            Every state and observable.
+        ax : Axes
+            To draw one quantity on.
+
+        Raises
+        ------
+        ParamError
+            For what the run does not have.
         """
         drawn: Axes | Array = draw("solution", self, var=var, index=index, log=log, all=all, ax=ax)
         return drawn

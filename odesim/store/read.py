@@ -26,9 +26,28 @@ if TYPE_CHECKING:
 
 @readable
 def open_run(path: str | Path) -> xr.Dataset:
-    """The run at path as a Dataset: states and observables (time, index names), read from disk when used.
+    """The run at a path as a Dataset: states and observables (time, index names), read from disk when used.
 
-    Raises StoreError if there is no run, or if files are missing, which zarr would read as NaN.
+    Parameters
+    ----------
+    path : path
+        A folder that `integrate`, `ensemble` or `train` of the command line or of Python wrote.
+
+    Returns
+    -------
+    xarray.Dataset
+        With what was asked for, and by which versions it was computed, in attrs.
+
+    Raises
+    ------
+    StoreError
+        If there is no run, or if files are missing, which zarr would read as NaN.
+
+    Examples
+    --------
+    >>> members = odesim.ensemble("joma.nonlinear", members=2, vary={"mu": "uniform(1,2)"}, out="members.zarr")
+    >>> odesim.open_run("members.zarr").attrs["model"]
+    'joma.nonlinear'
     """
     import xarray as xr
 

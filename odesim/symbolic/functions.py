@@ -94,7 +94,28 @@ class Counted(RealFunction):
 
 @readable
 def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """w_l exp(f_l) / sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
+    """w_l exp(f_l) / sum_l w_l exp(f_l), without overflow.
+
+    Parameters
+    ----------
+    f : expression
+        The logits.
+    axis : (index, extent)
+        (l, M).
+    weight : expression
+        Entries of weight 0 do not count, whatever f_l is there.
+
+    Returns
+    -------
+    expression
+        In the index of the axis.
+
+    Examples
+    --------
+    >>> x, (l,), (M,) = IndexedBase("x", shape=sizes("M")), index("l"), sizes("M")
+    >>> softmax(x[l], (l, M)).free_symbols >= {l, M}
+    True
+    """
     f, weight = argument_expression("softmax()", f), argument_expression("the weight of softmax()", weight)
     e = shifted_exp(f, axis, weight)
     return e / over(Sum, e, axis)
@@ -102,21 +123,73 @@ def softmax(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
 
 @readable
 def logsumexp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """log sum_l w_l exp(f_l) over axis = (l, M), without overflow. Entries of weight 0 do not count, whatever f_l is there."""
+    """log sum_l w_l exp(f_l), without overflow.
+
+    Parameters
+    ----------
+    f, axis, weight
+        As of softmax().
+
+    Returns
+    -------
+    expression
+        A number for each value of the other indices.
+
+    Examples
+    --------
+    >>> x, (l,), (M,) = IndexedBase("x", shape=sizes("M")), index("l"), sizes("M")
+    >>> l in logsumexp(x[l], (l, M)).free_symbols
+    False
+    """
     f, weight = argument_expression("logsumexp()", f), argument_expression("the weight of logsumexp()", weight)
     return shift(f, axis, weight) + sp.log(over(Sum, shifted_exp(f, axis, weight), axis))
 
 
 @readable
 def shifted_exp(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels."""
+    """w_l exp(f_l - top) with top the largest f_l over axis = (l, M) where w_l is not 0: for ratios in which top cancels.
+
+    Parameters
+    ----------
+    f, axis, weight
+        As of softmax().
+
+    Returns
+    -------
+    expression
+        In the index of the axis.
+
+    Examples
+    --------
+    >>> x, (l,), (M,) = IndexedBase("x", shape=sizes("M")), index("l"), sizes("M")
+    >>> share = shifted_exp(x[l], (l, M)) / over(Sum, shifted_exp(x[l], (l, M)), (l, M))
+    >>> l in share.free_symbols
+    True
+    """
     f, weight = argument_expression("shifted_exp()", f), argument_expression("the weight of shifted_exp()", weight)
     return Weighted(weight, f - shift(f, axis, weight))
 
 
 @readable
 def shift(f: Any, axis: tuple[Symbol, Any], weight: Any = 1) -> Expr:
-    """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0."""
+    """The largest f_l over axis = (l, M) where w_l is not 0, for ratios in which it cancels: its derivative is 0.
+
+    Parameters
+    ----------
+    f, axis, weight
+        As of softmax().
+
+    Returns
+    -------
+    expression
+        A Shift, which formulas do not print.
+
+    Examples
+    --------
+    >>> x, (l,), (M,) = IndexedBase("x", shape=sizes("M")), index("l"), sizes("M")
+    >>> shift(x[l], (l, M)).diff(x[0])
+    0
+    """
     return over(Shift, Counted(argument_expression("the weight of shift()", weight), argument_expression("shift()", f)), axis)
 
 
@@ -170,13 +243,48 @@ class Share(RealFunction):
 
 @readable
 def xlogy(x: Any, y: Any) -> Expr:
-    """x*log(y) with 0*log(0) = 0."""
+    """x*log(y) with 0*log(0) = 0.
+
+    Parameters
+    ----------
+    x, y : expression
+        Factor and argument.
+
+    Returns
+    -------
+    expression
+        With derivatives log(y) and x/y.
+
+    Examples
+    --------
+    >>> xlogy(0, 0)
+    0
+    """
     return XLogY(argument_expression("xlogy()", x), argument_expression("xlogy()", y))
 
 
 @readable
 def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
-    """-sum_l p_l log(p_l) over axis = (l, M) with 0 log(0) = 0: the entropy of shares p that sum to 1."""
+    """-sum_l p_l log(p_l) with 0 log(0) = 0: the entropy of shares p that sum to 1.
+
+    Parameters
+    ----------
+    p : expression
+        The shares.
+    axis : (index, extent)
+        (l, M).
+
+    Returns
+    -------
+    expression
+        A number for each value of the other indices.
+
+    Examples
+    --------
+    >>> p, (l,), (M,) = IndexedBase("p", shape=sizes("M")), index("l"), sizes("M")
+    >>> entropy(p[l], (l, M))
+    -Sum(XLogY(p[l], p[l]), (l, 0, M - 1))
+    """
     p = argument_expression("entropy()", p)
     return -over(Sum, xlogy(p, p), axis)
 
@@ -190,7 +298,19 @@ MOST_OF_SLOPES = 36
 class besseli_ratio(RealFunction):  # noqa: N801
     """The quotient I_(n+1)(x)/I_n(x) of modified Bessel functions, n = 0, 1, ...: finite where both overflow.
 
+    Parameters
+    ----------
+    n, x : expression
+        Order and argument.
+
+    Notes
+    -----
     besseli_ratio(0, kappa) is the mean resultant length of a von Mises distribution.
+
+    Examples
+    --------
+    >>> besseli_ratio(0, Symbol("kappa"))
+    besseli_ratio(0, kappa)
     """
 
     nargs = 2

@@ -25,7 +25,24 @@ class EndlessError(SpecError, TypeError):
 class IndexedBase(PlainBase):  # type: ignore[misc]
     """An array of symbols: x = IndexedBase("x", shape=(M,)), and x[i], x[0] are its elements.
 
+    Parameters
+    ----------
+    label : str
+        Its name.
+    shape : tuple
+        Sizes, or affine expressions of them.
+    offset, strides
+        As of sympy's IndexedBase; no System uses them.
+
+    Notes
+    -----
     It has no length, so sum(x), max(x), list(x) and `a in x` raise one sentence; with sympy's own IndexedBase they never return.
+
+    Examples
+    --------
+    >>> x, (i,) = IndexedBase("x", shape=sizes("M")), index("i")
+    >>> x[i] + x[0]
+    x[0] + x[i]
     """
 
     def __getitem__(self, indices: Any, **_: Any) -> Any:
@@ -90,13 +107,47 @@ time = Symbol("t", real=True)
 
 @readable
 def index(names: str) -> tuple[Symbol, ...]:
-    """Loop indices: plain integer symbols that start at 0 (never sympy.Idx, which breaks .subs and LaTeX)."""
+    """Loop indices: plain integer symbols that start at 0 (never sympy.Idx, which breaks .subs and LaTeX).
+
+    Parameters
+    ----------
+    names : str
+        One or several, with spaces or commas between them.
+
+    Returns
+    -------
+    tuple of Symbol
+        One for each name.
+
+    Examples
+    --------
+    >>> m, k = index("m k")
+    >>> m.is_integer
+    True
+    """
     return sp.symbols(_check_names("index", names), integer=True, nonnegative=True, seq=True)
 
 
 @readable
 def sizes(names: str) -> tuple[Symbol, ...]:
-    """Extents of axes: positive integer symbols."""
+    """Extents of axes: positive integer symbols.
+
+    Parameters
+    ----------
+    names : str
+        One or several, with spaces or commas between them.
+
+    Returns
+    -------
+    tuple of Symbol
+        One for each name.
+
+    Examples
+    --------
+    >>> M, K = sizes("M K")
+    >>> M.is_positive
+    True
+    """
     return sp.symbols(_check_names("sizes", names), integer=True, positive=True, seq=True)
 
 

@@ -185,10 +185,35 @@ def bounded(e: Any, boundary: Mapping[Any, str]) -> Any:
 
 @readable
 def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = "h") -> list[Any]:
-    """The arrays [h[0], h[1], ..., h[count]] with h[l + 1] = step(l, h[l]); h[0] is the array of first, an element such as x[i].
+    """The arrays [h[0], h[1], ..., h[count]] with h[l + 1] = step(l, h[l]).
 
-    step(l, h) is an expression in the indices of first: lambda l, h: tanh(over(Sum, W[l][i, j] * h[j], (j, D))). Formulas, equations of
-    gradient_flow() and generated code hold each array once, by its name h1, h2, ...
+    Parameters
+    ----------
+    count : int
+        How many layers.
+    step : callable
+        step(l, h) is an expression in the indices of first: lambda l, h: tanh(over(Sum, W[l][i, j] * h[j], (j, D))).
+    first : element
+        Such as x[i]; h[0] is its array.
+    name : str
+        Formulas, equations of gradient_flow() and generated code hold each array once, by its name h1, h2, ...
+
+    Returns
+    -------
+    list
+        The arrays.
+
+    Raises
+    ------
+    SpecError
+        Where a layer is no expression in these indices.
+
+    Examples
+    --------
+    >>> x, (i,) = IndexedBase("x", shape=sizes("D")), index("i")
+    >>> h = layers(2, lambda l, h: tanh(h[i]), x[i])
+    >>> h[2][i]
+    h2[i]
     """
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
         raise SpecError(f"layers(): the number of layers is a whole number from 0, not {value_text(count)}")
@@ -206,9 +231,30 @@ def layers(count: int, step: Callable[[int, Any], Any], first: Any, name: str = 
 def named(name: str, value: Any, *axes: tuple[Symbol, Any]) -> Any:
     """A number with a name of its own: formulas, equations of gradient_flow() and generated code hold its value once, by this name.
 
-    z = named("z", over(Sum, exp(x[i]), (i, N))). Later values may be made of earlier ones, and then stay as short as they are written.
-    With axes it is an array: G = named("G", over(Sum, W[i, k] * x[k, j], (k, K)), (i, M), (j, N)), with elements G[i, j].
-    Raises SpecError for a name that Python does not take, an axis that is no pair, or a value with another free index.
+    Parameters
+    ----------
+    name : str
+        How it prints.
+    value : expression
+        Later values may be made of earlier ones, and then stay as short as they are written.
+    *axes : (index, extent)
+        With axes it is an array: G = named("G", over(Sum, W[i, k] * x[k, j], (k, K)), (i, M), (j, N)), with elements G[i, j].
+
+    Returns
+    -------
+    Symbol or array
+        To write further expressions with.
+
+    Raises
+    ------
+    SpecError
+        For a name that Python does not take, an axis that is no pair, or a value with another free index.
+
+    Examples
+    --------
+    >>> x, (i,), (N,) = IndexedBase("x", shape=sizes("N")), index("i"), sizes("N")
+    >>> named("G", exp(x[i]) + x[i], (i, N))[i] ** 2
+    G[i]**2
     """
     if not isinstance(name, str) or not name.isidentifier() or name.endswith("_"):
         raise SpecError(f"named() takes a name of letters and digits, such as z1, not {value_text(name)}")
@@ -241,12 +287,33 @@ def _shape(e: Expr, along: tuple[Symbol, ...], before: tuple[Any, ...], where: s
 
 @readable
 def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Layer:
-    """The array X of inverse matrices of entry, an expression: X = inverse(A[i, j], (i, K), (j, K)), with elements X[i, j].
+    """The array of inverse matrices of entry, an expression: X = inverse(A[i, j], (i, K), (j, K)), with elements X[i, j].
 
-    Axes before the last two number many matrices: inverse(A[n, i, j], (n, N), (i, K), (j, K)). It is computed by elimination with partial
-    pivoting, at a cost of K^3, and has derivatives. No entry of the inverse of a singular matrix is finite, so that a run ends there,
-    nor of one that is singular to rounding: with a condition above 3.5e13 (6.5e4 in single precision), in good units of rows and
-    columns.
+    Parameters
+    ----------
+    entry : expression
+        In the indices of the axes.
+    *axes : (index, extent)
+        Those before the last two number many matrices: inverse(A[n, i, j], (n, N), (i, K), (j, K)).
+    name : str
+        How it prints.
+
+    Returns
+    -------
+    array
+        Computed by elimination with partial pivoting, at a cost of K^3; it has derivatives.
+
+    Notes
+    -----
+    No entry of the inverse of a singular matrix is finite, so that a run ends there, nor of one that is singular to rounding: with a
+    condition above 3.5e13 (6.5e4 in single precision), in good units of rows and columns.
+
+    Examples
+    --------
+    >>> (i, j), (K,) = index("i j"), sizes("K")
+    >>> A = IndexedBase("A", shape=(K, K))
+    >>> inverse(A[i, j], (i, K), (j, K))[i, j]
+    inverse[i, j]
     """
     wrong = [x for x in axes if not (isinstance(x, tuple) and len(x) == 2 and is_index(x[0]))]
     if wrong or len(axes) < 2 or sp.expand(sp.sympify(axes[-1][1]) - sp.sympify(axes[-2][1])) != 0:
@@ -259,7 +326,29 @@ def inverse(entry: Any, *axes: tuple[Symbol, Any], name: str = "inverse") -> Lay
 
 @readable
 def solve(entry: Any, right: Any, *axes: tuple[Symbol, Any], name: str = "solution") -> Layer:
-    """The array x of solutions of sum_j A[i, j] x[j] = b[i]: x = solve(A[i, j], b[i], (i, K), (j, K)), by inverse()."""
+    """The array x of solutions of sum_j A[i, j] x[j] = b[i]: x = solve(A[i, j], b[i], (i, K), (j, K)), by inverse().
+
+    Parameters
+    ----------
+    entry, right : expression
+        A[i, j] and b[i].
+    *axes : (index, extent)
+        As of inverse().
+    name : str
+        How it prints.
+
+    Returns
+    -------
+    array
+        With elements x[j].
+
+    Examples
+    --------
+    >>> (i, j), (K,) = index("i j"), sizes("K")
+    >>> A, b = IndexedBase("A", shape=(K, K)), IndexedBase("b", shape=(K,))
+    >>> solve(A[i, j], b[i], (i, K), (j, K))[j]
+    solution[j]
+    """
     X, b = inverse(entry, *axes), argument_expression("solve()", right)
     *batch, i, j = X.along
     if j in free_indices(b, {j}):

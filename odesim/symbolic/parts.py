@@ -32,7 +32,22 @@ Key: TypeAlias = Any
 @readable
 @dataclass(frozen=True)
 class Source:
-    """The source of a model: a key of references.bib, the place in it (an equation), and a note on what was changed."""
+    """The source of a model.
+
+    Parameters
+    ----------
+    key : str
+        Of references.bib.
+    where : str
+        The place in it, such as an equation.
+    note : str
+        What was changed.
+
+    Examples
+    --------
+    >>> Source("tian2023joma", "Theorem 4").where
+    'Theorem 4'
+    """
 
     key: str
     where: str
@@ -49,10 +64,27 @@ class Source:
 class Param:
     """A parameter: an array (IndexedBase with a shape) or a number (Symbol).
 
-    default: a number that fills the shape, or a function of {size: int} (and {name: array} of parameters
-    already known) that gives the array. domain: a sympy Set; a subset of the integers makes it an integer parameter.
-    indexes: the size whose rows the values name, 0..size-1: needed to gather with it. cover: each row must be named at least once; the
-    size is then the largest value + 1. Without cover it is the size's default, or more where a given value needs more.
+    Parameters
+    ----------
+    symbol : IndexedBase or Symbol
+        How expressions write it.
+    default : float or callable
+        A number that fills the shape, or a function of {size: int} (and {name: array} of parameters already known) that gives the array.
+    domain : sympy Set
+        Values that are allowed; a subset of the integers makes it an integer parameter.
+    doc : str
+        Its meaning.
+    indexes : Symbol
+        The size whose rows the values name, 0..size-1: needed to gather with it.
+    cover : bool
+        Each row must be named at least once; the size is then the largest value + 1. Without cover it is the size's default, or more where
+        a given value needs more.
+
+    Examples
+    --------
+    >>> tau = Param(symbols("tau", positive=True), 1.0, Interval.open(0, oo), "time constant")
+    >>> tau.name
+    'tau'
     """
 
     symbol: IndexedBase | Symbol
@@ -96,7 +128,23 @@ def domain_text(domain: sp.Set) -> str:
 @readable
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on parameters and sizes: expr == 0 or expr >= 0, up to tol, for every value of its free indices."""
+    """A condition on parameters and sizes, for every value of its free indices.
+
+    Parameters
+    ----------
+    name, expr : str, expression
+        What it says.
+    sense : "==0" or ">=0"
+        Of the expression.
+    tol : float
+        Up to which it holds.
+
+    Examples
+    --------
+    >>> p, (l,), (L,) = IndexedBase("p", shape=sizes("L")), index("l"), sizes("L")
+    >>> Constraint("shares", over(Sum, p[l], (l, L)) - 1, "==0", 1e-9).sense
+    '==0'
+    """
 
     name: str
     expr: sp.Expr
@@ -107,10 +155,24 @@ class Constraint:
 @readable
 @dataclass(frozen=True)
 class Invariant:
-    """A law along every run: expr is "constant", "nonincreasing", "nondecreasing" or "nonnegative".
+    """A law along every run.
 
-    when: a condition on the initial state, parameters and sizes, for every value of its free indices; without it the law is not
-    checked. tol: the violation beyond which a run's message reports the law. None: never.
+    Parameters
+    ----------
+    name, expr : str, expression
+        What it is about.
+    sense : "constant", "nonincreasing", "nondecreasing" or "nonnegative"
+        What expr is.
+    when : condition
+        On the initial state, parameters and sizes, for every value of its free indices; without it the law is not checked.
+    tol : float
+        The violation beyond which a run's message reports the law; default: never.
+
+    Examples
+    --------
+    >>> x, y = symbols("x y", real=True)
+    >>> Invariant("radius", x**2 + y**2, "constant").sense
+    'constant'
     """
 
     name: str
@@ -123,26 +185,45 @@ class Invariant:
 @readable
 @dataclass(frozen=True)
 class Event:
-    """An event: expr passes 0, upwards (direction 1), downwards (-1) or either way (0). A terminal event ends the run. doc: its meaning.
+    """An event: expr passes 0.
 
-    Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards
-    it; two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions
-    with corners may be missed: a smaller max_step finds them. A function that touches zero exactly where a step ends counts.
+    Parameters
+    ----------
+    name, expr : str, expression
+        With a free index it is an event of every component.
+    direction : int
+        Upwards (1), downwards (-1) or either way (0).
+    terminal : bool
+        It ends the run.
+    doc : str
+        Its meaning.
+    resets : {state: expression}
+        The states are set to these there, and the run goes on. v[i] with an index of expr is the component that passed; other indices run
+        over their axes, and beside v[i] v[j] is all other components. Every expression sees the states before the reset.
+    at_start : bool
+        It also happens where a run starts, if its function is past 0 there in its direction, or is 0 and goes on that way; without
+        direction, if it is 0.
+
+    Notes
+    -----
+    Five or more samples of every step show where. A dip between two of them is found where the samples beside it fall and rise towards it;
+    two dips there, a pulse much narrower than a step, or, where more than 64 components are watched, dips of many at once of functions with
+    corners may be missed: a smaller max_step finds them. A function that touches zero exactly where a step ends counts.
 
     Runs stop at the times of an event on the time alone that sets states or happens more than once, where a formula gives them: none is
     missed, and one that only touches zero does not count.
 
-    resets: state -> expression: the states are set to these there, and the run goes on. v[i] with an index of expr is the component that
-    passed; other indices run over their axes, and beside v[i] v[j] is all other components. Every expression sees the states before the
-    reset.
-
     The events that happen at one time are collected before any of them sets a state. They act one after another, in the order of the
-    System's list and of their components. A reset that takes another event's function across 0, or to it, sets that event off, at the
-    same time and before later ones of the list. So an event acts once each time its function changes sides. Its own resets do not set it
-    off, and a function that is at 0 counts again once it has left 0.
+    System's list and of their components. A reset that takes another event's function across 0, or to it, sets that event off, at the same
+    time and before later ones of the list. So an event acts once each time its function changes sides. Its own resets do not set it off,
+    and a function that is at 0 counts again once it has left 0.
 
-    at_start: the event also happens where a run starts, if its function is past 0 there in its direction, or is 0 and goes on that way;
-    without direction, if it is 0.
+    Examples
+    --------
+    >>> V, (i,), (N,) = IndexedBase("V", shape=sizes("N")), index("i"), sizes("N")
+    >>> spike = Event("spike", V[i] - 1, direction=1, resets={V[i]: 0})
+    >>> spike.terminal
+    False
     """
 
     name: str
@@ -159,8 +240,22 @@ class Event:
 class ClosedForm:
     """An exact solution, or a relation along it, for tests.
 
-    kind "explicit": function(t, y0, params) -> {state: array}; "implicit": function(t, y, y0, params) -> residual, 0 on a solution.
-    where: in words, where it holds.
+    Parameters
+    ----------
+    name : str
+        Of the formula.
+    where : str
+        In words, where it holds.
+    function : callable
+        function(t, y0, params) -> {state: array}; of an implicit one function(t, y, y0, params) -> residual, 0 on a solution.
+    kind : "explicit" or "implicit"
+        Which of both.
+
+    Examples
+    --------
+    >>> decay = ClosedForm("exponential", "everywhere", lambda t, y0, params: {"y": y0["y"] * 2.0**-t})
+    >>> decay.function(0.0, {"y": 2.0}, {})
+    {'y': 2.0}
     """
 
     name: str

@@ -159,7 +159,19 @@ class SumOver(Reduction, Sum):  # type: ignore[misc]
 
 @readable
 class MaxOver(Reduction):
-    """The maximum of body over k; its derivative is that of body at the first k where body is largest."""
+    """The maximum of body over k; its derivative is that of body at the first k where body is largest.
+
+    Parameters
+    ----------
+    body, *limits
+        As over(MaxOver, body, (k, M)) writes them.
+
+    Examples
+    --------
+    >>> x, (k,), (M,) = IndexedBase("x", shape=sizes("M")), index("k"), sizes("M")
+    >>> over(MaxOver, x[k], (k, M))
+    MaxOver(x[k], (k, 0, M - 1))
+    """
 
     def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
         return unevaluated(cls, body, limits)
@@ -177,7 +189,19 @@ class MaxOver(Reduction):
 
 
 class Shift(MaxOver):
-    """A maximum that prevents overflow and cancels: its derivative is 0, and it is printed as 0."""
+    """A maximum that prevents overflow and cancels: its derivative is 0, and it is printed as 0.
+
+    Parameters
+    ----------
+    body, *limits
+        As over(Shift, body, (k, M)) writes them.
+
+    Examples
+    --------
+    >>> x, (k,), (M,) = IndexedBase("x", shape=sizes("M")), index("k"), sizes("M")
+    >>> over(Shift, x[k], (k, M)).diff(x[0])
+    0
+    """
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return sp.S.Zero
@@ -252,7 +276,23 @@ def canonical(e: Any, above: int = 0) -> Any:
 def at(e: Any, swap: Mapping[Any, Any]) -> Any:
     """e with symbols or array elements replaced, all at once: at(e, {i: k}) is e at index k.
 
-    An index that e sums over is never meant and never captured: at(over(Sum, A[i, k], (k, M)), {i: k}) is the sum of row k of A.
+    Parameters
+    ----------
+    e : expression
+        Or a nested tuple, list or dict of them.
+    swap : {symbol or element: expression}
+        What is put where. An index that e sums over is never meant and never captured.
+
+    Returns
+    -------
+    expression
+        at(over(Sum, A[i, k], (k, M)), {i: k}) is the sum of row k of A.
+
+    Examples
+    --------
+    >>> i, k = index("i k")
+    >>> at(i + 2 * k, {i: k, k: i})
+    2*i + k
     """
     new = {our_element(sp.sympify(old)): canonical(value) for old, value in swap.items()}
     highest = max((k.level for value in new.values() for k in value.atoms(BoundIndex)), default=0)
@@ -383,7 +423,25 @@ def subexpressions(expressions: Iterable[Any], *kinds: type) -> set[Any]:
 def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
     """Sum, MaxOver or Shift from 0: over(Sum, f, (k, M)) is sum_{k=0}^{M-1} f, and over(Sum, f, (k, i + 1)) goes up to the index i.
 
-    Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
+    Parameters
+    ----------
+    op : Sum, MaxOver or Shift
+        What is done.
+    body : expression
+        Of what.
+    *axes : (index, extent)
+        Its k is a symbol of its own that prints as k: nothing that is put into the sum later can mean it (see at()).
+
+    Returns
+    -------
+    expression
+        Nothing is summed before a run.
+
+    Examples
+    --------
+    >>> x, (k,), (M,) = IndexedBase("x", shape=sizes("M")), index("k"), sizes("M")
+    >>> over(Sum, x[k] ** 2, (k, M))
+    Sum(x[k]**2, (k, 0, M - 1))
     """
     if not (isinstance(op, type) and issubclass(op, Sum | MaxOver)):
         raise SpecError(f"over({value_text(getattr(op, '__name__', op))}, ...): the first argument is Sum or MaxOver")

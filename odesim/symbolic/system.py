@@ -41,21 +41,68 @@ from odesim.symbolic.reductions import canonical
 class System(Definition):
     """Ordinary differential equations d state / dt = right-hand side, for every value of the state's indices.
 
-    axes: index -> extent (a size or an affine expression of one). equations: state -> right-hand side.
-    initial: state -> expression in parameters, sizes and indices. sizes: default values. span: default (t0, t1).
-    time: the unit of t in a phrase. observables: name -> expression (its free indices, in the order of axes, are
-    its dimensions) or function(t, states, derivatives, params) in numpy.
-    growth: the positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
-    sensitivities: parameter, or state for its initial value -> {state or observable: name of its derivative}; see sensitivities().
-    display: name -> expression that formulas print as that name, with its definition below; later names may be made of earlier ones.
-    boundary: index -> "periodic", "zero" or "edge": what x[i + 1] and x[i - 2] are beyond the ends of the axis. zero: 0; edge: the value
-    at the end; periodic: the axis is a ring. An index that is summed over has its own entry.
-    noise: state -> {channel: factor}, as in d x[i] = f dt + s dB[i] of noise={x[i]: {B[i]: s}}: a Brownian motion for each element of a
-    channel. An index of a channel that the state does not have is summed over. calculus: "ito" or "stratonovich". step: the
-    default step of its runs.
-    views: what pictures of its runs show, such as (Log("loss"), Matrix("V")); without views they choose by shapes.
-    discrete: the equations give the next state, and t counts updates; Map() makes such a System.
-    Raises SpecError where its parts do not fit together.
+    Parameters
+    ----------
+    name : str
+        FAMILY.MODEL.
+    source : Source
+        The paper.
+    axes : {index: extent}
+        A size, or an affine expression of one.
+    equations : {state: expression}
+        Right-hand sides.
+    params : tuple of Param
+        Parameters, with defaults and domains.
+    initial : {state: expression}
+        In parameters, sizes and indices.
+    sizes : {size: int}
+        Defaults.
+    span : (float, float)
+        Default (t0, t1).
+    time : str
+        The unit of t in a phrase.
+    observables : {name: expression or function}
+        The free indices of an expression, in the order of axes, are its dimensions; a function(t, states, derivatives, params) is in numpy.
+    constraints, invariants, events, closed_forms : tuple
+        Of Constraint, Invariant, Event, ClosedForm.
+    growth : expression
+        The positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
+    sensitivities : {parameter or state: {state or observable: name}}
+        Names of derivatives, as sensitivities() writes them.
+    display : {name: expression}
+        Formulas print the expression as that name, with its definition below; later names may be made of earlier ones.
+    discrete : bool
+        The equations give the next state, and t counts updates; Map() makes such a System.
+    boundary : {index: "periodic", "zero" or "edge"}
+        What x[i + 1] and x[i - 2] are beyond the ends of the axis: 0, the value at the end, or the axis is a ring. An index that is summed
+        over has its own entry.
+    noise : {state: {channel: factor}}
+        As in d x[i] = f dt + s dB[i] of {x[i]: {B[i]: s}}: a Brownian motion for each element of a channel. An index of a channel that the
+        state does not have is summed over.
+    calculus : "ito" or "stratonovich"
+        Of the noise.
+    step : float
+        The default step of runs with noise.
+    views : tuple
+        What pictures of its runs show, such as (Log("loss"), Matrix("V")); without views they choose by shapes.
+
+    Raises
+    ------
+    SpecError
+        Where its parts do not fit together.
+
+    Examples
+    --------
+    >>> (m,), (M,) = index("m"), sizes("M")
+    >>> w = IndexedBase("w", shape=(M,))
+    >>> s = Param(IndexedBase("s", shape=(M,)), 1.0, Interval(-oo, oo), "target")
+    >>> flow = System(
+    ...     name="my.linear", source=Source("own", "notes"), axes={m: M}, params=(s,),
+    ...     equations={w[m]: s.symbol[m] - w[m]}, initial={w[m]: 0},
+    ...     sizes={M: 3}, span=(0.0, 2.0),
+    ... )
+    >>> odesim.integrate(flow).final["w"].round(4).tolist()  # 1 - exp(-2)
+    [0.8647, 0.8647, 0.8647]
     """
 
     def __post_init__(self) -> None:
@@ -132,10 +179,36 @@ def Map(
 ) -> System:
     """The System in discrete time that sets every state to its update, all at once: W[i, j] becomes updates[W[i, j]].
 
-    updates: state -> next state, an expression in the states before, parameters, sizes, indices and t, the number of updates done.
-    steps: default number of updates, from t = 0. All else is as in a System. An event counts at the first t after which its function
-    has changed its sign, or is 0; the derivatives that an observable in Python is called with are the next states.
-    Raises SpecError where its parts do not fit together.
+    Parameters
+    ----------
+    name, source, axes, params, initial, sizes, time, observables, constraints, invariants, events, closed_forms, display, boundary, views
+        As of a System. An event counts at the first t after which its function has changed its sign, or is 0; the derivatives that an
+        observable in Python is called with are the next states.
+    updates : {state: next state}
+        Expressions in the states before, parameters, sizes, indices and t, the number of updates done.
+    steps : int
+        Default number of updates, from t = 0.
+
+    Returns
+    -------
+    System
+        With discrete=True.
+
+    Raises
+    ------
+    SpecError
+        Where its parts do not fit together.
+
+    Examples
+    --------
+    >>> x = Symbol("x", real=True)
+    >>> r = Param(Symbol("r", real=True), 2.5, Interval(0, 4), "growth")
+    >>> logistic = Map(
+    ...     name="my.logistic", source=Source("own", "notes"), axes={}, params=(r,),
+    ...     updates={x: r.symbol * x * (1 - x)}, initial={x: 0.1},
+    ... )
+    >>> round(float(odesim.integrate(logistic, steps=200).final["x"]), 6)  # 1 - 1/r
+    0.6
     """
     if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
         error = SpecError(f"{name}: steps must be a whole number of at least 1, not {value_text(steps)}")
@@ -171,9 +244,31 @@ STEP, MOMENTUM = "descent_step", "descent_momentum"
 def descent(system: System, *, step: float = 1.0, momentum: float = 0.0) -> System:
     """The Map v <- momentum v + step f(step t, y), then y <- y + v, for the equations dy/dt = f(t, y) of a System.
 
-    That is torch's SGD where f is minus the gradient times learning rates. step: the time of one update, momentum: in [0, 1]; they are
-    the defaults of the parameters descent_step and descent_momentum. Beside every state y stands y_velocity, from 0; without momentum
-    there is neither that nor descent_momentum. Laws, events and observables are the System's alone. Raises SpecError.
+    Parameters
+    ----------
+    system : System
+        Torch's SGD where f is minus the gradient times learning rates.
+    step : float
+        The time of one update, the default of the parameter descent_step.
+    momentum : float
+        In [0, 1], the default of descent_momentum.
+
+    Returns
+    -------
+    System
+        A Map. Beside every state y stands y_velocity, from 0; without momentum there is neither that nor descent_momentum. Laws, events and
+        observables are the System's alone.
+
+    Raises
+    ------
+    SpecError
+        For a System that is a Map already, or for a momentum outside [0, 1].
+
+    Examples
+    --------
+    >>> steps = descent(odesim.load_model("joma.nonlinear"), step=0.1)
+    >>> steps.discrete, float(odesim.integrate(steps, steps=10).t[-1])
+    (True, 10.0)
     """
     if not isinstance(system, System) or system.discrete:
         raise SpecError(f"descent() takes a System of differential equations, not {value_text(system)}")

@@ -40,11 +40,33 @@ METRICS = ("euclidean", "sphere", "simplex")
 
 @readable
 def grad(loss: Any, *arrays: Any, boundary: Mapping[Symbol, str] | None = None) -> Any:
-    """The derivative of a loss with respect to an array element: grad(loss, W[i, j]) is an expression in i and j; of several a tuple.
+    """The derivative of a loss with respect to an array element: grad(loss, W[i, j]) is an expression in i and j.
 
-    The cost is that of a few losses, whatever the number of elements: reverse mode, through sums, softmax, gathers and maxima.
-    boundary: that of the System, for a loss with neighbours such as x[i + 1].
-    Raises SpecError where the loss has a free index, or does not depend on an array.
+    Parameters
+    ----------
+    loss : expression
+        Without a free index.
+    *arrays : element
+        W[i, j]; one or several.
+    boundary : {index: "periodic", "zero" or "edge"}
+        That of the System, for a loss with neighbours such as x[i + 1].
+
+    Returns
+    -------
+    expression or tuple of them
+        Of several arrays a tuple. The cost is that of a few losses, whatever the number of elements: reverse mode, through sums, softmax,
+        gathers and maxima.
+
+    Raises
+    ------
+    SpecError
+        Where the loss has a free index, or does not depend on an array.
+
+    Examples
+    --------
+    >>> w, (i,), (N,) = IndexedBase("w", shape=sizes("N")), index("i"), sizes("N")
+    >>> grad(over(Sum, w[i] ** 2, (i, N)), w[i])
+    2*w[i]
     """
     if not arrays:
         raise SpecError("grad() takes the loss and the element by which it is derived, such as grad(loss, W[i, j])")
@@ -59,14 +81,31 @@ def gradient_flow(
 ) -> GradientFlow:
     """The equations of gradient descent in continuous time, dW/dt = -rate * dloss/dW, for a System: {W[i, j]: right-hand side}.
 
-    Where they are long, a System with the loss among its observables shows them as written here.
+    Parameters
+    ----------
+    loss, boundary
+        As of grad().
+    rates : {W[i, j]: rate}
+        A rate is a number or an expression, also in the indices.
+    metric : {W[i, j]: "euclidean", "sphere" or "simplex"}
+        For what moves on a set; the set is that of the last index. "euclidean": -rate * g, the default. "sphere": sum_j W[i, j]^2 stays,
+        -rate * (g - <W, g> W / <W, W>). "simplex": sum_j W[i, j] stays and no sign changes (replicator), -rate * W * (g - <W, g> / sum W).
 
-    rates: {W[i, j]: rate}; a rate is a number or an expression, also in the indices. metric: {W[i, j]: "sphere"}, for what moves on a
-    set; the set is that of the last index.
-    "euclidean": -rate * g, the default. "sphere": sum_j W[i, j]^2 stays, -rate * (g - <W, g> W / <W, W>).
-    "simplex": sum_j W[i, j] stays and no sign changes (replicator), -rate * W * (g - <W, g> / sum W).
-    boundary: as in grad().
-    Raises SpecError as grad() does, and for an unknown metric.
+    Returns
+    -------
+    {W[i, j]: expression}
+        Equations. Where they are long, a System with the loss among its observables shows them as written here.
+
+    Raises
+    ------
+    SpecError
+        As grad() does, and for an unknown metric.
+
+    Examples
+    --------
+    >>> w, (i,), (N,) = IndexedBase("w", shape=sizes("N")), index("i"), sizes("N")
+    >>> gradient_flow(over(Sum, w[i] ** 2, (i, N)), {w[i]: 3})[w[i]]
+    -6*w[i]
     """
     if not isinstance(rates, Mapping) or not rates:
         raise SpecError(f"gradient_flow() takes the loss and {{W[i, j]: rate, ...}}, not {value_text(rates)}")
@@ -100,11 +139,38 @@ def sgd_noise(
 ) -> dict[Key, dict[Key, Expr]]:
     """The noise of mini-batches for a System whose equations are gradient_flow() of the mean loss: {W[i, j]: {sample[n]: factor}}.
 
-    loss: that of one sample; sample: (n, N), its index and their number. rates: as in gradient_flow(). step: the learning rate, so that
-    time is step times updates; batch: samples of an update, drawn anew from all N.
+    Parameters
+    ----------
+    loss, boundary
+        As of grad(), of one sample.
+    rates : {W[i, j]: rate}
+        As of gradient_flow().
+    sample : (index, extent)
+        (n, N): the index of samples and their number.
+    step : expression
+        The learning rate, so that time is step times updates.
+    batch : expression
+        Samples of an update, drawn anew from all N.
+    diagonal : bool
+        An element of the channel `W_sample` for each weight, without their correlations. Without it each sample is an element of the
+        channel `sample`, so that the covariance is exact: N numbers for each weight in a step.
 
-    Each sample is an element of the channel `sample`, so that the covariance is exact: N numbers for each weight in a step.
-    diagonal: an element of the channel `W_sample` for each weight, without their correlations. Raises SpecError as grad() does.
+    Returns
+    -------
+    {W[i, j]: {channel: factor}}
+        The noise of a System.
+
+    Raises
+    ------
+    SpecError
+        As grad() does.
+
+    Examples
+    --------
+    >>> w, x = Symbol("w", real=True), IndexedBase("x", shape=sizes("N"))
+    >>> (n,), (N,) = index("n"), sizes("N")
+    >>> [str(channel) for channel in sgd_noise((w - x[n]) ** 2, {w: 1}, (n, N), step=0.1)[w]]
+    ['sample[n]']
     """
     if not isinstance(rates, Mapping) or not rates:
         raise SpecError(f"sgd_noise() takes the loss and {{W[i, j]: rate, ...}}, not {value_text(rates)}")

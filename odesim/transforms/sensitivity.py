@@ -22,10 +22,29 @@ from odesim.symbolic.system import System
 def sensitivities(system: System, *names: str) -> System:
     """The System with a state dv_dp beside each state v, for every p of names: the derivative of v(t) with respect to p.
 
-    p is a parameter, or a state u, which stands for its initial value: dv_du_start. An array p adds its axes behind those of v.
-    S = dv_dp obeys dS/dt = (df/dv) S + df/dp from S(t0) = d v(t0)/dp, derived exactly. All other numbers are constant, also those
-    that a default computes from p. An observable o that is an expression gets do_dp, with the axes that it depends on. Events and
-    laws stay as they are. Raises SpecError for an unknown name, a parameter of whole numbers and one that moves nothing.
+    Parameters
+    ----------
+    system : System
+        Whose events and laws stay as they are.
+    *names : str
+        Parameters, and states u, which stand for their initial values: dv_du_start. An array p adds its axes behind those of v.
+
+    Returns
+    -------
+    System
+        S = dv_dp obeys dS/dt = (df/dv) S + df/dp from S(t0) = d v(t0)/dp, derived exactly. All other numbers are constant, also those that
+        a default computes from p. An observable o that is an expression gets do_dp, with the axes that it depends on.
+
+    Raises
+    ------
+    SpecError
+        For an unknown name, a parameter of whole numbers and one that moves nothing.
+
+    Examples
+    --------
+    >>> more = sensitivities(odesim.load_model("joma.nonlinear"), "mu")
+    >>> more.states
+    ('v', 'dv_dmu')
     """
     if not isinstance(system, System):
         raise SpecError(f"sensitivities() takes a System and names of it, not {value_text(system)}")

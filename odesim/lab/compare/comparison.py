@@ -176,15 +176,39 @@ class Number:
 @readable
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """A training and a theory at common times t (T,). Of two runs of one kind, the first counts as theory.
+    """A training and a theory at common times. Of two runs of one kind, the first counts as theory.
 
-    print() shows the table in 80 columns.
+    Attributes
+    ----------
+    t : (T,)
+        The times.
+    theory, training : {name: (1 or R, T, *shape)}, {name: (R, T, *shape)}
+        What is compared.
+    dims : {name: names of the axes of shape}
+        Of both.
+    said : {theory, training, map, clock, unit}
+        Each a phrase.
+    seeds : (R,)
+        Of the training.
+    notes, doubts : sentences
+        On what is left out or ended early; on why the theory may not describe the training.
+    meanings : {name: text}
+        Which quantities are compared, where the name is not enough.
+    numbers : tuple
+        Of a recipe, each beside what is recorded.
+    sides : (str, str)
+        Names of both.
+    fit : xarray.Dataset or None
+        What `fit` gave, where numbers of the theory were fitted.
+    members : xarray.Dataset or None
+        Of two ensembles, whose members stand for seeds, the Dataset of both and their difference.
 
-    theory {name: (1 or R, T, *shape)}, training {name: (R, T, *shape)}, dims {name: names of the axes of shape}.
-    said: {theory, training, map, clock, unit}, each a phrase. seeds (R,). notes: sentences on what is left out or ended early.
-    meanings {name: which quantities are compared}, where the name is not enough. doubts: sentences on why the theory may not describe
-    the training. numbers: of a recipe, each beside what is recorded. sides: names of both. fit: the Dataset of odesim.fit, where numbers
-    of the theory were fitted. members: of two ensembles, whose members stand for seeds, the Dataset of both and their difference.
+    Examples
+    --------
+    >>> found = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
+    >>> row = found.table()[0]
+    >>> row["observable"], bool(row["correlation"] > 0.99)
+    ('loss', True)
     """
 
     t: Array
@@ -220,9 +244,20 @@ class Comparison:
     def plot(self, var: str | Iterable[str] = (), ax: Axes | None = None) -> Axes | Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 
-        Of two ensembles: both, and their difference, over the numbers that differ between members. var: names, default all. ax: Axes of
-        matplotlib, for one observable without its residuals; it is returned.
-        `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        Of two ensembles: both, and their difference, over the numbers that differ between members. `odesim.plot.save(axes, path)` writes
+        the picture.
+
+        Parameters
+        ----------
+        var : str or list of str
+            What is drawn; default: all.
+        ax : Axes
+            For one observable without its residuals; it is returned.
+
+        Raises
+        ------
+        ParamError
+            For what is not compared.
         """
         if self.members is not None:
             names = [var] if isinstance(var, str) else list(var)
@@ -243,9 +278,17 @@ class Comparison:
         return max(self.table(), key=lambda row: -1.0 if np.isnan(row["relative_l2"]) else row["relative_l2"])
 
     def passed(self, tolerances: Mapping[str, Mapping[str, float]]) -> Passed:
-        """Whether all bounds {observable: {metric: bound}} hold: on 1 - correlation, |scale - 1|, the size of other metrics.
+        """Whether all bounds hold; NaN does not pass.
 
-        NaN does not pass. Raises ParamError for unknown observables or metrics, and if there is no bound.
+        Parameters
+        ----------
+        tolerances : {observable: {metric: bound}}
+            Bounds on 1 - correlation, |scale - 1|, the size of other metrics.
+
+        Raises
+        ------
+        ParamError
+            For unknown observables or metrics, and if there is no bound.
         """
         rows, metrics = {row["observable"]: row for row in self._rows}, {m.name: m for m in METRICS}
         failed, count = [], 0

@@ -156,26 +156,54 @@ def compare(
     lr: float | None = None,
     momentum: float = 0.0,
 ) -> Comparison:
-    """Compares a System with a training of the task that it describes, with data, or two runs (Solutions, Trajectories, their folders).
-    Of two ensembles the members with the same numbers are compared, and stand for seeds.
+    """Curves of a model beside those of a training or of data, or of two runs, with numbers for how far they agree.
 
-    model: a System by name, itself or its file, with task or data; or a run, with other. task: its name, a file with a
-    TASK, or a Task of your own.
-    settings, steps, seeds, save, backend, progress: of the training, as in odesim.train; the System's parameters follow from the settings.
-    map: "flow" (the default), the ODE at the clock's times, or "discrete", gradient descent with the training's momentum on the
-    System's own right-hand side, iteration for iteration. clock: "effective", with the lag of momentum at the start, or "limit".
-    observables: those to compare, without it all in common that are recorded anyway.
-    align: axes of the training to be put in the order that fits best, seed by seed.
-    recipe: the name of a stored comparison, which has all of these; its `numbers` stand beside recorded ones.
+    Parameters
+    ----------
+    model : str, path, System or run
+        A System with task or data; or a run (Solution, Trajectory, Dataset or folder) with other.
+    other : run
+        Of two ensembles the members with the same numbers are compared, and stand for seeds.
+    recipe : str
+        A stored comparison, which has all of these; its `numbers` stand beside recorded ones.
+    task : str, path or Task
+        The System's parameters follow from its settings.
+    settings, steps, seeds, save, backend, progress
+        Of the training, as of `train`.
+    map : "flow" or "discrete"
+        The ODE at the clock's times (default), or gradient descent with the training's momentum on the System's own right-hand side.
+    clock : "effective" or "limit"
+        With the lag of momentum at the start, or without it.
+    observables : list of str
+        Those to compare; default: all in common that are recorded anyway.
+    align : list of str
+        Axes of the training to be put in the order that fits best, seed by seed.
+    data : as of `fit`
+        Curves of a training of your own; each of several is a seed.
+    columns, time, free, params, initial, sizes, span
+        With data, as of `fit`: what is free is fitted first, and stands in `fit` of the Comparison.
+    lr, momentum : float
+        The column of times counts steps of descent at this rate; without lr it is the System's time.
 
-    data: curves of a training of your own, as odesim.fit takes them: a path, table, or list of these, each a seed, or a folder of csv that
-    W&B or TensorBoard exported. columns {quantity: its column}, time: as there. params, initial, sizes, span: of the System. free: what is
-    fitted first, as in odesim.fit, and stands in `fit`. lr, momentum: the column of times counts steps of descent at this rate; without
-    lr it is the System's time. Seeds and columns are compared at the times of the one with fewest, the others interpolated linearly.
+    Returns
+    -------
+    Comparison
+        print() shows it, with `doubts`: why a stored integration may not be theory of a stored training.
 
-    The Comparison has table(), worst(), passed(tolerances), to_xarray(); print() shows it, with `doubts`: why a stored integration may
-    not be theory of a stored training. Raises an OdesimError with one sentence where the request is wrong, or the System does not
-    describe the task under these settings.
+    Raises
+    ------
+    OdesimError
+        One sentence, if the request is wrong, or the System does not describe the task under these settings.
+
+    Notes
+    -----
+    Seeds and columns of data are compared at the times of the one with fewest, the others interpolated linearly.
+
+    Examples
+    --------
+    >>> found = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
+    >>> bool(found.passed({"loss": {"correlation": 0.01}}))
+    True
     """
     names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}
     names["align"] = (align,) if isinstance(align, str) else tuple(dict.fromkeys(align))

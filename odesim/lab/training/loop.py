@@ -79,11 +79,38 @@ SEED, TIME = "seed", "time"
 class Trajectory:
     """Observables along a training of R seeds, recorded before the update of an iteration.
 
-    t (T,): the recorded iterations. observables: {name: (R, T, *shape)}; `loss` is that of the batch of the iteration.
-    final: {name: (R, *shape)} of every observable at the iteration reached, after its last update; `loss` too.
-    iteration: updates done; steps: those asked for. seeds (R,). dims: {name: names of the axes after seed and time}.
-    status: "ok", "interrupted", or "non_finite" where a seed's loss is; message says it in a sentence.
-    bad: {seed: first iteration whose loss is not finite}. stats: seconds, steps_per_second. attrs: what it was computed by.
+    Attributes
+    ----------
+    task, model : str
+        What was trained.
+    t : (T,)
+        The recorded iterations.
+    observables : {name: (R, T, *shape)}
+        `loss` is that of the batch of the iteration.
+    final : {name: (R, *shape)}
+        Every observable at the iteration reached, after its last update; `loss` too.
+    iteration, steps : int
+        Updates done, and those asked for.
+    seeds : (R,)
+        As asked for.
+    config : dict
+        The settings.
+    dims : {name: names of the axes after seed and time}
+        Of the observables.
+    status, message : str
+        "ok", "interrupted", or "non_finite" where a seed's loss is; a sentence.
+    bad : {seed: iteration}
+        The first iteration whose loss is not finite.
+    stats : {name: float}
+        seconds, steps_per_second.
+    attrs : dict
+        What it was computed by.
+
+    Examples
+    --------
+    >>> training = odesim.train("scan_snap", steps=10)
+    >>> training.ok, int(training.t[-1]), training.final["Y"].shape
+    (True, 10, (1, 30, 34))
     """
 
     task: str
@@ -125,8 +152,23 @@ class Trajectory:
     ) -> Axes | Array:
         """Draws observables against iterations, with bands over seeds; returns Axes, an array of them for several panels.
 
-        var: names, default all; index: a component of an array; log: letters of logarithmic scales (x, y, c for colours), or "none";
-        ax: Axes of matplotlib, for one observable; it is returned. `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
+        `odesim.plot.save(axes, path)` writes the picture.
+
+        Parameters
+        ----------
+        var : str or list of str
+            What is drawn; default: all.
+        index : int or list of int
+            A component of an array.
+        log : str
+            Letters of logarithmic scales (x, y, c for colours), or "none".
+        ax : Axes
+            For one observable; it is returned.
+
+        Raises
+        ------
+        ParamError
+            For what was not recorded.
         """
         run = self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {}))
         drawn: Axes | Array = draw("training", run, ax, var=var, index=index, log=log)
