@@ -8,7 +8,10 @@ import numpy as np
 
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.static._causal_claims import GRADIENT
+from odesim.models.static._component_claims import COMPONENTS
+from odesim.models.static._fact_claims import FACT_CLAIM
 from odesim.models.static._hypercube_claims import HYPERCUBE
+from odesim.models.static._learning_claims import LEARNING
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
@@ -197,4 +200,7 @@ CLAIMS = (
         ),
     ),
     HYPERCUBE,
+    FACT_CLAIM,
+    COMPONENTS,
+    *LEARNING,
 )

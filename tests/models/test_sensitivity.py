@@ -60,6 +60,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "induction.full": ("eps",),
     "topics.reduced": ("eps",),
     "memory.softmax_regression": ("p",),
+    "parity.product": ("eps",),
     "gibbs.master": ("p", "f"),
     "gibbs.parallel": ("p", "f", "s"),
     "gibbs.lumped": ("p",),

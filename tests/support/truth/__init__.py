@@ -42,6 +42,7 @@ from tests.support.truth.learning import (
     two_layer,
 )
 from tests.support.truth.margin import key_query, next_token, prompt, weights
+from tests.support.truth.parity import three_factors
 from tests.support.truth.particles import (
     particles_circle,
     particles_density,
@@ -139,6 +140,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "in_context.single_location": in_context.single_location,
     "in_context.markov": in_context.markov,
     "in_context.markov_bias": in_context.markov_bias,
+    "parity.product": three_factors,
     "topics.full": topics_full,
     "topics.stage1": topics_stage1,
     "topics.reduced": topics_reduced,

@@ -1,0 +1,1 @@
+"""Parities of bits, learned at once or step by step."""
