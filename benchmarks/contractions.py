@@ -21,7 +21,7 @@ import numpy as np
 from contraction_cases import CASES, Case
 from model_cases import MODEL_CASES
 
-from odesim.runtime.memory import call
+from odesim.runtime.intrinsics import call
 from odesim.targets.compiled import compile_system
 
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""Python as text: syntax trees of it, and signatures as help() prints them."""
+"""Python as text: syntax trees of it, texts from templates, and signatures as help() prints them."""
 
 import ast
 import inspect
@@ -24,6 +24,19 @@ def names_in(text: str) -> set[str]:
 
 def _names_of(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_names_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def fit(template: str, **words: object) -> str:
+    """The template with its words filled in; a word of several lines is indented like its first line."""
+    out = []
+    for line in template.split("\n"):
+        name = line.strip().strip("{}")
+        if line.strip() == f"{{{name}}}":
+            margin = line[: len(line) - len(line.lstrip())]
+            out += [margin + inner for inner in str(words[name]).split("\n")]
+        else:
+            out.append(line.format(**words))
+    return "\n".join(out)
 
 
 Public = TypeVar("Public")

@@ -13,7 +13,7 @@ zeros few Newton steps do not reach, are searched alone.
 from odesim.run.lane_dense import between_lines, load_lines, restore_lines, touched
 from odesim.run.lane_feed import MANY
 from odesim.run.lane_plan import KernelPlan, Rows, WatchedEvents, at, real
-from odesim.stepper.search_sizes import MARKS, NEAR, SETTLED
+from odesim.stepper.search_samples import MARKS, NEAR, SETTLED
 
 STEPS = 3
 """Newton steps from the chord of a piece, which most often reach rounding."""

@@ -8,7 +8,7 @@ from typing import Any
 from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows
 from odesim.stepper.codes import WORDS
 from odesim.stepper.frames import Frames
-from odesim.stepper.search_sizes import MARKS
+from odesim.stepper.search_samples import MARKS
 from odesim.stepper.statements import Text
 from odesim.stepper.table import places
 from odesim.targets.cache import source_of

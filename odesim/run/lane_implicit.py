@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from odesim.base.parsing import fit
 from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
 from odesim.run.lane_dense import restore_lines, touched
@@ -17,7 +18,6 @@ from odesim.run.lane_systems import Vector, factor, residual
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Lines, Looped, Written, function, margin, stage_of
 from odesim.stepper.statements import Do, Row, Take, unparsed
-from odesim.stepper.template import fit
 
 DENSE = """
 @kernel

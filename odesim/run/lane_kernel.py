@@ -29,7 +29,7 @@ from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, 
 from odesim.stepper import control
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function, margin
-from odesim.stepper.search_compiled import SEARCH
+from odesim.stepper.one_system import SEARCH_MODULES
 from odesim.stepper.statements import Do, Each, Let, Reader, Right, Row, Statement, name
 from odesim.stepper.tableau import Method, stable_up_to
 from odesim.targets.cache import functions_of, source_of
@@ -172,14 +172,12 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.stepper.control"
-HELPERS = "odesim.stepper.words"
 EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
 SOURCES = (
-    "odesim.stepper.lane_zeros",
     "odesim.stepper.powers",
     CONTROL,
-    "odesim.runtime.memory",
-    *SEARCH,
+    "odesim.runtime.intrinsics",
+    *SEARCH_MODULES,
     "odesim.stepper.search_by_address",
 )
 RUNTIME = ("maximum", "minimum", "powi")
@@ -235,9 +233,8 @@ def own_key() -> str:
 def head_text(plan: KernelPlan, body: str) -> str:
     """The imports that the body needs, and its compile options."""
     kind = f"{', fixed step' if plan.fixed else ''}{', strict' if plan.strict else ''}"
-    events = ["from odesim.stepper.lane_zeros import keep"] if plan.watch is not None else []
-    if plan.watch is not None and not plan.called:
-        events.append(f"from odesim.stepper.search import {'passed' if plan.discrete else 'search'}")
+    search = ["keep", *([] if plan.called else ["passed" if plan.discrete else "search"])]
+    events = [f"from odesim.stepper.search import {', '.join(search)}"] if plan.watch is not None else []
     return module_head(f"{plan.name}, {plan.width} lanes of {plan.method.name}{kind}", body, plan.strict, events)
 
 
@@ -249,7 +246,7 @@ def module_text(what: str, body: str, strict: bool) -> str:
 def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) -> str:
     """The imports that a body needs, with more lines of them, and its compile options."""
     used = names_in(body)
-    rules = {**functions_of(CONTROL), **functions_of(HELPERS)}
+    rules = functions_of(CONTROL)
     inlined = [f"@{'exact' if word in EXACT else 'inlined'}\n{text}" for word, text in rules.items() if word in used]
     used |= names_in("\n".join(inlined))
     math = [w for w in ("sqrt", "inf", "nan") if w in used]
@@ -268,7 +265,7 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += more
     lines += [f"from odesim.stepper.powers import {', '.join(arithmetic)}"] if arithmetic else []
     lines += [f"from {CONTROL} import {', '.join(constants)}"] if constants else []
-    lines += [f"from odesim.runtime.memory import {'call, ' if 'call' in used else ''}doubles, ints", ""]
+    lines += [f"from odesim.runtime.intrinsics import {'call, ' if 'call' in used else ''}doubles, ints", ""]
     lines += [f"options = dict(fastmath={mode})"]
     lines += ["kernel, inlined = njit(**options), njit(forceinline=True, **options)"]
     lines += ["exact = njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from odesim.stepper.lanes import Written, margin
-from odesim.stepper.scheme import Scheme
 from odesim.stepper.statements import Do, Row
+from odesim.stepper.tableau import Scheme
 
 
 @dataclass(frozen=True)

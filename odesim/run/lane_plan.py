@@ -18,7 +18,7 @@ from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_systems import Factors, factor
 from odesim.stepper.lanes import Looped, Place
 from odesim.stepper.rosenbrock_methods import Rosenbrock
-from odesim.stepper.search_sizes import STRAIGHT, TERMINAL, kinds, most_zeros
+from odesim.stepper.search_samples import STRAIGHT, TERMINAL, kinds, most_zeros
 from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, implicit_reader
 from odesim.stepper.table import columns, places
 
@@ -44,7 +44,7 @@ Fact = tuple[int, int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvents:
-    """Event functions as text, and the facts of each of their components, as odesim.stepper.lane_zeros has them.
+    """Event functions as text, and the facts of each of their components, as odesim.stepper.search.keep has them.
 
     pieces: parts of a step at whose ends they are evaluated. keeps: zeros are kept, not only looked for to end a run.
     """

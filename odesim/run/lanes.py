@@ -25,12 +25,12 @@ from odesim.run.lane_plan import AT, REALS, KernelPlan, WatchedEvents, facts_of,
 from odesim.run.rounds import LaneFlow, Rounds
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
+from odesim.stepper.drive import search_functions
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.search_compiled import search_functions
-from odesim.stepper.search_sizes import memory_size
+from odesim.stepper.search_samples import memory_size
 from odesim.stepper.table import ANSWERS, SEARCH, new_table
 from odesim.targets.cache import module_name
 from odesim.targets.invariants import declared_invariants, verified_invariants

@@ -36,7 +36,7 @@ TEXT = '''
 """{model}, observables of members: generated, runtime {key}."""
 
 {imports}
-from odesim.runtime.memory import doubles, ints
+from odesim.runtime.intrinsics import doubles, ints
 
 options = dict(fastmath=False)
 
@@ -232,7 +232,7 @@ def observed_key(system: System, names: tuple[str, ...]) -> str:
 
 def loop_text(model: str, f: Formulas) -> str:
     """The text of the module: run(table) computes the formulas for all members and saved times."""
-    from odesim.stepper.template import fit
+    from odesim.base.parsing import fit
 
     used, states, params_read = f.words, f.reads("y"), f.reads("p")
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in params_read)]

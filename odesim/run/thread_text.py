@@ -11,7 +11,7 @@ from dataclasses import replace
 from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_kernel import head_text, right_text, step_loops
 from odesim.run.lane_plan import AT, KernelPlan, Rows
-from odesim.stepper.search_sizes import memory_size
+from odesim.stepper.search_samples import memory_size
 from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
 from odesim.targets.cuda_words import INT, REAL
 

@@ -7,7 +7,7 @@ Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 
 rule) and IV.8, eqs. 8.27-8.28 (Gustafsson's rule; numbers as in their code rodas.f).
 """
 
-from math import inf
+from math import cos, inf
 from typing import Any
 
 SAFETY = 0.9
@@ -131,7 +131,7 @@ def weight(coefficients: Any, degree: int, theta: float) -> float:
 def move_back(numbers: Any, y: Any) -> None:
     """Moves y, component by component in parts of itself, to where its linear invariants have their values: one after another.
 
-    numbers: as odesim.stepper.conserved lays them out.
+    numbers: as odesim.stepper.rosenbrock_run.conserved lays them out.
     """
     k = 1
     for _ in range(int(numbers[0])):
@@ -146,6 +146,29 @@ def move_back(numbers: Any, y: Any) -> None:
                 i = int(numbers[first + j])
                 y[i] += y[i] * (numbers[first + count + j] * y[i] * (rest / size))
         k = first + 2 * count
+
+
+# What the text of a step uses beside the rules.
+
+
+def square(x: float) -> float:
+    """x times itself."""
+    return x * x
+
+
+def larger(a: float, b: float) -> float:
+    """The larger of two numbers; b where one is NaN."""
+    return a if a > b else b
+
+
+def above_zero(x: float) -> float:
+    """x, or 1 where it is not above 0."""
+    return x if x > 0.0 else 1.0
+
+
+def slant(i: int) -> float:
+    """Component i of a direction that no symmetry of a system has."""
+    return cos(1.0 + 2.4 * i)
 
 
 # The rule by which a run or a member changes to a stiff method: stability holds its steps, and the rest is long. The spectral radius comes

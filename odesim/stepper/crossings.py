@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.operations import entry, fill, helper, weigh_inside
 from odesim.stepper.search import passed
 

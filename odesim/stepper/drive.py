@@ -17,14 +17,12 @@ from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver
-from odesim.stepper.one_system import RULES, SHARED, Driver, explicit_driver, noisy_driver
+from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
-from odesim.stepper.search_compiled import search_functions
-from odesim.stepper.table import COUNTS, NOISE, RUN, constants
+from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants
 from odesim.stepper.tableau import Method
 
-SOURCES = SHARED
 SIGNATURES = {
     "run": "int64(int64)",
     "probed": "void(int64, float64, int64, int64)",
@@ -193,7 +191,7 @@ def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
         "noisy": (["odesim.stepper.noise_draw"], noisy_driver, [NOISE]),
     }
     module, driver, tables = kinds[kind]
-    sources = sources_text((*SOURCES, *module), RULES, "@helper")
+    sources = sources_text((*SHARED, *module), RULES, "@helper")
     normals = [f"from odesim.runtime.normals import normals_of_path  # {normals_key()}"] if kind == "noisy" else []
     return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver(by_state).text])
 
@@ -208,3 +206,17 @@ def driver(kind: str, by_state: bool) -> dict[str, int]:
     names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
     lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
     return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names)
+
+
+SEARCHED = (*SEARCH_MODULES, "odesim.stepper.search_by_address")
+EXPORTED = {"search_step": "step_searched", "search_polynomial": "polynomial_searched"}
+
+
+@cache
+def search_functions() -> dict[str, int]:
+    """The addresses of the functions of odesim.stepper.search_by_address, compiled once or loaded from the cache."""
+    from odesim.targets.cache import sources_text
+    from odesim.targets.native import load_native
+
+    lines = [f"{name} = {decorator}({name})" for name, decorator in EXPORTED.items()]
+    return load_native("\n".join([sources_text(SEARCHED), constants(SEARCH), *lines, ""]), "search", list(EXPORTED))

@@ -3,7 +3,7 @@
 """One explicit step, written once: stages and error norm, for one system, lanes and threads of a GPU.
 
 It is text, read together with step.py, which says how. LAST: the stage at the new point; 0 of a Map, whose stage 0 is the new state.
-NOISY: a scheme for noise (scheme.py). `draw` draws the normal numbers of a step, and `shake` makes of them the noise that a stage
+NOISY: a scheme for noise (tableau.py). `draw` draws the normal numbers of a step, and `shake` makes of them the noise that a stage
 sees, among the parameters.
 """
 

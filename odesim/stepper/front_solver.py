@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from odesim.runtime.functions import njit
-from odesim.runtime.memory import call, doubles, ints
+from odesim.runtime.intrinsics import call, doubles, ints
 
 FIRST, LATER, BY_PYTHON = 0, 1, 2
 PANEL = 32

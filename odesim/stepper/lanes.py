@@ -11,6 +11,8 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from odesim.base.parsing import parse
+from odesim.stepper.control import slant
 from odesim.stepper.statements import (
     Comb,
     Do,
@@ -32,7 +34,6 @@ from odesim.stepper.statements import (
     unparsed,
     written,
 )
-from odesim.stepper.words import slant
 
 MARGIN = "    "
 PARTIAL, SEQUENCE = 32, 64
@@ -64,8 +65,11 @@ class Placed(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "slant" and self.component is not None:
             return ast.Constant(slant(self.component))
-        more = [name("save"), name("saves")] if isinstance(node.func, ast.Name) and node.func.id == "grid" else []
-        return ast.Call(node.func, [*(self.visit(a) for a in node.args), *more], [])
+        arguments = [self.visit(a) for a in node.args]
+        if isinstance(node.func, ast.Name) and node.func.id == "grid":  # the saved time of this number, infinity after the last
+            place = f"int({unparsed(arguments[0])})"
+            return parse(f"save[{place}] if {place} < saves else inf", "eval").body
+        return ast.Call(node.func, arguments, [])
 
     def visit_Comb(self, node: Comb) -> ast.Name:
         return name(self.comb(node))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.control import move_back
 from odesim.stepper.crossings import evaluate, put_all
 from odesim.stepper.operations import helper, tree_sum

@@ -14,7 +14,7 @@ from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
 from odesim.stepper.one_system import explicit_driver
 from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
-from odesim.stepper.search_sizes import memory_size, most_zeros
+from odesim.stepper.search_samples import memory_size, most_zeros
 from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, places
 
 EVENT_ROOM = 64

@@ -7,7 +7,7 @@
 
 from typing import Any
 
-from odesim.runtime.memory import doubles, ints
+from odesim.runtime.intrinsics import doubles, ints
 from odesim.runtime.normals import normals_of_path
 from odesim.stepper.operations import helper
 

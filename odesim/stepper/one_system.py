@@ -14,7 +14,6 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from odesim.base.parsing import parse
-from odesim.stepper.search_compiled import SEARCH
 from odesim.stepper.statements import (
     EXPLICIT,
     Comb,
@@ -44,7 +43,9 @@ from odesim.stepper.statements import (
 
 RULES = ("odesim.stepper.control",)
 """The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
-SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH, "odesim.stepper.crossings")
+SEARCH_MODULES = ("odesim.stepper.search_samples", "odesim.stepper.search")
+"""The modules of the search for zeros, whose source names what is compiled with it."""
+SHARED = ("odesim.stepper.operations", "odesim.stepper.powers", *RULES, *SEARCH_MODULES, "odesim.stepper.crossings")
 """What the printed driver calls, on the processor as on a GPU, in the order in which their text is joined."""
 SWITCHES = ("ADAPTIVE", "CHOOSES", "SAVES", "EVENTS", "LAWS")
 METHOD = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER", "SECOND", "UNSEEN")

@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 
 from odesim.runtime.functions import njit
-from odesim.runtime.memory import call, doubles, floats, ints
+from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.control import weight
 
 helper = njit()
-
-
-@helper
-def square(x: float) -> float:
-    return x * x
-
-
-@helper
-def larger(a: float, b: float) -> float:
-    return a if a > b else b
 
 
 @helper

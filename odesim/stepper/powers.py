@@ -3,7 +3,7 @@
 import numpy as np
 
 from odesim.runtime.functions import njit
-from odesim.runtime.memory import bits, fma, from_bits
+from odesim.runtime.intrinsics import bits, fma, from_bits
 
 # fastmath is said: what says nothing takes over that of whoever calls it first
 inlined = njit(fastmath=False, forceinline=True)

@@ -18,7 +18,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import longest_step
 from odesim.stepper.laws import BoundValues, Laws, Worst
 from odesim.stepper.occurrences import Events
-from odesim.stepper.search_sizes import kinds
+from odesim.stepper.search_samples import kinds
 
 Progress = Callable[[float], None]
 

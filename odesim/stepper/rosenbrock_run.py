@@ -1,5 +1,6 @@
 """One run of a Rosenbrock method: what its driver's arrays hold beside those of an explicit one."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
@@ -11,8 +12,8 @@ from odesim.base.arrays import Array
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
+from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.stepper import control
-from odesim.stepper.conserved import conserved
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver
@@ -125,3 +126,34 @@ class RosenbrockRun(ExplicitRun):
     def raw(self) -> Raw:
         raw = super().raw()
         return replace(raw, y=raw.y.astype(self.problem.rhs.dtype))
+
+
+MOST_ROUNDS = 12
+"""Invariants that share states, one after another: beyond it they take the time of the step."""
+
+
+def conserved(invariants: Sequence[LinearInvariant], start: Array) -> Array:
+    """Linear invariants with numbers as weights and their values at the start (n,) of a run, as control.move_back reads them.
+
+    How many there are, and of each, in the order in which they are restored: its number of places, its value, the places, the weights.
+    """
+    groups = _apart(invariants)[-MOST_ROUNDS:]
+    numbers = [float(sum(map(len, groups)))]
+    for invariant in (i for group in groups for i in group):
+        numbers += [len(invariant.places), float(exact_sums(invariant, start[None])[0]), *invariant.places, *invariant.weights]  # type: ignore[list-item]
+    return np.array(numbers)
+
+
+def _apart(invariants: Sequence[LinearInvariant]) -> list[list[LinearInvariant]]:
+    """Groups of invariants that share no state, ordered after the groups they share states with."""
+    groups: list[list[LinearInvariant]] = []
+    used: list[set[int]] = []
+    for invariant in invariants:
+        places = set(invariant.places)
+        after = max((k + 1 for k, states in enumerate(used) if states & places), default=0)
+        if after == len(groups):
+            groups.append([])
+            used.append(set())
+        groups[after].append(invariant)
+        used[after] |= places
+    return groups

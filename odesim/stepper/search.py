@@ -22,8 +22,24 @@ from typing import Any
 
 import numpy as np
 
-from odesim.stepper.search_samples import crosses, divided, guess, helper, inserted, narrowed, passes, place, places_in, zero_between
-from odesim.stepper.search_sizes import EXACT, MARKS, POINTS, STRAIGHT, TERMINAL, TOGETHER_AT_MOST
+from odesim.stepper.search_samples import (
+    EXACT,
+    MARKS,
+    POINTS,
+    STRAIGHT,
+    TERMINAL,
+    TOGETHER_AT_MOST,
+    crosses,
+    divided,
+    guess,
+    helper,
+    inserted,
+    narrowed,
+    passes,
+    place,
+    places_in,
+    zero_between,
+)
 
 ROUNDING = 1e-15
 """Of the largest sample: how far a polynomial through them is off at least."""
@@ -367,3 +383,25 @@ def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, memo
             if facts[size + i] == TERMINAL:
                 theta_stop = 1.0
     return count, new, theta_stop
+
+
+@helper
+def keep(found: Any, count: int, stop: float, facts: Any, size: int, first: int, most: int, times: Any, places: Any, counts: Any) -> None:
+    """Puts the zeros up to stop among those of a member, in the order of time: the first `most` of each event, and their number.
+
+    times, places (events, most) and counts (events,) of the member begin at row first. facts (4, size): as odesim.stepper.search has
+    them, then of each component which event it belongs to, and its number there.
+    """
+    for q in range(count):
+        time, i = found[2 * q], int(found[2 * q + 1])
+        if not time <= stop:
+            continue
+        row = first + facts[2 * size + i]
+        k = min(counts[row], most)
+        counts[row] += 1
+        while k > 0 and times[row * most + k - 1] > time:
+            if k < most:
+                times[row * most + k], places[row * most + k] = times[row * most + k - 1], places[row * most + k - 1]
+            k -= 1
+        if k < most:
+            times[row * most + k], places[row * most + k] = time, facts[3 * size + i]

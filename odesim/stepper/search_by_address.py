@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from odesim.runtime.functions import njit
-from odesim.runtime.memory import call, doubles, ints
+from odesim.runtime.intrinsics import call, doubles, ints
 from odesim.stepper.search import FINE, ROUNDING, roughness, search, straight_search
-from odesim.stepper.search_samples import helper
-from odesim.stepper.search_sizes import POINTS
+from odesim.stepper.search_samples import POINTS, helper
 
 ROUNDED = 1e5
 """An error below that, as roughness() has it, is rounding where half of a part has a larger one."""

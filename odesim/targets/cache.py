@@ -22,7 +22,7 @@ from odesim.base.parsing import parse
 
 BUILDER = (
     *(f"odesim.targets.{name}" for name in ("native", "front_end", "lowering", "arithmetic")),
-    *(f"odesim.runtime.{name}" for name in ("functions", "intrinsics", "kinds", "memory")),
+    *(f"odesim.runtime.{name}" for name in ("functions", "intrinsics", "kinds")),
 )
 """The modules that make machine code of a text."""
 SUFFIXES = (".py", ".o", ".cubin", ".log")  # generated text, machine code, machine code of a GPU and the log of its compiler

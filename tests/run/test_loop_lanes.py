@@ -14,7 +14,7 @@ from odesim.run import choose
 from odesim.run import looped_lanes as loops
 from odesim.run.choose import make_engine
 from odesim.run.engines import HandOver
-from odesim.run.looped_kernel import LANES as WIDTH
+from odesim.run.looped_lanes import WIDTH
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes, time
 from odesim.targets.compiled import compile_system
 from odesim.transforms.lanes import LANES, TIME, lane_system

@@ -70,6 +70,10 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "at_most": [(h, x) for h, x in itertools.product((0.01, 0.3, float("nan")), (float("inf"), 0.05))],
     "longest_step": [(0.3,), (1.01,)],
     "moment": [(k, 0.0, 1.0, 0.3, 4) for k in range(5)],
+    "square": [(x,) for x in (-1.5, float("inf"))],
+    "larger": list(itertools.product((1.0, -2.0, float("nan")), repeat=2)),
+    "above_zero": [(x,) for x in (1.5, 0.0, -1.0, float("nan"))],
+    "slant": [(i,) for i in range(5)],
     # two invariants, y0 + y1 = 1 and y1 - 2 y2 = value
     "move_back": [
         (np.array([2.0, 2.0, 1.0, 0.0, 1.0, 1.0, 1.0, 2.0, value, 1.0, 2.0, 1.0, -2.0]), np.array([0.3, 0.6, 0.1]))

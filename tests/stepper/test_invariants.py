@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odesim.ir.invariants import LinearInvariant, exact_sums
-from odesim.stepper.conserved import conserved
 from odesim.stepper.control import move_back
+from odesim.stepper.rosenbrock_run import conserved
 
 EPS = float(np.finfo(float).eps)
 # a weak acid: HA + A, and of the small ones H = A + OH; HA + H - OH is the sum of both

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from odesim.runtime import sums as reduce
-from odesim.runtime.memory import ints
+from odesim.runtime.intrinsics import ints
 from odesim.stepper.drive import driver_text
 from odesim.stepper.table import RUN, new_table
 from odesim.targets.cache import load_module

@@ -5,12 +5,11 @@ from collections import Counter
 
 import pytest
 
-from odesim.stepper import search_compiled as compiled
-from odesim.stepper.drive import SOURCES
+from odesim.stepper.drive import SEARCHED
 from odesim.stepper.one_system import SHARED, explicit_driver
 from odesim.targets.cache import source_of
 
-TEXTS = {"driver": SOURCES, "driver on a GPU": SHARED, "search": compiled.SOURCES}
+TEXTS = {"driver": SHARED, "search": SEARCHED}
 
 AGAIN = {"_compile", "helper"}  # how functions are compiled, which a module that is imported by itself says too
 

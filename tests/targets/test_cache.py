@@ -119,7 +119,7 @@ def test_native_of_what_calls_foreign_code(folder: Path) -> None:
 def test_sources_text() -> None:
     """One text of several files: in order, without their imports of each other."""
     text = cache.sources_text(["odesim.stepper.control", "odesim.stepper.operations"])
-    assert "from odesim.stepper" not in text and "from odesim.runtime.memory import" in text
+    assert "from odesim.stepper" not in text and "from odesim.runtime.intrinsics import" in text
     assert text.index("SAFETY =") < text.index("def weigh")
     compile(text, "text", "exec")
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from odesim.runtime.elementary import exp
 from odesim.runtime.functions import njit
-from odesim.runtime.memory import bits, call, doubles, floats, from_bits, ints
+from odesim.runtime.intrinsics import bits, call, doubles, floats, from_bits, ints
 from odesim.runtime.views import block, float32, float64, part_of, row_block
 
 WIDE, PLACES = False, (3, 1.5)

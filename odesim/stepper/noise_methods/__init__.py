@@ -5,6 +5,6 @@ from importlib import import_module
 from types import MappingProxyType
 
 from odesim.base.backends import NOISY
-from odesim.stepper.scheme import Scheme
+from odesim.stepper.tableau import Scheme
 
 SCHEMES: Mapping[str, Scheme] = MappingProxyType({name: import_module(f"{__name__}.{name}").METHOD for name in NOISY})

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from odesim.stepper.scheme import ALL, make_scheme
+from odesim.stepper.tableau import ALL, make_scheme
 
 E = -1 / sqrt(3)
 """I10/h = sqrt(h) (xi0 + E xi1)/2, the integral of the path over a step of h, in units of h."""
