@@ -24,17 +24,12 @@ CASES: dict[str, dict[str, Any]] = {
     "hierarchy": HIERARCHY,
     "post": {"norm": "post", "positions": 8},
     "bare": {"norm": "none", "biases": (), "mlp": 0, "heads": 1},
-    "no residual": {"norm": "none", "residual": False, "activation": "silu"},
-    "pre, no residual": {"residual": False, "projection": False},
-    "post, no residual": {"norm": "post", "residual": False},
-    "tied": {"tied": True, "at": "all", "start": "normal", "std": 0.5},
-    "tied, no head bias": {"tied": True, "biases": ("attention", "projection"), "activation": "relu"},
+    "pre, no projection": {"projection": False, "start": "normal", "std": 0.5},
+    "no head bias": {"biases": ("attention", "projection"), "activation": "relu"},
     "next token": {"at": "all", "positions": T},
     "masked": {"at": "given", "causal": False, "positions": T},
     "bidirectional": {"causal": False, "biases": ("projection", "mlp")},
-    "regression": {"loss": "squared_error", "outputs": 3},
-    "regression at all": {"loss": "squared_error", "at": "all", "outputs": 3, "norm": "none"},
-    "regression at given": {"loss": "squared_error", "at": "given", "outputs": 3, "norm": "post"},
+    "given, post": {"at": "given", "outputs": 3, "norm": "post"},
     "no layer": {"layers": 0, "at": "all"},
     "attention only": {"mlp": 0, "at": "all", "norm": "post"},
 }
@@ -67,10 +62,7 @@ def batch_for(model: Transformer, extras: tuple[str, ...] = (), R: int = R, B: i
     batch: dict[str, Array] = {"tokens": rng.integers(0, model.vocabulary, (R, B, T))}
     if model.at == "given":
         batch["positions"] = rng.integers(-1, T, (R, B, *P))  # some twice, some left out
-    if model.loss == "cross_entropy":
-        batch["targets"] = rng.integers(-1 if P else 0, model.classes, (R, B, *P))
-    else:
-        batch["targets"] = rng.standard_normal((R, B, *P, model.classes))
+    batch["targets"] = rng.integers(-1 if P else 0, model.classes, (R, B, *P))
     lengths = rng.integers(1, T, (R, B, 1))
     entries = {
         "padding": np.arange(T) < lengths,  # left padding: at least the last token stays

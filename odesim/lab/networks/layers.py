@@ -1,4 +1,4 @@
-"""Layers of the transformer, forward and backward side by side, and its losses."""
+"""Layers of the transformer, forward and backward side by side, and its loss."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -98,21 +98,12 @@ def gelu(x: Array) -> tuple[Array, Array]:
     return y, slope
 
 
-def silu(x: Array) -> tuple[Array, Array]:
-    """SiLU x s and its derivative s (1 + x (1 - s)), with s = 1 / (1 + exp(-x))."""
-    xp = array_namespace(x)
-    s = xp.exp(-xp.abs(x))  # never overflows
-    s = xp.where(x >= 0.0, 1.0, s) / (1.0 + s)
-    y = x * s
-    return y, s + y * (1.0 - s)
-
-
 def relu(x: Array) -> tuple[Array, Array]:
     """ReLU max(x, 0) and its derivative x > 0, as booleans."""
     return array_namespace(x).maximum(x, 0.0), x > 0.0
 
 
-ACTIVATIONS: dict[str, Activation] = {"gelu": gelu, "relu": relu, "silu": silu}
+ACTIVATIONS: dict[str, Activation] = {"gelu": gelu, "relu": relu}
 
 
 # A linear map of rows and its gradient.
@@ -303,7 +294,7 @@ def attention_back(dy: Array, q: Array, k: Array, v: Array, a: Array) -> tuple[A
     return dq, dk, dv
 
 
-# Losses of the transformer with gradients, as weighted means over rows of outputs.
+# The loss of the transformer with its gradient, a weighted mean over rows of outputs.
 
 
 def shares(counted: Array, weight: Array | None, dtype: str) -> Array:
@@ -345,16 +336,3 @@ def cross_entropy(logits: Array, targets: Array, share: Array) -> tuple[Array, A
         piece[rows, at] -= part_of[part]
     loss: Array = (row * part_of).reshape(R, -1).sum(axis=1)
     return loss, z.reshape(logits.shape)
-
-
-def squared_error(outputs: Array, targets: Array, share: Array) -> tuple[Array, Array]:
-    """The loss sum share * mean_c (outputs - targets)^2 (R,) and its gradient (R, B, P, C); overwrites outputs."""
-    R, C = outputs.shape[0], outputs.shape[-1]
-    outputs -= targets
-    weighted = outputs * (share / C)[..., None]  # (R, B, P, C)
-    loss: Array = (outputs * weighted).reshape(R, -1).sum(axis=1)
-    weighted *= 2.0
-    return loss, weighted
-
-
-LOSSES = {"cross_entropy": cross_entropy, "squared_error": squared_error}

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks import layers
-from odesim.lab.networks.layers import ACTIVATIONS, LOSSES, NormTape, layer_norm, layer_norm_back, linear, linear_back, sum_rows
+from odesim.lab.networks.layers import ACTIVATIONS, NormTape, cross_entropy, layer_norm, layer_norm_back, linear, linear_back, sum_rows
 from odesim.lab.networks.measures import entropy, stable_rank
 from odesim.lab.training.task import Batch, Observable, Params
 
@@ -37,7 +37,6 @@ def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
 CHOICES = {
     "norm": ("pre", "post", "none"),
     "activation": tuple(ACTIVATIONS),
-    "loss": tuple(LOSSES),
     "at": ("last", "all", "given"),
     "start": ("torch", "normal"),
 }
@@ -57,8 +56,8 @@ class Transformer:
     """A transformer as a Model. Raises ParamError if options are invalid or do not fit together.
 
     outputs: number of outputs at a position, None for the vocabulary. mlp: nodes of the MLP, 0 for attention alone. positions: longest
-    length with learned positions, 0 for none. norm: "pre" adds a layer norm before the head. tied: the head is the embedding. at: the
-    positions in the loss. start: torch's defaults, or N(0, std^2) for every matrix.
+    length with learned positions, 0 for none. norm: "pre" adds a layer norm before the head. at: the positions in the loss. start: torch's
+    defaults, or N(0, std^2) for every matrix.
     watch: the batch for observables that need data; extra: further observables.
     """
 
@@ -70,13 +69,10 @@ class Transformer:
     outputs: int | None = None
     positions: int = 0
     norm: str = "pre"
-    residual: bool = True
     activation: str = "gelu"
     causal: bool = True
     projection: bool = True
     biases: tuple[str, ...] = BIASES
-    tied: bool = False
-    loss: str = "cross_entropy"
     at: str = "last"
     start: str = "torch"
     std: float = 0.02
@@ -99,8 +95,6 @@ class Transformer:
                 raise ParamError(f"{name} is at least {least}, not {value}")
         if self.width % self.heads:
             raise ParamError(f"heads must divide the width: {self.heads} heads do not divide width {self.width}")
-        if self.tied and self.classes != self.vocabulary:
-            raise ParamError(f"a tied head has one output a token: outputs is {self.outputs}, the vocabulary {self.vocabulary}")
         if not self.std > 0:
             raise ParamError(f"std must be above 0, not {self.std}")
 
@@ -141,8 +135,7 @@ class Transformer:
         if self.mlp:
             layer |= linear_map("up", "mlp", d, self.mlp) | linear_map("down", "mlp", self.mlp, d) | norm("norm2", self.norm != "none")
         laws |= {f"layer{i}.{name}": start for i in range(self.layers) for name, start in layer.items()}
-        head = linear_map("head", "head", d, self.classes)
-        return laws | norm("norm", self.norm == "pre") | {name: law for name, law in head.items() if name != "head" or not self.tied}
+        return laws | norm("norm", self.norm == "pre") | linear_map("head", "head", d, self.classes)
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
         """Initial parameters {name: (R, ...)}, drawn in float64, of seed r from rngs[r] alone; a matrix is (R, inputs, outputs)."""
@@ -207,16 +200,15 @@ class Transformer:
             by_sample = x.reshape(R, B, T, -1)
             by_sample += params["position"][:, None, :T]
         bias = layers.key_bias(T, x, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
-        streams, tapes = [x], []
+        tapes = []
         for i in range(self.layers):
             x, tape = block(x, params_of_layer(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
-            streams.append(x)
             tapes.append(tape)
         read, normed = self._gather(x, batch), None  # (R, B * P, d)
         if self.norm == "pre":
             read, normed = layer_norm(read, params["norm_gain"], params["norm_shift"])
-        outputs = linear(read, self._head(params), params.get("head_bias")).reshape(R, B, -1, self.classes)  # (R, B, P, C)
-        return ForwardPass(outputs, tuple(streams), tuple(tapes), normed, read, (R, B, T), batch)
+        outputs = linear(read, params["head"], params.get("head_bias")).reshape(R, B, -1, self.classes)  # (R, B, P, C)
+        return ForwardPass(outputs, tuple(tapes), normed, read, (R, B, T), batch)
 
     def loss_of(self, params: Params, batch: Batch) -> Array:
         """The loss (R,) of a batch, without gradients."""
@@ -228,7 +220,7 @@ class Transformer:
         (R, B, T), g = run.shape, Params()
         loss, dy = self._compare(run)
         dy = dy.reshape(R, -1, self.classes)  # (R, B * P, C)
-        dread, dhead = linear_back(dy, run.read, self._head(params))  # (R, B * P, d), (R, d, C)
+        dread, g["head"] = linear_back(dy, run.read, params["head"])  # (R, B * P, d), (R, d, C)
         if "head_bias" in params:
             g["head_bias"] = sum_rows(dy)
         if run.normed is not None:
@@ -241,15 +233,7 @@ class Transformer:
             g["position"] = array_namespace(dx).zeros_like(params["position"])
             g["position"][:, :T] = dx.reshape(R, B, T, -1).sum(axis=1)
         g["embedding"] = layers.embed_back(dx, run.batch["tokens"], self.vocabulary)
-        if self.tied:
-            g["embedding"] += dhead.swapaxes(1, 2)
-        else:
-            g["head"] = dhead
         return loss, {name: g[name] for name in params}
-
-    def _head(self, params: Params) -> Array:
-        """The matrix (R, d, C) of the head."""
-        return params["embedding"].swapaxes(1, 2) if self.tied else params["head"]
 
     def _gather(self, x: Array, batch: Batch) -> Array:
         """Rows (R, B * P, d) of x (R, B * T, d) that the head reads."""
@@ -280,11 +264,11 @@ class Transformer:
         """The loss (R,) of a forward pass and its gradient by the outputs (R, B, P, C); overwrites the outputs."""
         y, batch, targets = run.outputs, run.batch, run.batch["targets"]
         if self.at == "last":
-            targets = targets[:, :, None]  # (R, B, 1), of numbers (R, B, 1, C)
-        counted = targets >= 0 if self.loss == "cross_entropy" else array_namespace(y).ones(y.shape[:3], bool)  # (R, B, P)
+            targets = targets[:, :, None]  # (R, B, 1)
+        counted = targets >= 0  # (R, B, P)
         if self.at == "given":
             counted = counted & (batch["positions"] >= 0)
-        return LOSSES[self.loss](y, targets, layers.shares(counted, batch.get("weight"), y.dtype.name))
+        return cross_entropy(y, targets, layers.shares(counted, batch.get("weight"), y.dtype.name))
 
 
 def params_of_layer(params: Params, prefix: str) -> Params:
@@ -300,8 +284,7 @@ def params_of_layer(params: Params, prefix: str) -> Params:
 # log_weight (R, B, T): added to the logits of a key, ln n of a key that stands for n identical ones (they must be alike in every
 # layer, so without positions; with a causal mask they must come before all other tokens);
 # weight (R, B): how often a sample counts.
-# targets are classes (R, B) where at is "last", else (R, B, T) or (R, B, P), a negative class is left out of the mean; of
-# squared_error they are numbers, with one more axis (C,).
+# targets are classes (R, B) where at is "last", else (R, B, T) or (R, B, P); a negative class is left out of the mean.
 
 
 def check_batch(model: Transformer, batch: Batch) -> tuple[int, int, int]:
@@ -323,11 +306,10 @@ def check_batch(model: Transformer, batch: Batch) -> tuple[int, int, int]:
             raise ParamError(f"positions of this batch have the shape ({R}, {B}, P), not {batch['positions'].shape}")
         _within("positions", batch["positions"], T)
         read = batch["positions"].shape[2:]
-    is_class = model.loss == "cross_entropy"
-    for name, shape in {**shapes, "targets": (R, B, *read, *(() if is_class else (model.classes,)))}.items():
+    for name, shape in {**shapes, "targets": (R, B, *read)}.items():
         if name in batch and batch[name].shape != shape:
             raise ParamError(f"{name} of this batch {'have' if name == 'targets' else 'has'} the shape {shape}, not {batch[name].shape}")
-    if is_class and "targets" in batch:
+    if "targets" in batch:
         _within("targets", batch["targets"], model.classes)
     return R, B, T
 
@@ -376,14 +358,13 @@ def block(x: Array, p: Params, design: Transformer, *, B: int, bias: Array | Non
     q, k, v = (rows(u, name) for name in ("query", "key", "value"))  # (R, N, d) each
     mixed, a = layers.attention(q, k, v, B=B, H=design.heads, bias=bias)  # (R, N, d), (R, B, H, T, T)
     y = rows(mixed, "projection") if design.projection else mixed  # (R, N, d)
-    y = norm(x + y if design.residual else y, "norm1", "post")
+    y = norm(x + y, "norm1", "post")
     if not design.mlp:
         return y, Tape(u, q, k, v, a, mixed, normed)
     w = norm(y, "norm2", "pre")
     hidden, slope = ACTIVATIONS[design.activation](rows(w, "up"))  # (R, N, mlp) each
     z = rows(hidden, "down")  # (R, N, d)
-    if design.residual:
-        z += y
+    z += y
     return norm(z, "norm2", "post"), Tape(u, q, k, v, a, mixed, normed, w, hidden, slope)
 
 
@@ -409,8 +390,7 @@ def block_back(dz: Array, p: Params, design: Transformer, tape: Tape) -> tuple[A
         dh = rows(dz, tape.hidden, "down")  # (R, N, mlp)
         dh *= tape.slope
         dy = norm(rows(dh, tape.expanded, "up"), "norm2", "pre")  # (R, N, d)
-        if design.residual:
-            dy += dz
+        dy += dz
     dy = norm(dy, "norm1", "post")
     dm = rows(dy, tape.mixed, "projection") if design.projection else dy  # (R, N, d)
     dq, dk, dv = layers.attention_back(dm, tape.q, tape.k, tape.v, tape.a)  # (R, N, d) each
@@ -418,21 +398,19 @@ def block_back(dz: Array, p: Params, design: Transformer, tape: Tape) -> tuple[A
     dx += rows(dk, tape.attended, "key")
     dx += rows(dv, tape.attended, "value")
     dx = norm(dx, "norm1", "pre")
-    if design.residual:
-        dx += dy
+    dx += dy
     return dx, g
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """A forward pass: outputs (R, B, P, C), rows (R, N, d) before block 0, 1, ... and after the last, with N = B * T.
+    """A forward pass: outputs (R, B, P, C).
 
-    tapes: one for each block, with attention weights a (R, B, H, T, T) and activations hidden (R, N, mlp). normed: of the layer norm
+    tapes: one for each block, with attention weights a (R, B, H, T, T) and activations hidden (R, B * T, mlp). normed: of the layer norm
     before the head. read: the rows that the head reads. shape: (R, B, T). batch: on the device of the parameters.
     """
 
     outputs: Array
-    streams: tuple[Array, ...]
     tapes: tuple[Tape, ...]
     normed: NormTape | None
     read: Array

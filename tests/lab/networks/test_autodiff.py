@@ -14,7 +14,7 @@ def torch_loss(model: Transformer, p, batch):
     F = torch.nn.functional
     d, H, tokens = model.width, model.heads, batch["tokens"]
     B, T = tokens.shape
-    act = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}[model.activation]
+    act = {"relu": F.relu, "gelu": F.gelu}[model.activation]
     allowed = torch.ones(T, T).tril().bool() if model.causal else torch.ones(T, T).bool()
     mask = torch.zeros(B, 1, T, T, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
     if "log_weight" in batch:
@@ -40,7 +40,7 @@ def torch_loss(model: Transformer, p, batch):
                 y = linear(y, f"layer{i}.projection") if model.projection else y
             else:
                 y = linear(act(linear(u, f"layer{i}.up")), f"layer{i}.down")
-            y = x + y if model.residual else y
+            y = x + y
             x = norm(y, f"layer{i}.{half}") if model.norm == "post" else y
     x = norm(x, "norm") if model.norm == "pre" else x
     weight = batch.get("weight", torch.ones(B))[:, None]
@@ -51,13 +51,10 @@ def torch_loss(model: Transformer, p, batch):
     else:
         counted = (batch["positions"] >= 0).double()
         x = x[torch.arange(B)[:, None], batch["positions"].clamp(min=0)]
-    y = F.linear(x, p["embedding"], p.get("head_bias")) if model.tied else linear(x, "head")
-    targets = batch["targets"].reshape(*y.shape[:2], *batch["targets"].shape[2 if model.at != "last" else 1 :])
-    if model.loss == "cross_entropy":
-        rows = F.cross_entropy(y.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="none").view(y.shape[:2])
-        counted = counted * (targets >= 0)
-    else:
-        rows = ((y - targets) ** 2).mean(-1)
+    y = linear(x, "head")
+    targets = batch["targets"].reshape(y.shape[:2])
+    rows = F.cross_entropy(y.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="none").view(y.shape[:2])
+    counted = counted * (targets >= 0)
     share = counted * weight
     return (rows * share).sum() / share.sum()
 

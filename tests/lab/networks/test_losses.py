@@ -1,42 +1,38 @@
-"""Losses against their formulas row by row, and their gradients against central differences."""
+"""The loss against its formula row by row, and its gradient against central differences."""
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from odesim.lab.networks.layers import LOSSES, SLAB, cross_entropy, shares, squared_error
+from odesim.lab.networks.layers import SLAB, cross_entropy, shares
 from tests.support.slopes import check_gradients
 
 R, B, P, C = 2, 4, 3, 5
 RNG = np.random.default_rng(0)
 CLASSES = RNG.integers(0, C, (R, B, P))
-NUMBERS = RNG.standard_normal((R, B, P, C))
 COUNTED = RNG.random((R, B, P)) < 0.7
 WEIGHT = RNG.random((R, B))
-TARGETS = {"cross_entropy": CLASSES, "squared_error": NUMBERS}
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
-@pytest.mark.parametrize("name", LOSSES)
-def test_loss_loop(name, weight):
-    """A loss is the weighted mean over counted rows of -ln softmax[target] or of the mean square."""
+def test_loss_loop(weight):
+    """The loss is the weighted mean over counted rows of -ln softmax[target]."""
     y = 3 * RNG.standard_normal((R, B, P, C))
-    loss, _ = LOSSES[name](y.copy(), TARGETS[name], shares(COUNTED, weight, "float64"))
+    loss, _ = cross_entropy(y.copy(), CLASSES, shares(COUNTED, weight, "float64"))
     for r in range(R):
         top = bottom = 0.0
         for b, p in np.ndindex(B, P):
             w = COUNTED[r, b, p] * (1.0 if weight is None else weight[r, b])
-            row = logsumexp(y[r, b, p]) - y[r, b, p, CLASSES[r, b, p]] if name == "cross_entropy" else np.mean((y - NUMBERS)[r, b, p] ** 2)
+            row = logsumexp(y[r, b, p]) - y[r, b, p, CLASSES[r, b, p]]
             top, bottom = top + w * row, bottom + w
         assert loss[r] == pytest.approx(top / bottom, rel=1e-12)  # rounding
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_loss_gradient(name):
+def test_loss_gradient():
     """The gradient by the outputs; a row that is not counted has none."""
     at, share = {"y": RNG.standard_normal((R, B, P, C))}, shares(COUNTED, WEIGHT, "float64")
-    _, g = LOSSES[name](at["y"].copy(), TARGETS[name], share)
-    check_gradients(lambda p: LOSSES[name](p["y"].copy(), TARGETS[name], share)[0], at, {"y": g})
+    _, g = cross_entropy(at["y"].copy(), CLASSES, share)
+    check_gradients(lambda p: cross_entropy(p["y"].copy(), CLASSES, share)[0], at, {"y": g})
     assert (g[~COUNTED] == 0).all()
 
 
@@ -58,19 +54,11 @@ def test_cross_entropy_slabs():
     assert np.abs(g.sum(-1)).max() < 1e-15  # rounding of terms below 1 / rows
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_nothing_counted(name):
+def test_nothing_counted():
     """Without a counted row the loss and its gradient are 0, and a seed beside it is not touched."""
     counted = COUNTED.copy()
     counted[0] = False
     y = RNG.standard_normal((R, B, P, C))
-    loss, g = LOSSES[name](y.copy(), TARGETS[name], shares(counted, None, "float64"))
-    full = LOSSES[name](y.copy(), TARGETS[name], shares(COUNTED, None, "float64"))
+    loss, g = cross_entropy(y.copy(), CLASSES, shares(counted, None, "float64"))
+    full = cross_entropy(y.copy(), CLASSES, shares(COUNTED, None, "float64"))
     assert loss[0] == 0 and (g[0] == 0).all() and loss[1] == full[0][1] and (g[1] == full[1][1]).all()
-
-
-def test_squared_error_is_torch_mean():
-    """With every row counted it is the mean over all numbers of a seed, torch's MSELoss."""
-    y = RNG.standard_normal((R, B, P, C))
-    loss, _ = squared_error(y.copy(), NUMBERS, shares(np.ones((R, B, P), bool), None, "float64"))
-    np.testing.assert_allclose(loss, ((y - NUMBERS) ** 2).reshape(R, -1).mean(1), rtol=1e-12)  # rounding

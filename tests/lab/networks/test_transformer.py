@@ -101,13 +101,12 @@ def test_the_hierarchy_block_by_hand():
 
 
 def test_shapes_of_a_pass():
-    """A pass gives back every layer: attention (R, B, H, T, T), hidden (R, B, T, mlp), the stream before and after each block."""
+    """A pass gives back every layer: attention (R, B, H, T, T), hidden (R, B, T, mlp)."""
     model = make("default")
     run = model.forward(start(model), batch_for(model))
     assert run.outputs.shape == (R, B, 1, V)
     assert [a.shape for a in run.attention] == 2 * [(R, B, 2, T, T)]
     assert [h.shape for h in run.hidden] == 2 * [(R, B, T, 9)]
-    assert [x.shape for x in run.streams] == 3 * [(R, B * T, D)]
 
 
 @pytest.mark.parametrize("case", ["default", "hierarchy", "masked", "bidirectional"])
@@ -150,16 +149,6 @@ def test_causal(causal):
     assert (y[:, :, 3:] != y_other[:, :, 3:]).any(-1).all()
 
 
-def test_a_tied_gradient_is_a_sum():
-    """The gradient of a tied embedding is that of the embedding and that of the head, untied at the same values."""
-    tied, free = make("tied"), make("tied", tied=False)
-    params, batch = start(tied), batch_for(tied)
-    untied = params | {"head": params["embedding"].swapaxes(1, 2).copy()}
-    (loss, g), (loss_free, g_free) = tied.loss_and_gradients(params, batch), free.loss_and_gradients(untied, batch)
-    same(loss, loss_free)
-    same(g["embedding"], g_free["embedding"] + g_free["head"].swapaxes(1, 2))
-
-
 def compare_batches(model, params, one, other):
     (loss, g), (loss_other, g_other) = model.loss_and_gradients(params, one), model.loss_and_gradients(params, other)
     same(loss, loss_other)
@@ -167,7 +156,7 @@ def compare_batches(model, params, one, other):
         same(g[name], g_other[name], name)
 
 
-@pytest.mark.parametrize("case", ["default", "hierarchy", "no residual", "regression"])
+@pytest.mark.parametrize("case", ["default", "hierarchy"])
 def test_leading_pads_merged(case):
     """Leading identical tokens as one key of log weight ln n: the plain batch's loss and gradients under a causal mask."""
     model, pads = make(case), np.array([[1, 4, 2], [3, 1, 5]])
@@ -190,7 +179,7 @@ def test_repeated_tokens_merged():
     compare_batches(model, start(model, (3,)), {"tokens": plain} | targets, merged | targets)
 
 
-@pytest.mark.parametrize("case", ["default", "next token", "masked", "regression"])
+@pytest.mark.parametrize("case", ["default", "next token", "masked"])
 def test_weights_are_repetitions(case):
     """A sample of weight n counts like n copies of it, one of weight 0 not at all."""
     model, counts = make(case), np.array([2, 0, 3])
@@ -249,16 +238,14 @@ def test_initial_values(start_):
 
 WRONG = [
     ({"heads": 4}, "heads must divide the width: 4 heads do not divide width 6"),
-    ({"activation": "gelo"}, "no activation 'gelo'; choose from gelu, relu, silu; did you mean 'gelu'?"),
+    ({"activation": "gelo"}, "no activation 'gelo'; choose from gelu, relu; did you mean 'gelu'?"),
     ({"norm": "Post"}, "no norm 'Post'; choose from none, post, pre; did you mean 'post'?"),
-    ({"loss": "mse"}, "no loss 'mse'; choose from cross_entropy, squared_error"),
     ({"at": "first"}, "no at 'first'; choose from all, given, last"),
     ({"start": "zero"}, "no start 'zero'; choose from normal, torch"),
     ({"biases": ("mpl",)}, "no place of a bias 'mpl'; choose from attention, head, mlp, projection; did you mean 'mlp'?"),
     ({"layers": -1}, "layers is at least 0, not -1"),
     ({"heads": 0}, "heads is at least 1, not 0"),
     ({"outputs": 0}, "outputs is at least 1, not 0"),
-    ({"tied": True, "outputs": 3}, "a tied head has one output a token: outputs is 3, the vocabulary 7"),
     ({"std": 0.0}, "std must be above 0, not 0.0"),
 ]
 
