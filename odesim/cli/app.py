@@ -22,7 +22,7 @@ COMMANDS = {
     "rest": "odesim.cli.dynamics",
     "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
-    "spectrum": "odesim.cli.spectrum",
+    "spectrum": "odesim.cli.dynamics",
     "fit": "odesim.cli.fit",
     "sensitivity": "odesim.cli.sensitivity",
     "screening": "odesim.cli.sensitivity",

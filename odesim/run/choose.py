@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from odesim.ensembles.costs import make_costs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
@@ -15,7 +14,7 @@ from odesim.run.lanes import LaneEngine, kernel_name, lane_engine, lane_plan, me
 from odesim.run.looped_lanes import LoopLaneEngine, loop_lane_engine
 from odesim.run.noise import with_rates
 from odesim.run.observables import observed_key
-from odesim.run.problem import with_slack
+from odesim.run.problem import make_costs, with_slack
 from odesim.run.threads import DeviceEngine, device_engine, source_of
 from odesim.stepper.tableau import step_cost
 from odesim.targets.cache import module_name

@@ -20,7 +20,6 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import CodegenError
 from odesim.base.options import RunOptions
-from odesim.ensembles.costs import make_costs, stiff_lanes_step
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
@@ -29,7 +28,7 @@ from odesim.run.clocked import RescaledRun
 from odesim.run.integrate import integrate_problem
 from odesim.run.lanes import WIDTH, member
 from odesim.run.noise import noisy_problem
-from odesim.run.problem import held_problem
+from odesim.run.problem import held_problem, make_costs, stiff_lanes_step
 from odesim.stepper.codes import HANDED_OVER, UNDONE, Status
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Raw

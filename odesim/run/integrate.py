@@ -16,11 +16,10 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import SolveError, counted, no_such
 from odesim.run.auto import PILOT, explicit_name, integrate_auto, looks_between
 from odesim.stepper.codes import Status
-from odesim.stepper.drive import ExplicitRun, integrate_explicit
+from odesim.stepper.drive import ExplicitRun, integrate_explicit, integrate_noisy
 from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
-from odesim.stepper.noise_run import integrate_noisy
 from odesim.stepper.occurrences import MOMENT, TOGETHER, Events, components_since, joined, length_of, together
 from odesim.stepper.problem import Problem, Raw, save_grid
 from odesim.stepper.report import fewer_steps, largest, left

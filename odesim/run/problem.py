@@ -1,8 +1,8 @@
 """Makes a Problem, as integrators take it, of a System and numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,13 @@ from odesim.base.device import check_fits
 from odesim.base.errors import CodegenError, SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import REST, RunOptions
-from odesim.ensembles.costs import make_costs
 from odesim.inputs.bind import Numbers
 from odesim.ir.lowering import default_sizes
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
-from odesim.stepper.problem import CompiledSlopes, Derivatives, EventSpec, Guarded, Problem, StiffRun
+from odesim.stepper.methods import METHODS
+from odesim.stepper.problem import CompiledSlopes, Costs, Derivatives, EventSpec, Guarded, Problem, StiffRun
+from odesim.stepper.tableau import step_cost
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS, compile_system
@@ -308,3 +309,49 @@ def specs_of(compiled: CompiledRHS, sizes: Mapping[str, int]) -> tuple[tuple[Eve
         return tuple(events), tuple(laws)
 
     return _SPECS((IdentityKey(compiled), *sizes.items()), make)
+
+
+# Costs of right-hand sides and steps, from counted operations. `auto` compares methods by them.
+
+LANE = 6.0
+"""Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
+
+
+def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable[[], Any]) -> Costs:
+    """Costs of the right-hand side, its derivation and stiff steps, each computed when it is first used.
+
+    linear(): the derivatives of the right-hand side.
+    """
+    from odesim.ir import sizes as counts
+
+    @cache
+    def right() -> float:
+        return counts.right_side_cost(compiled.program, sizes, compiled.backend)
+
+    @cache
+    def derive() -> float:
+        return counts.derivation_cost(compiled.program)
+
+    @cache
+    def stiff(stages: int) -> float:
+        bound = linear()
+        slopes, sparse = bound.linear.derivatives.program, bound.eliminated if compiled.on.compiles else None
+        if sparse is not None:
+            return counts.eliminated_step_cost(slopes, sparse.entries, bound.sizes, stages, right())
+        return counts.stiff_step_cost(slopes, bound.chain, bound.sizes, stages, right())
+
+    @cache
+    def kernel() -> float:
+        return stiff_lanes_step(right(), linear())
+
+    return Costs(right, derive, stiff, kernel)
+
+
+def stiff_lanes_step(right: float, bound: Any) -> float:
+    """Nanoseconds of one Rosenbrock step in all lanes. right: of a right-hand side; bound: its derivatives."""
+    from odesim.ir.jacobian import Chain
+    from odesim.ir.sizes import FLOP
+
+    n, chain = bound.layout.size, bound.chain
+    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if isinstance(chain, Chain) and chain.plan.block_extent is None else 0.0
+    return LANE * step_cost(METHODS["tsit5"], right, n) + dense

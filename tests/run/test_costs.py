@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sympy import Interval, Sum, oo, tanh
 
-from odesim.ensembles.costs import stiff_lanes_step
 from odesim.ir.sizes import FLOP
+from odesim.run.problem import stiff_lanes_step
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.symbolic import IndexedBase, Param, Source, System, index, over, sizes
 from odesim.targets.compiled import compile_system
