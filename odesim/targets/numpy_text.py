@@ -184,6 +184,7 @@ class ArrayFunction:
     """
 
     def __init__(self, program: Program, products: bool = True):
+        self.program = program
         self.inputs = sorted(program.inputs())
         self.sizes = sorted(program.sizes)
         self.source = array_text(program, "f", self.inputs, products)

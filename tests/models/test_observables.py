@@ -1,17 +1,23 @@
 """Observables of the models by hand-written numpy, at states where nothing vanishes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.special import lambertw
 
+from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic.parts import free_in_order
+from odesim.targets.numpy_text import evaluate
+from odesim.targets.observe import Observer
 from tests.models.test_right_sides import odd_case, value
 from tests.support.truth.scan_snap import decoded
 
 Numbers = Mapping[str, Any]
+MODELS = [name for name in list_models() if load_model(name).observables]
 Function = Callable[[Numbers, Numbers], Any]
 
 
@@ -196,3 +202,19 @@ def test_observables(name: str) -> None:
         got = value(system, expr, numbers, states, free_in_order(expr, system.axes))
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13 * max(np.abs(want).max(), 0.01), err_msg=observable)
     assert system.observables.keys() & wanted.keys()
+
+
+@pytest.mark.first(8)
+@pytest.mark.parametrize("name", MODELS)
+def test_times_together_are_each_by_itself(name):
+    """The observables at four times and states are those at each, up to rounding of sums."""
+    system, numbers, states = odd_case(name)
+    expressions = {name: e for name, e in system.observables.items() if isinstance(e, sp.Basic)}
+    t, factors = np.arange(4.0), np.array([1.0, 0.9, 1.2, 0.7])
+    y = {state: np.multiply.outer(factors, x) for state, x in states.items()}
+    found = Observer(replace(system, observables=expressions, views=()))(t, y, numbers.sizes, numbers.params, lambda t, now: {})
+    for k, at in enumerate(t):
+        here = {**numbers.params, **{state: values[k] for state, values in y.items()}}
+        for seen, e in expressions.items():
+            right = evaluate(e, free_in_order(e, system.axes), system.axes, numbers.sizes, here, at)
+            np.testing.assert_allclose(found[seen][k], right, rtol=1e-11, atol=1e-12 * max(1.0, np.nanmax(np.abs(right))), err_msg=seen)
