@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.special import iv
-from sympy import Integer, Interval, Symbol, oo, symbols
+from scipy.special import iv, lambertw
+from sympy import Indexed, Integer, Interval, Symbol, oo, symbols
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -112,6 +112,63 @@ def test_potts():
     assert large.any() and not growing[large].any()
     small = (found["c"].values > 8.5) & (found["z"].values.min(axis=1) < 0.12)
     assert small.any()  # the branch goes on to the other side of c = 8, where one overlap is the smallest
+
+
+def test_two_patterns_of_a_hopfield_memory():
+    """u' = tanh(beta delta^2 u) - u: a pitchfork at beta delta^2 = 1, and u = .8585596366 of both signs where that is 1.5."""
+    found = odesim.branch("hopfield.two_patterns", "beta", (0.3, 1.5 / 1.44), params={"delta": 1.2})
+    assert found["kind"].values.tolist() == ["branch"] and found["special_beta"].values == pytest.approx([1 / 1.44], abs=1e-8)
+    at_end = found.isel(point=np.isclose(found["beta"], 1.5 / 1.44, rtol=1e-14))
+    rests = sorted(zip(at_end["u"].values, at_end["growing"].values, strict=True))
+    assert [g for _, g in rests] == [0, 1, 0] and [u for u, _ in rests] == pytest.approx([-0.8585596366, 0, 0.8585596366], abs=1e-9)
+
+
+def test_a_pattern_and_their_mean_have_one_energy():
+    """N = 8, c* = 14 ln(7) / 6 = 4.540457: a retrieved pattern has the overlap 7/8, and |z|^2 / 2 - ln(sum exp(c z)) / c of the mean."""
+    meet = 14 * np.log(7) / 6
+    start = {"z": [0.9, *[0.1 / 7] * 7]}
+    found = odesim.branch("hopfield.potts", "c", (10, meet), initial=start, up_to="k")
+    last = found.isel(point=int(np.argmin(np.abs(found["c"].values - meet) - found["z"].values.max(axis=1))))
+    assert float(last["c"]) == pytest.approx(meet, rel=1e-14) and meet == pytest.approx(4.540457, abs=1e-6)
+    z, mean = last["z"].values, np.full(8, 1 / 8)
+    assert z.max() == pytest.approx(7 / 8, abs=1e-10) and int(last["growing"]) == 0
+    energies = [state @ state / 2 - np.log(np.sum(np.exp(meet * state))) / meet for state in (z, mean)]
+    assert energies[0] == pytest.approx(energies[1], abs=1e-12)
+
+
+def test_rest_of_a_node_of_joma():
+    """A component of joma.self_consistent rests at sqrt(W(c^2)), with the rate (1 + v^2) exp(v^2): numbers for c = .5, 1, 2 and 4."""
+    model = odesim.load_model("joma.self_consistent")
+    ((key, rhs),) = model.equations.items()
+    one = system({x: rhs.xreplace({key: x}).replace(lambda e: isinstance(e, Indexed), lambda e: r)}, {x: 0.1}, r=0.5)
+    for c, rest, rate in ((1, 0.753089, 2.763), (2, 1.096434, 7.327), (4, 1.432897, 23.79)):
+        found = odesim.branch(one, "r", (0.5, c))
+        assert found["x"].values[[0, -1]] == pytest.approx([0.451540, rest], abs=1e-6) and found.sizes["special"] == 0
+        assert found["eigenvalue"].values[[0, -1]] == pytest.approx([-1.476, -rate], rel=3e-4)  # of four digits
+        np.testing.assert_allclose(found["x"].values ** 2, lambertw(found["r"].values ** 2).real, rtol=1e-9)
+
+
+@pytest.mark.parametrize("more", [{}, {"alpha": 1.7, "beta": 0.9}])
+def test_collapse_under_a_moving_average(more):
+    """BYOL's modes have SimSiam's p+ and p-, which meet in a fold at eta = 1/(4 (1 + sigma2)), with the target at W."""
+    found = odesim.branch("self_supervised.modes_ema", "eta", (0.04, 1.0), sizes={"n": 1}, params=more)
+    assert found["kind"].values.tolist() == ["fold"] and found["special_eta"].values == pytest.approx([1 / 4.4], abs=1e-10)
+    p = found["p"].values[:, 0]
+    assert p.max() == pytest.approx(0.8671565716, abs=1e-9) and p.min() == pytest.approx(0.0419343375, abs=1e-9)
+    np.testing.assert_allclose(found["tau"], 1, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_order_of_the_density_of_noisy_tokens():
+    """particles.density with 24 modes: order begins at K = kappa beta / I_1(beta) = .8847066188, a_1 = .4896680 at 1.1 times it."""
+    threshold = 0.5 / iv(1, 1.0)
+    assert threshold == pytest.approx(0.8847066188, abs=1e-10)
+    request: dict[str, Any] = {"params": {"kappa": 0.5, "beta": 1.0}, "initial": {"a": 0.05 ** np.arange(24)}}
+    found = odesim.branch("particles.density", "K", (0.7 * threshold, 1.1 * threshold), **request)
+    assert found["kind"].values.tolist() == ["branch"] and found["special_K"].values == pytest.approx([threshold], rel=1e-8)
+    last = found.isel(point=int(np.argmax(found["a"].values[:, 1])))
+    assert float(last["K"]) == pytest.approx(1.1 * threshold) and int(last["growing"]) == 0
+    assert last["a"].values[1:3] == pytest.approx([0.4896680, 0.1645122], abs=1e-6)
 
 
 def test_collapse_of_a_mode_of_simsiam():
