@@ -136,6 +136,8 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
     "joma.self_consistent": {"half way": (0, lambda y, q, t: 2 * y["v"] * np.exp(2 * y["v"] ** 2) / q["c"] - 1)},
     "memory.softmax_regression": {"learned": (0, lambda y, q, t: np.exp(y["m"]) / (q["M"] - 1) - 1)},
     "parity.product": {"learned": (1, lambda y, q, t: np.einsum("a,b,c,abc", y["u"], y["v"], y["w"], q["s"]) - 1)},
+    "patterns.aggregate": {"half way": (1, lambda y, q, t: y["u"] - (len(q["p"]) - 1) * np.arctanh(q["rho"]))},
+    "patterns.skip_gram": {"found": (1, lambda y, q, t: np.exp(y["z"]) - q["n"])},
     "reversal.full": {"mean loss is ln 2": (1, loss_of_pairs)},
     "reversal.row": {
         "half way": (1, lambda y, q, t: q["r"] / (q["r"] + (q["M"] - q["r"]) * np.exp(-y["v"])) - 0.5),

@@ -11,7 +11,9 @@ from scipy.linalg import expm
 import odesim
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.models.gibbs._decoding import missed
 from odesim.targets.numpy_text import evaluate
+from tests.support.chains import mask_predict, unmask
 
 n, FIELDS = 3, np.array([0.1, -0.4, 0.25])
 COUPLINGS = np.array([[9.0, 0.5, -0.3], [0.5, -7.0, 0.8], [-0.3, 0.8, 2.0]])  # the diagonal does not matter
@@ -72,3 +74,59 @@ def test_run_beside_the_exponential():
     np.testing.assert_allclose(run.y["pi"], want, rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.y["pi"].sum(axis=1), 1, rtol=0, atol=1e-12)
     assert np.abs(run.y["pi"][-1] - run.y["pi"][1]).max() > 0.1
+
+
+DECODERS: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
+    "gibbs.mask_predict": (mask_predict, {"k": [3, 2, 1]}, {"S": 8, "T": 3}),
+    "gibbs.unmask": (unmask, {"step": [1, 0, 2]}, {"S": 8, "n": 3, "T": 3}),
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoding_step_by_step(name: str) -> None:
+    """Five updates of a law without symmetry beside loops over sequences: after three of them it stays; from a start without symmetry."""
+    update, own, sizes = DECODERS[name]
+    p, start = (np.random.default_rng(seed).dirichlet(np.ones(8)) for seed in (0, 1))
+    run = odesim.integrate(name, params={"p": p, **own}, sizes=sizes, initial={"pi": start}, steps=5, save=6, backend="numpy")
+    params, want = run.attrs["params"], [start]
+    for t in range(5):
+        want.append(update(t, {"pi": want[-1]}, params)["pi"])
+    np.testing.assert_allclose(run.y["pi"], want, rtol=1e-12)
+    np.testing.assert_allclose(run.observables["KL_missed"][1:], [p @ np.log(p / pi) for pi in want[1:]], atol=1e-13)
+    assert np.abs(want[3] - want[2]).max() > 0.01
+
+
+def test_what_is_missed_by_chance() -> None:
+    """Three tokens in blocks of one and two: E KL by the formula, beside the correlation of a pair given the third, by hand."""
+    p = np.random.default_rng(2).dirichlet(np.ones(8)).reshape(2, 2, 2)
+    total = 0.0
+    for first in range(3):
+        table = np.moveaxis(p, first, 0)
+        for plane in table:
+            rows, columns = plane.sum(axis=1), plane.sum(axis=0)
+            total += (plane * np.log(plane * plane.sum() / np.outer(rows, columns))).sum() / 3
+    assert missed(p.ravel(), 2, (1, 2)) == pytest.approx(total, abs=1e-14)
+
+
+@pytest.mark.parametrize("J", [0.1, 0.3])
+def test_revision_comes_closer_with_more_steps(J: float) -> None:
+    """TV of mask_predict, five signs, falls in T; and at T = 1, 2 (blocks of equal size) it is that of blocks without revision."""
+    sizes = {"S": 16}
+    runs = {
+        T: odesim.integrate("gibbs.mask_predict", params={"J": J}, sizes=sizes | {"T": T}, steps=T, save=2, backend="numpy")
+        for T in (1, 2, 4)
+    }
+    TV = [float(run.observables["TV"][-1]) for run in runs.values()]
+    assert all(np.diff(TV) < 0) and TV[-1] > 1e-3
+    blocks = [
+        odesim.integrate(
+            "gibbs.unmask",
+            params={"J": J, "step": [int(j not in first) for j in range(4)]},
+            sizes=sizes | {"n": 4, "T": 2},
+            steps=2,
+            save=2,
+            backend="numpy",
+        ).final["pi"]
+        for first in combinations(range(4), 2)
+    ]
+    np.testing.assert_allclose(runs[2].final["pi"], np.mean(blocks, axis=0), rtol=1e-12)

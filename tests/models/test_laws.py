@@ -73,7 +73,7 @@ WITHOUT_CLOSED_FORM = (
     *(f"edge.{name}" for name in ("four_layers", "product", "self_stabilisation", "threshold_neuron")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
-    "topics.reduced",
+    *("gibbs.mask_predict", "topics.reduced"),
 )
 WITH_CLOSED_FORM = [name for name in MODELS if name not in WITHOUT_CLOSED_FORM]
 
@@ -199,6 +199,7 @@ LEAST |= {("galore.projected", size): 2 for size in "mn"} | {("particles.density
 
 
 DOCUMENTS = {name: {"d": 5, "N": 6} for name in ("topics.full", "topics.stage1", "topics.tied")}
+DOCUMENTS |= {"gibbs.unmask": {"n": 4, "S": 16}, "gibbs.mask_predict": {"S": 4}}
 DOCUMENTS |= {"gibbs.training_flow": {"S": 16, "N": 32, "R": 2}, "gibbs.parallel": {"S": 4}}
 DOCUMENTS |= {"induction.full": {"N": 3, "V": 6, "S": 120}}
 """Four topics of a word each, in pairs: sizes that fit the numbers of topics. Groups of sequences that differ in one of four tokens. All

@@ -75,6 +75,8 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "particles.two_clusters": {"params": {"beta": 1.3, "m1": 5.0, "m2": 3.0}},
     "gibbs.master": {"sizes": {"S": 9}, "params": {"q": 3, "k": 1, "p": NINE}},
     "gibbs.parallel": {"sizes": {"S": 8}, "params": {"J": 0.4, "h": 0.3}},
+    "gibbs.mask_predict": {"sizes": {"S": 9, "T": 3}, "params": {"q": 3, "p": NINE, "k": [1, 2, 1]}},
+    "gibbs.unmask": {"sizes": {"S": 9, "n": 2, "T": 3}, "params": {"q": 3, "p": NINE, "step": [2, 1]}},
     "gibbs.lumped": {"sizes": {"n": 4}, "params": {"k": 3, "log_w": [0.3, 1.1, -0.4, 0.6, 0.2]}},
     "gibbs.training_flow": {
         "sizes": {"S": 8, "A": 4, "N": 6, "R": 4},

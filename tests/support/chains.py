@@ -57,3 +57,27 @@ def gibbs_training(t: float, y: Arrays, q: Arrays) -> Arrays:
     weight = {x: float(np.exp(y["theta"] @ F[x])) for x in true}
     step = redraws(weight, int(q["k"]), together=True)
     return {"theta": sum(true[x] * (F[x] - sum(step[x, z] * F[z] for z in true)) for x in true)}
+
+
+def mask_predict(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The law after step t: each of k[t] masked tokens drawn by itself; after the last step nothing changes."""
+    if t >= len(q["k"]):
+        return {"pi": y["pi"]}
+    law = table(q["p"], int(q["q"]))
+    step, states = redraws(law, int(q["k"][int(t)]), together=False), list(law)
+    return {"pi": np.array([sum(y["pi"][j] * step[z, x] for j, z in enumerate(states)) for x in states])}
+
+
+def unmask(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The law after step t: tokens of earlier steps stay, each other one is drawn from its law given those."""
+    if t >= len(q["K"]):
+        return {"pi": y["pi"]}
+    law, shown = table(q["p"], int(q["q"])), [j for j, when in enumerate(q["step"]) if when < t]
+    found = dict.fromkeys(law, 0.0)
+    for (before, mass), after in product(zip(law, y["pi"], strict=True), law):
+        if all(before[j] == after[j] for j in shown):
+            near = {z: chance for z, chance in law.items() if all(z[j] == after[j] for j in shown)}
+            for j in set(range(len(after))) - set(shown):
+                mass *= sum(chance for z, chance in near.items() if z[j] == after[j]) / sum(near.values())
+            found[after] += mass
+    return {"pi": np.array(list(found.values()))}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.support.chains import gibbs, gibbs_lumped, gibbs_training
+from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predict, unmask
 from tests.support.truth import in_context, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
@@ -91,6 +91,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "gibbs.parallel": gibbs(together=False),
     "gibbs.lumped": gibbs_lumped,
     "gibbs.training_flow": gibbs_training,
+    "gibbs.mask_predict": mask_predict,
+    "gibbs.unmask": unmask,
     "hopfield.update": hopfield_update,
     "hopfield.modern": hopfield_modern,
     "hopfield.potts": hopfield_potts,
