@@ -156,13 +156,17 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
         raise ParamError(
             f"{system.name}: the run at {name} = {begin:g} leads to no rest state; give other starts, or begin at another {name}"
         )
-    if plain.constants(root.y):
-        raise ParamError(
-            f"{system.name} declares laws that hold a value, and branches are followed on the leaves of linear invariants only"
-        )
+    weights = [np.empty((0, plain.n))]
+    moved = root.y + np.random.default_rng(0).uniform(0.1, 1.0, plain.n) * (1 + np.abs(root.y))
+    for law in plain.constants(root.y):
+        weights.append(plain.slopes(law, root.y))
+        if not np.allclose(weights[-1], plain.slopes(law, moved), rtol=1e-12, atol=0):
+            raise ParamError(
+                f"{system.name} declares that {law.name!r} holds its value, and branches are followed on the leaves of linear laws only"
+            )
     field = with_parameter(system, name, numbers)
     z = field.layout.join({**plain.layout.split(root.y), name: begin})
-    return Curve(field, z), z
+    return Curve(field, z, np.vstack(weights)), z
 
 
 def with_parameter(system: System, name: str, numbers: Numbers) -> Field:

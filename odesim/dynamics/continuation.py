@@ -53,15 +53,19 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The rest states of a field whose last state is the parameter, on the leaf of its linear invariants through start (n + 1,)."""
+    """The rest states of a field whose last state is the parameter, on the leaf of its linear invariants through start (n + 1,).
+
+    laws (k, n): the weights of those that the model declares and that its equations do not show.
+    """
 
     field: Field
     start: Array
+    laws: Array
 
     @cached_property
     def normals(self) -> Array:
         """An orthonormal basis (k, n) of the linear invariants of the states; that the parameter stays is none of them."""
-        return independent(self.field.weights[:, :-1])
+        return independent(np.vstack([self.field.weights[:, :-1], self.laws]))
 
     @cached_property
     def inside(self) -> Array:

@@ -158,7 +158,6 @@ def test_collapse_under_a_moving_average(more):
     np.testing.assert_allclose(found["tau"], 1, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_order_of_the_density_of_noisy_tokens():
     """particles.density with 24 modes: order begins at K = kappa beta / I_1(beta) = .8847066188, a_1 = .4896680 at 1.1 times it."""
     threshold = 0.5 / iv(1, 1.0)
@@ -222,6 +221,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert "fold" in json.loads(CliRunner().invoke(cli, [*WORDS, "--json"]).stdout)["kind"]
 
 
+@pytest.mark.slow
 def test_order_of_noisy_tokens():
     """Fourier modes of tokens on the circle: order begins at K = kappa beta / I_1(beta); its size is that of the density."""
     kappa, beta, modes = 0.5, 1.0, 12
