@@ -25,7 +25,7 @@ from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
 from odesim.run.overflow import run_without_overflow
-from odesim.run.problem import guarded_system, parts_of, right_side, switched_problem, with_slack
+from odesim.run.problem import guarded_system, named_slopes, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
@@ -214,12 +214,9 @@ def integrate(
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]
 
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = np.empty(layout.size, dtype)
         if problem.switches is not None:
             problem.switches.free()
-        rhs = right_side(parts.compiled, numbers) if system.noise else problem.rhs
-        rhs(t, layout.join(now, dtype), out)
-        return layout.split(out.astype(np.float64))
+        return named_slopes(right_side(parts.compiled, numbers) if system.noise else problem.rhs)(t, now)
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
     below = warn_below_tolerance(system, numbers, options)

@@ -274,24 +274,17 @@ def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figur
     """The picture of a stored run of any kind, or of a netCDF `file`, for that place. Raises ParamError for what it does not have."""
     if kind != "integration" and place.suffix.lower() == ".html":
         raise ParamError(f"a page of html shows an integration, and {run} is of another kind: png, pdf and svg draw it")
-    if kind == "file":
-        from odesim.plot.methods import draw_dataset
-        from odesim.store.export import read_netcdf
-
-        return draw_dataset(read_netcdf(run), choice, None)
-    if kind == "ensemble":
-        from odesim.cli.run import ensemble_figure
-
-        return ensemble_figure(run, choice)
+    from odesim.cli.run import ensemble_figure, picture_of
+    from odesim.store.export import read_netcdf
     from odesim.store.read import load_run, read_solution
 
-    if kind == "training":
-        from odesim.plot.trajectory import figure_of_trajectory
+    if kind == "ensemble":
+        return ensemble_figure(run, choice)
+    if kind == "integration":
+        return picture_of(read_solution(run), choice, place)
+    from odesim.plot.methods import draw_dataset
 
-        return figure_of_trajectory(choice.of_training(load_run(run)), choice=choice)
-    from odesim.cli.run import picture_of
-
-    return picture_of(read_solution(run), choice, place)
+    return draw_dataset(read_netcdf(run) if kind == "file" else load_run(run), choice, None)
 
 
 @click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")

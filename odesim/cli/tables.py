@@ -50,18 +50,18 @@ def wrap_paragraph(text: str, indent: str = "") -> str:
     return textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def wrap_formula(text: str, first: str = "  ", rest: str = "      ") -> str:
-    """A formula in lines of at most WIDTH, broken after spaces, * and / outside [brackets]. first, rest: indents of lines."""
+def wrap_formula(text: str) -> str:
+    """A formula in indented lines of at most WIDTH, broken after spaces, * and / outside [brackets]; further lines more than the first."""
     pieces, depth = [""], 0
     for character in text:
         pieces[-1] += character
         depth += (character == "[") - (character == "]")
         if depth == 0 and character in " */":
             pieces.append("")
-    lines = [first]
+    lines = ["  "]
     for piece in pieces:
         if len((lines[-1] + piece).rstrip()) > WIDTH and lines[-1].strip():
-            lines.append(rest)
+            lines.append("      ")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
 

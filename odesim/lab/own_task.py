@@ -29,7 +29,7 @@ from odesim.lab.training.task import (
     rate_of,
     same_quantity,
 )
-from odesim.run.problem import parts_of, right_side
+from odesim.run.problem import named_slopes, parts_of, right_side
 from odesim.symbolic.system import System
 
 GROUP = "all"  # the one group of parameters
@@ -149,13 +149,7 @@ class OwnTask:
 
         def loss(params: Arrays, batch: Arrays) -> tuple[float, Arrays]:
             numbers = bind(system, params=batch, initial=params)
-            right = right_side(parts.compiled_for(numbers.sizes), numbers)
-
-            def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-                out = np.empty(right.layout.size)
-                right(t, right.layout.join(now), out)
-                return right.layout.split(out)
-
+            slopes = named_slopes(right_side(parts.compiled_for(numbers.sizes), numbers))
             rows = {name: np.asarray(value, float)[None] for name, value in params.items()}
             seen = parts.observer(np.zeros(1), rows, numbers.sizes, numbers.params, slopes)
             now = {name: np.ascontiguousarray(value, float) for name, value in params.items()}

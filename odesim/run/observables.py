@@ -20,6 +20,7 @@ from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
+from odesim.run.problem import named_slopes
 from odesim.stepper.codes import UNDONE
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
@@ -150,15 +151,7 @@ class Observed:
         """Fills the rows that member i reached, with functions on arrays."""
         member_params = {name: values[i] if values.ndim > 1 else values[i].item() for name, values in params.items()}
         every = {**numbers.params, **member_params}
-        bound = self.compiled.bind(self.sizes, every)
-        layout, dtype = request.layout, request.dtype
-
-        def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-            out = np.empty(layout.size, dtype)
-            bound(t, layout.join(now, dtype), out)
-            return layout.split(out.astype(np.float64))
-
-        states = layout.split(on_host(chunk.y[i, :reached]))
+        states, slopes = request.layout.split(on_host(chunk.y[i, :reached])), named_slopes(self.compiled.bind(self.sizes, every))
         values_seen = self.observer(request.times[:reached], states, self.sizes, every, slopes)
         views = dict(zip(self.names, request.outputs.observed.split(chunk.observed).values(), strict=True))
         for name in names:
@@ -205,14 +198,7 @@ def observed_shapes(compiled: CompiledRHS, names: tuple[str, ...], numbers: Numb
     for name, free in observed.observer.expressions.items():
         shapes[name] = extents(tuple(system.axes[i] for i in free), numbers.sizes)
     if len(shapes) < len(names):
-        layout = compiled.layout(numbers.sizes)
-        bound = compiled.bind(numbers.sizes, numbers.params)
-
-        def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-            out = np.empty(layout.size, compiled.dtype)
-            bound(t, layout.join(now, compiled.dtype), out)
-            return layout.split(out.astype(np.float64))
-
+        slopes = named_slopes(compiled.bind(numbers.sizes, numbers.params))
         start = {name: np.asarray(value, np.float64)[None] for name, value in numbers.initial.items()}
         start_values = observed.observer(np.array([numbers.t0]), start, numbers.sizes, numbers.params, slopes)
         shapes |= {name: start_values[name].shape[1:] for name in names if name not in shapes}

@@ -208,6 +208,17 @@ def right_side(compiled: CompiledRHS, numbers: Numbers, *, stays: bool = False) 
     return getattr(import_module(module), name)(compiled, numbers, stays)
 
 
+def named_slopes(right: Any) -> Callable[[float, Mapping[str, Array]], Mapping[str, Array]]:
+    """A right-hand side with numbers as a function (t, {state: array}) -> {state: its slope in float64}, as an Observer calls it."""
+
+    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
+        out = np.empty(right.layout.size, right.dtype)
+        right(t, right.layout.join(now, right.dtype), out)
+        return right.layout.split(out.astype(np.float64))  # type: ignore[no-any-return]
+
+    return slopes
+
+
 def numba_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> Any:
     """The right-hand side in C functions."""
     return compiled.bind(numbers.sizes, numbers.params)

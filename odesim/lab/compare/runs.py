@@ -33,7 +33,7 @@ from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.record import LOSS
 from odesim.lab.training.task import Experiment, Pair, Task, TrainingFacts
-from odesim.run.problem import parts_of, right_side
+from odesim.run.problem import named_slopes, parts_of, right_side
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent
 
@@ -75,14 +75,7 @@ def side_of_descent(
     states = {name: run.y[name][: len(reached)] for name in system.states}
     numbers = bind(system, params=params, initial=initial)
     parts = parts_of(system, RunOptions.backend, RunOptions.dtype, False)
-    compiled = parts.compiled_for(numbers.sizes)
-    right = right_side(compiled, numbers)
-
-    def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = np.empty(right.layout.size)
-        right(t, right.layout.join(now), out)
-        return right.layout.split(out)
-
+    slopes = named_slopes(right_side(parts.compiled_for(numbers.sizes), numbers))
     with np.errstate(all="ignore"):
         seen = parts.observer(step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {name: np.asarray(value) for name, value in {**states, **seen}.items()}

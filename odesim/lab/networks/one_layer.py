@@ -192,7 +192,7 @@ class YZ:
     on, after the S tokens of P, with the Q queries, unless query_rows (Q,) names their own. support (K, W): tokens of a class's
     counts, each once; None for those with P > 0. decoder: "decorrelated" puts column n of F (F^T F)^-1 in the place of f in the
     gradient of Y (Lemma 3), with F (S, K) what infinite contexts show under the present Z, in a batch of finite ones too: there only
-    the errors are the samples' own.
+    the errors are the samples' own. extra: further observables.
     """
 
     P: Array
@@ -207,6 +207,7 @@ class YZ:
     init: str = "zero"
     support: Array | None = None
     query_rows: Array | None = None
+    extra: tuple[Observable, ...] = ()
     _table_cache: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
 
     name = "yz"
@@ -261,6 +262,7 @@ class YZ:
             Observable("Y", lambda params: params["Y"].copy(), ("l", "j"), "decoder"),
             Observable("Z", lambda params: params["Z"].copy(), ("m", "l"), "attention logits"),
             Observable("loss_population", self.population_loss, (), "loss in infinite contexts"),
+            *self.extra,
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:

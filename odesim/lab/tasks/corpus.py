@@ -276,17 +276,6 @@ CONTEXTS = ("windows", "drawn", "infinite")
 MOST_LABELS = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class CorpusYZ(YZ):
-    """The one-layer model YZ with extra observables."""
-
-    extra: tuple[Observable, ...] = ()
-
-    @property
-    def observables(self) -> tuple[Observable, ...]:
-        return (*super().observables, *self.extra)
-
-
 def validation_loss(model: Model, batch: Batch) -> Observable:
     """The observable loss_validation: the loss (R,) of a batch that is not trained on."""
 
@@ -360,7 +349,7 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
     sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
     pairs = pair_classes(corpus, **sizes, fraction=values["validation"])
     stream = CorpusContexts(pairs, seeds, values["batch"], dtype)
-    model = CorpusYZ(
+    model = YZ(
         pairs.P,
         pairs.psi,
         pairs.p,
