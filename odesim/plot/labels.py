@@ -291,7 +291,15 @@ def break_to_width(text: Text) -> None:
     for letters in range(int(LETTERS * figure.get_figwidth() * 25.4 / WIDTH), 5, -2):
         if text.get_window_extent().width <= room:
             break
-        text.set_text("\n".join(fill(line, letters) for line in lines))
+        text.set_text("\n".join(balanced(line, letters) for line in lines))
+
+
+def balanced(line: str, most: int) -> str:
+    """A line broken into as few lines of at most so many letters as hold it, about equally long: no word is left alone below."""
+    count = fill(line, most).count("\n")
+    while count and fill(line, most - 1).count("\n") == count:
+        most -= 1
+    return fill(line, most)
 
 
 def shortened(text: Text) -> str:

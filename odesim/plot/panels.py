@@ -73,12 +73,22 @@ class Quantity:
         return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 and not self.view else "bundle"
 
     @property
+    def leading(self) -> int:
+        """How many axes go down in a map of the array: the first one that is longer than 1, and those before it."""
+        return next((k + 1 for k, extent in enumerate(self.shape) if extent > 1), 1)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a map of the array."""
+        return int(np.prod(self.shape[: self.leading], dtype=int))
+
+    @property
     def strip(self) -> str:
         """How a strip beside it shows it at a few times: `Matrix`, `Attention`, `Points`; empty without one.
 
         Without a view a matrix of many values that come to differ has one: points are rows of length 1, attention has rows of sum 1.
         """
-        values, rows = np.asarray(self.values, float), self.shape[0] if self.shape else 1
+        values, rows = np.asarray(self.values, float), self.rows
         if self.view == "Points":
             return self.view if len(self.shape) == 1 or (len(self.shape) == 2 and self.shape[1] in (2, 3)) else ""
         if len(self.shape) < 2 or max(rows, self.count // rows) > ROWS or self.view not in ("", "Matrix", "Attention"):
@@ -126,12 +136,12 @@ class Quantity:
 
         One component of many says little of a matrix: its size and how many directions it has say more.
         """
-        if self.strip != "Matrix" or len(self.shape) != 2 or self.kind != "bundle":
+        if self.strip != "Matrix" or sum(extent > 1 for extent in self.shape) != 2 or self.kind != "bundle":
             return None
-        rows, columns = self.shape
+        rows, columns = self.rows, self.count // self.rows
         if min(rows, columns) < 2 or len(self.values) * rows * columns * min(rows, columns) > WORK:
             return None
-        values = np.asarray(self.values, float)
+        values = self.flat.reshape(-1, rows, columns)
         whole = np.isfinite(values).all(axis=(1, 2))
         singular = np.full((len(values), min(rows, columns)), np.nan)
         singular[whole] = np.linalg.svd(values[whole], compute_uv=False)

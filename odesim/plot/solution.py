@@ -128,7 +128,12 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         values = np.asarray(values)
         dims = tuple(map(str, solution.dims.get(name, ())))
         shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
-        floor = floor_of(values, solution.attrs, state=name if name in solution.y else "")
+        state = name if name in solution.y else ""
+        floor = floor_of(values, solution.attrs, state=state)
+        # the tolerance says where errors may begin, and is cheap; the estimate, where they do
+        if not state and 0 < np.min(np.abs(values), where=values != 0, initial=np.inf) < floor and name in solution.observable_errors:
+            below = np.abs(values) < solution.observable_errors[name]
+            floor = float(np.max(np.abs(values), where=below, initial=0.0))
         view = str(solution.attrs.get("views", {}).get(name, ""))
         result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view))
     return result

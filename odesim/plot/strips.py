@@ -53,7 +53,7 @@ def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis,
 
 def draw_maps(axes: Axes, quantity: Quantity, rows: Array, log: bool, *, from_zero: bool = False) -> tuple[Array, tuple[str, ...]]:
     """A map for each row with one colour bar: the first index down, the others to the right. from_zero: colours."""
-    maps = [np.ma.masked_invalid(quantity.values[row].reshape(quantity.shape[0], -1)) for row in rows]
+    maps = [np.ma.masked_invalid(quantity.values[row].reshape(quantity.rows, -1)) for row in rows]
     m, n = maps[0].shape
     gap, empty = GAP * n, np.ma.masked_invalid(np.full((m, 1), np.nan))
     starts = np.arange(len(maps)) * (n + gap)
@@ -63,8 +63,8 @@ def draw_maps(axes: Axes, quantity: Quantity, rows: Array, log: bool, *, from_ze
     mesh, notes = draw_cells(axes, (borders, np.arange(m + 1) - 0.5), np.ma.hstack(blocks), label, log=log, floor=quantity.floor)
     if from_zero and not log:
         mesh.set(norm=Normalize(0, max(float(one.max()) for one in maps)), cmap=SEQUENTIAL)
-    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[1:]))
-    axes.set_ylabel(symbol(quantity.dims[0]))
+    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[quantity.leading :]))
+    axes.set_ylabel(", ".join(symbol(dim) for dim in quantity.dims[: quantity.leading]))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if m > 1 else FixedLocator([0]))
     return starts + n / 2, notes
 

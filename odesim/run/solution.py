@@ -13,6 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array, array_namespace, on_host, to_ends
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.errors import SolveError, apart, counted, value_text
+from odesim.base.options import largest_atol
 from odesim.base.parsing import readable
 
 if TYPE_CHECKING:
@@ -117,6 +118,25 @@ class Solution:
     def observables(self) -> dict[str, Array]:
         """{name: (T, *shape)} at the saved times."""
         return self._observe(self.t, on_host(self.y))
+
+    @cached_property
+    def observable_errors(self) -> dict[str, Array]:
+        """{name: (T, *shape)}, how far states that are off by their tolerances take an observable: an estimate of its error.
+
+        Every number of a state is moved by rtol of its size and atol, up or down at random, and back. {} of a stored run or a copy, and
+        where steps have no tolerance.
+        """
+        if isinstance(self._observe, Seen) or self.attrs.get("step") is not None or "rtol" not in self.attrs:
+            return {}
+        y, draw_sign = on_host(self.y), np.random.default_rng(0)
+        off = {
+            name: draw_sign.choice([-1.0, 1.0], rows.shape[1:])
+            * (self.attrs["rtol"] * np.abs(rows) + largest_atol(self.attrs["atol"], name))
+            for name, rows in y.items()
+        }
+        with np.errstate(all="ignore"):  # a state may leave where an observable is a number
+            moved = [self._observe(self.t, {name: rows + way * off[name] for name, rows in y.items()}) for way in (1, -1)]
+            return {name: np.fmax(*(np.abs(seen[name] - rows) for seen in moved)) for name, rows in self.observables.items()}
 
     @cached_property
     def not_numbers(self) -> dict[str, float]:

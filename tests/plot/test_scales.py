@@ -1,5 +1,6 @@
 """Axes of pictures of a solution: time, logarithms, the tolerance."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,15 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from sympy import Symbol
 
+import odesim
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.panels import MAP, set_value_scale
 from odesim.plot.scales import ALL_BELOW, NOTE, PALE, cell_edges, make_time_axis
 from odesim.plot.solution import figure_of_solution
+from odesim.symbolic import Source, System
 from tests.support.pictures import CASES, LOG, T, grow, solution
 from tests.support.texts import notes
 
@@ -78,6 +82,23 @@ def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
         assert axes.get_ylim()[0] == pytest.approx(bottom if bottom else axes.get_ylim()[0])
         assert bool(axes.get_ylim()[0] > values.min()) is (bottom is not None)
         assert bottom is None or all(line.get_clip_on() for line in axes.lines)
+
+
+def test_grey_is_where_the_estimate_says_so():
+    """x' = 1 - x: of 1 - x = exp(-t) digits are lost at 1e-6, of its square at 1e-12; what is not grey is right by more than itself."""
+    x = Symbol("x", real=True)
+    loss = {"gap": 1 - x, "loss": (1 - x) ** 2}
+    system = System(
+        name="own", source=Source("own", "test"), axes={}, equations={x: 1 - x}, params=(), initial={x: 0.0}, span=(0, 25), observables=loss
+    )  # fmt: skip
+    run = odesim.integrate(system, save=101, backend="numpy", method="dop853")
+    for axes, (name, order) in zip(figure_of_solution(run, Choice(log="y")).axes, {"loss": 2, "gap": 1}.items(), strict=False):
+        (bar,) = (patch for patch in axes.patches if isinstance(patch, Rectangle))
+        top, values = bar.get_y() + bar.get_height(), run.observables[name]
+        shown = np.abs(values) > top
+        assert shown.sum() > 40 and (np.abs(values - np.exp(-order * run.t)) < np.abs(values))[shown].all()
+        assert 1e-9**order < top < 1e-5**order
+    assert pickle.loads(pickle.dumps(run)).observable_errors == {}
 
 
 @pytest.mark.parametrize(("scale", "pale"), [(1.0, 10), (1e-9, 0)], ids=["some", "all"])
