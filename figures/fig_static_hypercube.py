@@ -1,0 +1,77 @@
+"""Representations of one contrastive loss: some solve the task, some know nothing of it.
+
+Stands beside the table on the hypercube of saunshi2022understanding: 50 signs, 10 of them for the label, augmentations that shrink the
+others. a, accuracy of a linear head on signs that the label needs (perfect), on others (spurious), on a linear map and on networks with
+one layer of relu, published and ours; b, their contrastive loss, ours at temperature 1 in batches of 256. The published temperature and
+batch are not known, so that losses differ by what each has of them; and no network of ours is at the published 74 %.
+"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from odesim.models.static._contrast_claims import EQUAL, STEPS, learned
+from odesim.plot.figures import PUBLISHED, THEORY, Feature
+from odesim.plot.style import CATEGORIES, FAINT, break_lines, letter_panels, new_figure, project_style
+
+FILE = Path(__file__).parent / "published" / "static_hypercube.csv"
+
+
+def data(fast: bool) -> xr.Dataset:
+    """published (what, name), and loss and accuracy in % (kind,) of ours. fast: 300 batches for networks, not 1000; one start."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        first, *rows = csv.reader(file)
+    starts = range(1 if fast else 2)
+    steps = {kind: min(count, 300) if fast else count for kind, count in STEPS.items()}
+    found = np.array([[learned(kind, start, count) for start in starts] for kind, count in steps.items()])
+    return xr.Dataset(
+        {
+            "published": (("what", "name"), np.array([row[1:] for row in rows], float).T),
+            "loss": ("kind", found.mean(axis=1)[:, 0]),
+            "accuracy": ("kind", 100 * found.mean(axis=1)[:, 1]),
+        },
+        coords={"name": [row[0] for row in rows], "what": first[1:], "kind": list(steps)},
+    )
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Two panels; it computes nothing."""
+    with project_style():
+        figure = new_figure(58.0, width=150.0)
+        accuracy, loss = figure.subplots(1, 2)
+        for axes, what, ours in ((accuracy, "accuracy", ds.accuracy), (loss, "loss", ds.loss)):
+            axes.errorbar(
+                range(5), ds.published.sel(what=what), yerr=ds.published.sel(what=f"{what}_std"), fmt="none", ecolor=FAINT, elinewidth=0.7
+            )
+            axes.plot(range(5), ds.published.sel(what=what), "s", color=CATEGORIES[1], ms=3.5, label="published")
+            axes.plot(range(ds.sizes["kind"]), ours, "o", color=CATEGORIES[0], ms=3.5, label="ours")
+            axes.set_xticks(range(5), [break_lines(str(name), 8) for name in ds.name.values])
+        accuracy.axhline(50, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        loss.axhline(EQUAL, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        accuracy.set(ylabel="accuracy in %", ylim=(40, 105), xlim=(-0.5, 4.5))
+        loss.set(ylabel="contrastive loss", ylim=(4.8, 5.4), xlim=(-0.5, 4.5))
+        accuracy.legend(loc="lower right")
+        letter_panels(accuracy, loss)
+        figure.suptitle("What a contrastive loss does not see")
+    return figure
+
+
+def expected(ds: xr.Dataset) -> list[Feature]:
+    """Equal losses, unequal accuracies."""
+    published, ours = ds.published.sel, ds.accuracy.sel
+    equal = published(what="loss", name="spurious") - published(what="loss", name="perfect")
+    worse = published(what="accuracy", name="linear") - published(what="accuracy", name="MLP")
+    features = [
+        Feature("published: loss of spurious less that of perfect", float(equal), 0.0, 0.0, PUBLISHED),
+        Feature("published: accuracy, linear less MLP", float(worse), 25.4, 5e-2, PUBLISHED),
+        Feature("accuracy of ours, linear less MLP", float(ours(kind="linear") - ours(kind="MLP")), 3.0, 5.0, THEORY),
+        Feature("accuracy of spurious signs, ours", float(ours(kind="spurious")), 50.0, 5.0, THEORY),
+        Feature("accuracy of perfect signs, ours", float(ours(kind="perfect")), 96.5, 3.5, THEORY),
+    ]
+    for kind in ds.kind.values:
+        # networks of few batches lie above by a hundredth
+        features.append(Feature(f"loss, ours, {kind}", float(ds.loss.sel(kind=kind)), EQUAL, 0.01, THEORY))
+    return features
