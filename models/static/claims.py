@@ -13,6 +13,7 @@ from odesim.models.static._contrast_claims import CONTRAST
 from odesim.models.static._fact_claims import FACT_CLAIM
 from odesim.models.static._hypercube_claims import HYPERCUBE
 from odesim.models.static._learning_claims import LEARNING
+from odesim.models.static._prompt_claims import PROMPT
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
@@ -174,6 +175,7 @@ CLAIMS = (
         Statement("the chi-squared information on a place is largest at its parent", parents, Verdict.HOLDS, EXACT),
     ),
     GRADIENT,
+    PROMPT,
     Claim(
         "static.brackets_cancel",
         Source("wen2023uninterpretable", "Theorem 1", "sufficiency, one layer, bounded depth"),

@@ -114,6 +114,19 @@ def cross(f: float, s: float, p: float, back: float) -> Any:
     return sum(weight * (np.logaddexp(0, x) - one * x) for x, one, weight in after) / (p + back)
 
 
+def half_predicted(name: str) -> Function:
+    """The squared error of n-grams less the mean of two levels: nothing, or the unigram, and the unigram, or the least."""
+
+    def function(y: Mapping[str, Any], q: Mapping[str, Any], t: float) -> Any:
+        x = np.append((y["w_d"] - y["w_o"]) * y["v"], y["w_o"] * y["v"].sum())
+        H = np.block([[q["C"], q["D"][:, None]], [q["D"], q["B"]]])
+        levels = [float(q["S"]) / 2, float(q["S"] - q["B"]) / 2, float(q["best"])]
+        first = int(name == "bigram")
+        return x @ H @ x / 2 - x @ np.append(q["A"], q["B"]) + levels[0] - (levels[first] + levels[first + 1]) / 2
+
+    return function
+
+
 REDUCED: dict[str, tuple[int, Function]] = {"half way": (1, sure), "gamma peaks": (1, push), "scanning ends": (1, scanned)}
 FULL: dict[str, tuple[int, Function]] = {"half way": (1, predicted), "scanning ends": (1, scanned)}
 EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
@@ -136,6 +149,8 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
     "joma.self_consistent": {"half way": (0, lambda y, q, t: 2 * y["v"] * np.exp(2 * y["v"] ** 2) / q["c"] - 1)},
     "memory.softmax_regression": {"learned": (0, lambda y, q, t: np.exp(y["m"]) / (q["M"] - 1) - 1)},
     "parity.product": {"learned": (1, lambda y, q, t: np.einsum("a,b,c,abc", y["u"], y["v"], y["w"], q["s"]) - 1)},
+    "causal.parent_row": {"found": (1, lambda y, q, t: 1 / np.exp(y["A"] - y["A"][0]).sum() - 0.5)},
+    "ngrams.linear": {name: (-1, half_predicted(name)) for name in ("unigram", "bigram")},
     "patterns.aggregate": {"half way": (1, lambda y, q, t: y["u"] - (len(q["p"]) - 1) * np.arctanh(q["rho"]))},
     "patterns.skip_gram": {"found": (1, lambda y, q, t: np.exp(y["z"]) - q["n"])},
     "reversal.full": {"mean loss is ln 2": (1, loss_of_pairs)},

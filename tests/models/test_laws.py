@@ -73,7 +73,7 @@ WITHOUT_CLOSED_FORM = (
     *(f"edge.{name}" for name in ("four_layers", "product", "self_stabilisation", "threshold_neuron")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
-    *("gibbs.mask_predict", "topics.reduced"),
+    *("gibbs.mask_predict", "ngrams.linear", "topics.reduced"),
 )
 WITH_CLOSED_FORM = [name for name in MODELS if name not in WITHOUT_CLOSED_FORM]
 
@@ -252,6 +252,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "hopfield.two_layer": {"v": 0.7, "h": -0.3},
     "particles.rescaled": {"E": 0.7},
     "memory.softmax_regression": {"m": -0.3},
+    "causal.parent_row": {"A": 0.3},
     "patterns.skip_gram": {"z": -0.3, "u": 0.2},
     "patterns.aggregate": {"u": 0.7},
 }

@@ -43,7 +43,7 @@ NO_CLOCK = (
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
     *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
-    *("in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
+    *("ngrams.linear", "in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]

@@ -57,6 +57,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "in_context.separate": ("a0",),
     "in_context.single_location": ("L", "eps2", "node", "weight"),
     "induction.stages": ("eps",),
+    "ngrams.linear": ("w0",),
     "induction.full": ("eps",),
     "topics.reduced": ("eps",),
     "memory.softmax_regression": ("p",),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predict, unmask
-from tests.support.truth import in_context, patterns
+from tests.support.truth import in_context, ngrams, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
 from tests.support.truth.edge import four_layers, product, self_stabilisation, threshold_neuron
@@ -134,6 +134,8 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "self_supervised.byol": matrices,
     "self_supervised.no_stop": no_stop,
     "self_supervised.direct_pred": direct_pred,
+    "ngrams.linear": ngrams.linear,
+    "causal.parent_row": ngrams.parent_row,
     "patterns.skip_gram": patterns.skip_gram,
     "patterns.aggregate": patterns.aggregate,
     "in_context.merged": in_context.merged,

@@ -1,0 +1,87 @@
+"""Two layers of linear attention learn to predict a Markov chain from its context: nothing, then unigrams, then bigrams.
+
+The first layer looks back by v_l at lag l, the second weighs what it finds by W[s, r]: in a long context the prediction after token s is
+f[s'] = sum_l v_l sum_r pi_r P^l[r, s'] W[s, r], with the chain P and its law at rest pi. By symmetry W has w_d on the diagonal and w_o
+elsewhere: f = w_o V pi_s' + (w_d - w_o) pi_s sum_l v_l P^l[s, s'], V = sum v. The first part is the unigram, the second with l = 1 the
+bigram but for pi_s, by which linear attention cannot divide. From small weights w0 the flow first leaves 0 along the unigram, at
+ln(1/w0)/sigma; v_1 is the largest from then on. The bigram comes along a slow slope, at a time that w0 does not change.
+
+Assumed: infinite contexts, gradient flow of E sum_s pi_s |f - P[s]|^2 / 2 over chains whose rows are uniform on the simplex. Means over
+chains of two states are exact; of k > 2 states they are over 20,000 that are always the same.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sympy import Interval, Naturals, Sum, Symbol, oo
+
+from odesim.models.ngrams._chains import chains, least_loss, moments
+from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes
+
+l, m = index("l m")
+(L,) = sizes("L")
+v = IndexedBase("v", shape=(L,))
+A, D, C = IndexedBase("A", shape=(L,)), IndexedBase("D", shape=(L,)), IndexedBase("C", shape=(L, L))
+w_d, w_o = Symbol("w_d", real=True), Symbol("w_o", real=True)
+B, S, best, w0, k = (*(Symbol(name, real=True) for name in ("B", "S", "best", "w0")), Symbol("k", positive=True))
+
+
+def mean(name: str, sizes: dict[str, int], params: dict[str, Any]) -> Any:
+    """One of the means over chains of k states."""
+    return moments(*chains(int(params["k"])), sizes["L"])[name]
+
+
+def of(name: str) -> Callable[..., Any]:
+    """The default of a mean."""
+    return partial(mean, name)
+
+
+def lowest(sizes: dict[str, int], params: dict[str, Any]) -> float:
+    """The least loss."""
+    return least_loss({name: params[name] for name in "ABCDS"})
+
+
+a, V = w_d - w_o, over(Sum, v[l], (l, L))
+copied = over(Sum, v[l] * over(Sum, C[l, m] * v[m], (m, L)), (l, L))
+of_unigram = over(Sum, D[l] * v[l], (l, L))
+square = a**2 * copied + 2 * a * w_o * V * of_unigram + w_o**2 * V**2 * B  # E sum pi_s |f|^2
+loss = (square - 2 * a * over(Sum, A[l] * v[l], (l, L)) - 2 * w_o * V * B + S) / 2
+unigram = (S - B) / 2
+
+SYSTEM = System(
+    name="ngrams.linear",
+    source=Source("edelman2024evolution", "Section 4", "a minimal model; squared loss and infinite contexts are ours"),
+    axes={l: L, m: L},
+    # k entries of W on the diagonal share the slope of w_d, k (k - 1) others that of w_o
+    equations=gradient_flow(loss, {w_d: 1 / k, w_o: 1 / (k * (k - 1)), v[l]: 1}),
+    params=(
+        Param(k, 2, Naturals, "states of a chain"),
+        Param(A, of("A"), Interval(0, oo), "A[l] = E sum pi_s^2 P[s, r] P^l[s, r]"),
+        Param(B, of("B"), Interval(0, 1), "B = E sum pi_s^2"),
+        Param(C, of("C"), Interval(0, oo), "C[l, m] = E sum pi_s^3 P^l[s, r] P^m[s, r]"),
+        Param(D, of("D"), Interval(0, oo), "D[l] = E sum pi_s^2 pi_r P^l[s, r]"),
+        Param(S, of("S"), Interval(0, oo), "S = E sum pi_s P[s, r]^2"),
+        Param(best, lowest, Interval(0, oo), "the least loss over all weights"),
+        Param(w0, 0.01, Interval(0, oo), "w_d, w_o and v at the start"),
+    ),
+    initial={w_d: w0, w_o: w0, v[l]: w0},
+    sizes={L: 5},
+    span=(0.0, 400.0),
+    time="steps times learning rate",
+    observables={
+        "loss": loss,
+        # E sum pi_s |f - strategy|^2; from the bigram it is 2 loss
+        "from_uniform": square - 2 * (w_o * V + a * V * B) / k + 1 / k,
+        "from_unigram": square - 2 * (w_o * V * B + a * of_unigram) + B,
+    },
+    display={"loss": loss},
+    invariants=(
+        Invariant("balance of the layers", k * w_d**2 + k * (k - 1) * w_o**2 - over(Sum, v[l] ** 2, (l, L)), "constant"),
+        Invariant("loss falls", loss, "nonincreasing"),
+    ),
+    events=(
+        Event("unigram", loss - (S / 2 + unigram) / 2, -1, doc="the loss is half way from 0 to the unigram"),
+        Event("bigram", loss - (unigram + best) / 2, -1, doc="the loss is half way from the unigram to its least"),
+    ),
+)
