@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 """What leads the steps of members, written once: start, events, saved times, end, and the next member in a free lane.
 
-It is text for lanes written out, lanes with loops and threads of a GPU; frames.py reads it, and no one calls it. Capitals are known then.
+It is text for lanes written out, lanes with loops and threads of a GPU; lane_feed.py reads it; no one calls it. Capitals are known then.
 row.t is the place of a number of lane 0 in S, that of component d of a state is row.y + d * W; at.SAVE and reals.T0 are columns of tables
 of lane_plan.py. `each` is written out where its length is known. A function of nothing stands for its lines, one of an expression for that.
 

@@ -214,10 +214,20 @@ class Padded(Neighbour):
     """The place i + c; an array is 0 outside its axis."""
 
 
-class Inside(BooleanFunction):  # type: ignore[misc]
-    """The condition that the place i + c is on an axis of n places: Inside(i, c, n)."""
+class Condition(BooleanFunction):  # type: ignore[misc]
+    """A condition on places that is a class of its own, and prints as readable(), in signs."""
 
     nargs = 3
+
+    def _sympystr(self, printer: Any) -> str:
+        return str(printer._print(self.readable()))
+
+    def _latex(self, printer: Any) -> str:
+        return str(printer._print(self.readable()))
+
+
+class Inside(Condition):
+    """The condition that the place i + c is on an axis of n places: Inside(i, c, n)."""
 
     @classmethod
     def eval(cls, i: Any, c: Any, n: Any) -> Any:
@@ -227,12 +237,6 @@ class Inside(BooleanFunction):  # type: ignore[misc]
         """The condition in signs, for a place i on the axis."""
         i, c, n = self.args
         return sp.Ge(i + c, 0) if c.is_negative else sp.Lt(i + c, n)
-
-    def _sympystr(self, printer: Any) -> str:
-        return str(printer._print(self.readable()))
-
-    def _latex(self, printer: Any) -> str:
-        return str(printer._print(self.readable()))
 
 
 def index_of(place: Any) -> Any:

@@ -12,32 +12,23 @@ import sympy as sp
 from sympy import Expr, Indexed, Sum, Symbol
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.cache import cacheit
-from sympy.logic.boolalg import BooleanFunction
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
-from odesim.symbolic.indices import Inside, Neighbour, argument_expression, our_element
+from odesim.symbolic.indices import Condition, Inside, Neighbour, argument_expression, our_element
 
 LIMIT_FORMS = "from 0 to a size - 1, from 0 to an index (i or i - 1), or from an index (i or i + 1) to a size - 1"
 
 
 # Partial sums have an index as a limit. Their condition is a class of its own: it is no comparison of numbers that change in a run, and
 # sympy leaves it as it is.
-class UpTo(BooleanFunction):  # type: ignore[misc]
+class UpTo(Condition):
     """The condition a <= b + c of two places and a number: UpTo(a, b, c)."""
-
-    nargs = 3
 
     def readable(self) -> Any:
         """The condition in signs."""
         a, b, c = self.args
         return sp.Le(a, b + c)
-
-    def _sympystr(self, printer: Any) -> str:
-        return str(printer._print(self.readable()))
-
-    def _latex(self, printer: Any) -> str:
-        return str(printer._print(self.readable()))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from scipy.special import erf
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
+from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
+from odesim.lab.networks.joma import Activation
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, InBlocks, generators
 from odesim.lab.training.task import (
@@ -35,21 +37,9 @@ from odesim.lab.training.task import (
     same_quantity,
 )
 
-# Activations g of a committee, their slopes, and means E g(a) g(b) over Gaussian fields a, b.
+# Activations g of a committee, and means E g(a) g(b) over Gaussian fields a, b.
 #
 # Sources of the means: Saad and Solla 1995 (erf), Cho and Saul 2009 (relu, the arc-cosine kernel of order 1).
-
-
-@dataclass(frozen=True)
-class Activation:
-    """An activation: value(u) = g(u), slope(u) = g'(u), numpy or cupy, any shape.
-
-    mean(ab, aa, bb) = E g(a) g(b), numpy, for fields with the covariance ab and the variances aa, bb.
-    """
-
-    value: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
-    mean: Callable[[Array, Array, Array], Array]
 
 
 def erf_value(u: Array) -> Array:
@@ -68,14 +58,16 @@ def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
 
 
 ACTIVATIONS = {
-    "erf": Activation(
-        erf_value,
-        lambda u: (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u),
-        lambda ab, aa, bb: 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb))),
-    ),
-    "relu": Activation(lambda u: u * (u > 0), lambda u: (u > 0).astype(u.dtype), relu_mean),
-    "linear": Activation(lambda u: u, lambda u: array_namespace(u).ones_like(u), lambda ab, aa, bb: ab),
+    "erf": Activation(erf_value, lambda u: (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u)),
+    "relu": OF_NODES["relu"],
+    "linear": OF_NODES["identity"],
 }
+MEANS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
+    "erf": lambda ab, aa, bb: 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb))),
+    "relu": relu_mean,
+    "linear": lambda ab, aa, bb: ab,
+}
+"""E g(a) g(b), numpy, for fields with the covariance ab and the variances aa, bb."""
 
 
 def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Array:
@@ -84,7 +76,7 @@ def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Ar
     With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2.
     """
     variances = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
-    means = ACTIVATIONS[activation].mean(overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
+    means = MEANS[activation](overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
     error: Array = 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
     return error
 

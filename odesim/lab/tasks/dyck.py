@@ -24,7 +24,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_host
 from odesim.lab.networks.measures import softmax
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import ADAM, COSINE, of_settings
+from odesim.lab.training.optimizers import adam, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
@@ -182,10 +182,7 @@ SETTINGS = (
     Setting("mlp", 64, "nodes of the MLP", low=0),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("norm", "pre", "layer norm", choices=("pre", "post", "none")),
-    ADAM,
-    Setting("lr", 0.01, "learning rate", low=0.0),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-    COSINE,
+    *adam(0.01),
 )
 
 

@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import ADAM, COSINE, of_settings
+from odesim.lab.training.optimizers import adam, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
@@ -153,10 +153,7 @@ SETTINGS = (
     Setting("layers", 2, "of attention", low=1),
     Setting("heads", 1, "heads, which divide the width", low=1),
     Setting("init_scale", 0.1, "standard deviation of every weight at the start", low=0.0, open_low=True),
-    ADAM,
-    Setting("lr", 0.02, "learning rate", low=0.0),
-    Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
-    COSINE,
+    *adam(0.02),
 )
 
 

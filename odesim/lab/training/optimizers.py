@@ -18,6 +18,11 @@ ADAM = Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw",
 COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
 
 
+def adam(rate: float) -> tuple[Setting, ...]:
+    """The settings of a task that descends by Adam at this rate."""
+    return ADAM, Setting("lr", rate, "learning rate", low=0.0), SGD[1], COSINE
+
+
 def of_settings(values: Settings, rates: Mapping[str, float]) -> Optimizer:
     """The optimizer of a task with these rates: its setting optimizer, and momentum, cosine, weight_decay where it has them."""
     more = {name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}

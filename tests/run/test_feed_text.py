@@ -2,7 +2,7 @@
 
 import pytest
 
-from odesim.stepper.frames import Frames
+from odesim.run.lane_feed import Frames
 from odesim.stepper.statements import Text
 
 TEXT = """
