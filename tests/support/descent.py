@@ -10,7 +10,7 @@ from odesim.base.arrays import Array
 from odesim.lab.tasks.scan_snap import TASK
 from odesim.lab.training.loop import initial_params
 from odesim.lab.training.optimizers import make_optimizer
-from odesim.lab.training.task import Experiment, Params
+from odesim.lab.training.task import Batch, Experiment, Params
 
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
 
@@ -34,6 +34,18 @@ def descend(experiment: Experiment, steps: int, dtype: str = "float64") -> tuple
         optimizer.update(params, gradients)
         losses.append(loss)
     return np.array(losses), params
+
+
+def loss_differences(model: Any, params: Params, batch: Batch, name: str) -> Array:
+    """The slopes (R, ...) of the loss in one of the parameters, by central differences of step 1e-5."""
+    differences = np.empty_like(params[name])
+    for place in np.ndindex(differences.shape[1:]):
+        here = (slice(None), *place)
+        high, low = ({**params, name: params[name].copy()} for _ in range(2))
+        high[name][here] += 1e-5
+        low[name][here] -= 1e-5
+        differences[here] = (model.loss_and_gradients(high, batch)[0] - model.loss_and_gradients(low, batch)[0]) / 2e-5
+    return differences
 
 
 def flow(experiment: Experiment, t: float) -> Mapping[str, Array]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from odesim.lab.tasks.committee import ACTIVATIONS, MEANS, Committee, generalisation_error
+from tests.support.descent import loss_differences
 
 G = {"erf": lambda u: erf(u / sqrt(2)), "relu": lambda u: max(u, 0.0), "linear": lambda u: u}
 R, B, N, K, M = 2, 3, 7, 3, 2
@@ -39,13 +40,7 @@ def test_gradients_are_differences(activation: str) -> None:
     gradients = model.loss_and_gradients(params, batch)[1]
     assert set(gradients) == set(params)
     for name, gradient in gradients.items():
-        differences = np.empty_like(gradient)
-        for place in np.ndindex(gradient.shape[1:]):
-            here = (slice(None), *place)
-            high, low = ({**params, name: params[name].copy()} for _ in range(2))
-            high[name][here] += 1e-5
-            low[name][here] -= 1e-5
-            differences[here] = (model.loss_and_gradients(high, batch)[0] - model.loss_and_gradients(low, batch)[0]) / 2e-5
+        differences = loss_differences(model, params, batch, name)
         np.testing.assert_allclose(gradient, differences, atol=1e-8)
         assert np.abs(gradient).max() > 0.01
 

@@ -9,6 +9,7 @@ import pytest
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.lab.networks.one_layer import YZ, distinct_attention, entropies
+from tests.support.descent import loss_differences
 
 K, S, M, R, B, T = 4, 7, 13, 3, 5, 9
 PSI, WEIGHTS, TARGETS = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 12, 5, 7])
@@ -77,13 +78,7 @@ def test_gradients(case: tuple[bool, ...], whole: bool) -> None:
     params, batch, _ = numbers(model, samples)
     _, gradients = model.loss_and_gradients(params, batch)
     for name, gradient in gradients.items():
-        differences = np.empty_like(gradient)
-        for place in np.ndindex(gradient.shape[1:]):
-            here = (slice(None), *place)
-            high, low = ({**params, name: params[name].copy()} for _ in range(2))
-            high[name][here] += 1e-5
-            low[name][here] -= 1e-5
-            differences[here] = (model.loss_and_gradients(high, batch)[0] - model.loss_and_gradients(low, batch)[0]) / 2e-5
+        differences = loss_differences(model, params, batch, name)
         if name == "Y" and not whole:
             differences[..., -1] /= M - K
         np.testing.assert_allclose(gradient, differences, rtol=0, atol=1e-8 * np.abs(differences).max())

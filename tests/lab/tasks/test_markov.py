@@ -25,6 +25,7 @@ from odesim.lab.tasks.markov import (
     strategies,
 )
 from odesim.lab.training.randomness import INITIAL, Drawn, generators
+from tests.support.descent import loss_differences
 
 TASK = load_task("markov")
 DEFAULTS = {setting.name: setting.default for setting in TASK.settings}
@@ -182,13 +183,7 @@ def test_gradients_are_differences() -> None:
     model, batch = experiment.model, experiment.stream(0)
     params = model.initial(generators((0, 1), INITIAL), "float64")
     for name, gradient in model.loss_and_gradients(params, batch)[1].items():
-        differences = np.empty_like(gradient)
-        for place in np.ndindex(gradient.shape[1:]):
-            here = (slice(None), *place)
-            high, low = ({**params, name: params[name].copy()} for _ in range(2))
-            high[name][here] += 1e-5
-            low[name][here] -= 1e-5
-            differences[here] = (model.loss_and_gradients(high, batch)[0] - model.loss_and_gradients(low, batch)[0]) / 2e-5
+        differences = loss_differences(model, params, batch, name)
         np.testing.assert_allclose(gradient, differences, atol=1e-8, err_msg=name)
 
 
