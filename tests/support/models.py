@@ -13,7 +13,7 @@ def _text(name: str) -> str:
     return (Path(__file__).parents[2] / "models" / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
 
 
-MAPS = tuple(name for name in list_models() if re.search(r"\b(Map|decoder)\(", _text(name)))
+MAPS = tuple(name for name in list_models() if re.search(r"(=|return) (Map|decoder)\(", _text(name)))
 NOISY = tuple(name for name in list_models() if "noise=" in _text(name))
 FLOWS = [name for name in list_models() if name not in (*MAPS, *NOISY)]
 GROWING = tuple(name for name in list_models() if "growth=" in _text(name))
