@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from sympy import Interval, Rational, Sum, oo
+from sympy import Interval, Rational, Sum, Symbol, oo
 
 from odesim.symbolic import (
     Attention,
@@ -36,9 +36,9 @@ j, i = index("j i")
 A, G = IndexedBase("A", shape=(J,)), IndexedBase("G", shape=(J,))
 
 
-def one_parent(sizes: dict[str, int]) -> np.ndarray:
-    """G (J,): .231 at place 0, the mean information of one step of a chain of three states less that of two; else 0."""
-    return np.asarray(0.231 * (np.arange(sizes["J"]) == 0))
+def one_parent(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
+    """G (J,): D at place 0, else 0."""
+    return np.asarray(params["D"] * (np.arange(sizes["J"]) == 0))
 
 
 def equal_rivals(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,11 @@ SYSTEM = System(
     source=Source("nichani2024causal", "Section 4", "a row of the first layer, small second layer"),
     axes={j: J, i: J},
     equations=gradient_flow(loss, {A[j]: 1}),
-    params=(Param(G, one_parent, Interval(-oo, oo), "G[j]: what place j tells of the place of this row"),),
+    params=(
+        # of chains of three states: the mean information of one step less that of two
+        Param(Symbol("D"), 0.231, Interval.open(0, oo), "by how much more the parent tells than each rival"),
+        Param(G, one_parent, Interval(-oo, oo), "G[j]: what place j tells of the place of this row"),
+    ),
     initial={A[j]: 0},
     sizes={J: 6},
     span=(0.0, 100.0),

@@ -44,9 +44,9 @@ def lowest(sizes: dict[str, int], params: dict[str, Any]) -> float:
 
 a, V = w_d - w_o, over(Sum, v[l], (l, L))
 copied = over(Sum, v[l] * over(Sum, C[l, m] * v[m], (m, L)), (l, L))
-of_unigram = over(Sum, D[l] * v[l], (l, L))
-square = a**2 * copied + 2 * a * w_o * V * of_unigram + w_o**2 * V**2 * B  # E sum pi_s |f|^2
-loss = (square - 2 * a * over(Sum, A[l] * v[l], (l, L)) - 2 * w_o * V * B + S) / 2
+of_unigram, of_bigram = over(Sum, D[l] * v[l], (l, L)), over(Sum, A[l] * v[l], (l, L))
+half_square = a**2 * copied / 2 + a * w_o * V * of_unigram + w_o**2 * V**2 * B / 2  # E sum pi_s |f|^2 / 2
+loss = half_square - a * of_bigram - w_o * V * B + S / 2
 unigram = (S - B) / 2
 
 SYSTEM = System(
@@ -72,8 +72,8 @@ SYSTEM = System(
     observables={
         "loss": loss,
         # E sum pi_s |f - strategy|^2; from the bigram it is 2 loss
-        "from_uniform": square - 2 * (w_o * V + a * V * B) / k + 1 / k,
-        "from_unigram": square - 2 * (w_o * V * B + a * of_unigram) + B,
+        "from_uniform": 2 * half_square - 2 * (w_o * V + a * V * B) / k + 1 / k,
+        "from_unigram": 2 * half_square - 2 * (w_o * V * B + a * of_unigram) + B,
     },
     display={"loss": loss},
     invariants=(

@@ -157,6 +157,7 @@ GRADIENTS = {
     "hierarchy.covariance": 210,
     "joma.cluster": 170,
     "classics.committee": 200,
+    "ngrams.linear": 230,
     "topics.tied": 160,
 }
 

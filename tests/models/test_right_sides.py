@@ -13,7 +13,6 @@ from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.targets.numpy_text import evaluate
 from tests.support.truth import RIGHT_SIDES
-from tests.support.truth.ngrams import CHAINS, WEIGHTS
 from tests.support.truth.scan_snap import full_loss
 
 BLOCK: dict[str, Any] = {  # two queries
@@ -62,7 +61,10 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "noise.two_layer": {"params": {"s": 1.3}},
     "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
     "edge.product": {"params": {"shape": 1.0}},
-    "ngrams.linear": {"sizes": {"L": 4}, "params": {"k": 3, **moments(CHAINS, WEIGHTS, 4)}},
+    "ngrams.linear": {
+        "sizes": {"L": 4},
+        "params": {"k": 3, **moments(np.random.default_rng(5).dirichlet(np.ones(3), size=(4, 3)), np.full(4, 0.25), 4)},
+    },
     "causal.parent_row": {"sizes": {"J": 4}, "params": {"G": [0.3, -0.5, 0.9, 0.1]}},
     "patterns.skip_gram": {"params": {"K": 4, "N": 3, "n": 2}},
     "patterns.aggregate": {"sizes": {"T": 3}, "params": {"rho": 0.3}},
