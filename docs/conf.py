@@ -21,6 +21,7 @@ html_theme = "furo"
 html_title = "odesim"
 html_favicon = html_logo = "_static/icon.svg"
 html_static_path = ["_static"]
+html_extra_path = ["generated/extra"]
 html_css_files = ["odesim.css"]
 html_math_renderer = "mathml"
 html_copy_source = False

@@ -1,7 +1,7 @@
 """Pages that are made from the code before each build: models, figures, notebooks, gallery. They lie in `docs/generated`.
 
 A page is made anew where its script or any file of odesim has changed. A quick build (`sphinx-build -t quick`) runs nothing: the pages
-have their text, and a blank in the place of each picture.
+have their text, and a blank in the place of each picture. A picture leads to one to zoom in, of which `docs/generated/extra` has the page.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from typing import Any
 
 from markdown import bibliography, methods_table, plain, prose
 from matplotlib.figure import Figure
+from plotly.offline import get_plotlyjs
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -29,9 +30,10 @@ from odesim.display.document import markdown
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
 from odesim.plot.figures import list_figures, load_figure
-from odesim.plot.files import METADATA, save
+from odesim.plot.files import METADATA, page_of_figure, save
 
 ROOT = Path(__file__).parents[2]
+INTERACTIVE, PLOTLY = "extra/interactive", "plotly.min.js"  # html_extra_path has extra
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
 BLANK = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==")
 """A png of one white pixel."""
@@ -45,8 +47,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def write_pages(folder: Path, run: bool) -> None:
     """Writes all pages below folder, a process on each core; what has not changed is left as it is. The first failure ends all."""
-    for name in ("models", "figures", "notebooks", "pictures"):
+    for name in ("models", "figures", "notebooks", "pictures", INTERACTIVE):
         (folder / name).mkdir(parents=True, exist_ok=True)
+    write(folder / INTERACTIVE / PLOTLY, get_plotlyjs())
     if run:
         remove_blanks(folder / "pictures")
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
@@ -92,6 +95,20 @@ def thumbnail(figure: Figure, path: Path) -> None:
     panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
     box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
     figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
+
+
+def draw(figure: Figure, folder: Path, name: str) -> None:
+    """Writes a figure as a picture, as its thumbnail, and as a page to zoom in."""
+    picture = save(figure, folder / "pictures" / f"{name}.png")
+    write(folder / INTERACTIVE / f"{name}.html", page_of_figure(figure, PLOTLY))
+    thumbnail(figure, picture.with_suffix(".small.png"))
+
+
+def shown(name: str, words: str, run: bool) -> str:
+    """A picture on a page, which leads to the one to zoom in."""
+    image = f"![{words}](../pictures/{name}.png)"
+    link = f'<a class="zoom" href="../../interactive/{name}.html">zoom, read values off, pick lines</a>'
+    return f"{image}\n\n{link}" if run else image
 
 
 def write(path: Path, text: str) -> None:
@@ -162,9 +179,8 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
     features = ()
     if run:
         dataset = module.data(True)
-        features, figure = module.expected(dataset), module.draw(dataset)
-        save(figure, picture)
-        thumbnail(figure, small)
+        features = module.expected(dataset)
+        draw(module.draw(dataset), folder, name)
     blank(picture, small)
     rows = [(f.name, f"{f.measured:.6g}", f"{f.target:.6g}", f"{f.tolerance:.2g}", f.origin) for f in features]
     table = [
@@ -172,7 +188,7 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
         "|---|---|---|---|---|",
         *("| " + " | ".join(map(plain, row)) + " |" for row in rows),
     ]
-    about = [f"# {plain(name)}", plain(title), f"![{plain(title)}](../pictures/{name}.png)", plain(text.strip())]
+    about = [f"# {plain(name)}", plain(title), shown(name, plain(title), run), plain(text.strip())]
     end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```", key]
     page.write_text("\n\n".join([*about, "\n".join(table), *end]), encoding="utf-8")
     return item
@@ -208,9 +224,9 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
         text = (modules[name].__doc__ or "").strip().partition("\n")[2]
         picture = folder / "pictures" / f"{name}.png"
         if run:
-            draw_model(picture, name)
+            draw_model(folder, name)
         blank(picture, picture.with_suffix(".small.png"))
-        parts += [f"## {plain(name)}", f"**{titles[name]}**", f"![{titles[name]}](../pictures/{name}.png)", prose(text.strip(), system)]
+        parts += [f"## {plain(name)}", f"**{titles[name]}**", shown(name, titles[name], run), prose(text.strip(), system)]
         parts += [markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
     claims = [claim for claim in all_claims() if claim.name.partition(".")[0] == family]
     if claims:
@@ -223,10 +239,9 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
     return items
 
 
-def draw_model(path: Path, name: str) -> None:
-    """Draws a default run of a model; on arrays, for which nothing is compiled."""
+def draw_model(folder: Path, name: str) -> None:
+    """Draws a default run of a model; on arrays, for which nothing is compiled, where it has no noise."""
     from odesim.plot.solution import figure_of_solution
 
-    figure = figure_of_solution(odesim.integrate(name, save=200, backend="numpy"))
-    save(figure, path)
-    thumbnail(figure, path.with_suffix(".small.png"))
+    backend = "numba" if odesim.load_model(name).noise else "numpy"
+    draw(figure_of_solution(odesim.integrate(name, save=200, backend=backend)), folder, name)

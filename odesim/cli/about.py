@@ -39,7 +39,7 @@ def complete_figure(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="Folder for the files; default: the current one."
 )
 @click.option(
-    "--format", "formats", metavar="png,pdf", default="png", help="Format of the picture: png, pdf, svg, or several; default png."
+    "--format", "formats", metavar="png,pdf", default="png", help="Format of the picture: png, pdf, svg, html, or several; default png."
 )
 @CLUSTER
 def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluster: str | None) -> int:

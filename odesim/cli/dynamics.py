@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENTRIES = 5  # numbers of a state in a table
 SHOWN = 20  # rest states in a table; --json and --out have all
 OUT: dict[str, Any] = {"metavar": "FILE.nc", "help": "Store the result as netCDF."}
-PLOT: dict[str, Any] = {"help": "Draw the result as png, pdf or svg (by the extension)."}
+PLOT: dict[str, Any] = {"help": "Draw the result as png, pdf, svg or html (by the extension)."}
 OVERWRITE: dict[str, Any] = {"help": "Replace an existing file or picture. (odesim always replaces a picture that it drew itself.)"}
 
 

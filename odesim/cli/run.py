@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 
-def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False, page: bool = False) -> None:
-    """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed.
-
-    page: it may be one of html.
-    """
+def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool = False) -> None:
+    """Raises StoreError where the picture cannot be written, or what matplotlib raises that does not load, before anything is computed."""
     if plot:
-        from odesim.plot.files import FORMATS, PAGE, check_picture
+        from odesim.plot.files import check_picture
 
-        check_picture(plot, overwrite=overwrite, formats=FORMATS + PAGE * page)
+        check_picture(plot, overwrite=overwrite)
         if out and out.absolute() == plot.absolute():
             raise StoreError(f"--out and --plot name the same {out}")
         import_module("odesim.plot.style")
@@ -109,7 +106,7 @@ def integrate_command(
         from odesim.store.paths import check_new_run
 
         check_new_run(out, overwrite=overwrite)
-    check_picture_place(out, plot, overwrite=overwrite, page=True)
+    check_picture_place(out, plot, overwrite=overwrite)
 
     from odesim.api.integrate import integrate
 
@@ -158,7 +155,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
         "type": RunPlace(),
         "help": "Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
     },
-    plot={"help": "Draw the members as png, pdf or svg (by the extension)."},
+    plot={"help": "Draw the members as png, pdf, svg or html (by the extension)."},
 )
 @click.option("--var", metavar="NAME[,NAME]", help="Of --plot: draw these states and observables; default: all.")
 @click.option("--x", metavar="NAME", help="Of --plot: put this varied number (mu, or mu[3]), or time, on the horizontal axis.")

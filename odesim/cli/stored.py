@@ -183,7 +183,7 @@ FORMATS = ("csv", "nc", "parquet")
     "--out",
     metavar="FILE",
     type=PATH,
-    help="The picture, as png, pdf or svg (by the extension); default RUN.png. A picture that odesim drew is replaced.",
+    help="The picture, as png, pdf, svg or html (by the extension); default RUN.png. A picture that odesim drew is replaced.",
 )
 @click.option(
     "--animate", metavar="FILE", type=PATH, help="Draw an array over time instead: gif, or mp4 (which needs ffmpeg), by the extension."
@@ -246,12 +246,12 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
             if value is not None:
                 raise click.UsageError(f"{name} is for a picture, and --animate draws a film; choose one", click.get_current_context())
         return animate_run(run, animate, read_choice(**options), quiet)
-    from odesim.plot.files import FORMATS, PAGE, check_picture, save
+    from odesim.plot.files import check_picture, save
     from odesim.store.paths import damage_errors
     from odesim.store.schema import run_kind
 
     choice = read_choice(**options)
-    picture = check_picture(out, formats=FORMATS + PAGE) if out else None
+    picture = check_picture(out) if out else None
     kind = "file" if run.suffix == ".nc" and run.is_file() else run_kind(run)
     picture = picture or check_picture(beside(run, ".png"))
     with damage_errors(run, "drawn"):
@@ -272,8 +272,6 @@ def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
 
 def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figure | Page":
     """The picture of a stored run of any kind, or of a netCDF `file`, for that place. Raises ParamError for what it does not have."""
-    if kind != "integration" and place.suffix.lower() == ".html":
-        raise ParamError(f"a page of html shows an integration, and {run} is of another kind: png, pdf and svg draw it")
     from odesim.cli.run import ensemble_figure, picture_of
     from odesim.store.export import read_netcdf
     from odesim.store.read import load_run, read_solution

@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
 from odesim.base.arrays import Array
-from odesim.plot.html import component_name, event_heights
+from odesim.plot.html import event_heights
 from odesim.plot.panels import Quantity, spread_indices, with_jumps
 from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
 from odesim.run.solution import Solution
@@ -113,7 +113,7 @@ def line_data(quantity: Quantity, t: Array, *, log: bool = False) -> dict[str, A
         y: Any = np.ma.filled(np.ma.asarray(line, float), np.nan)
         xs.append(np.asarray(x, float))
         ys.append(np.where(y > 0, y, np.nan) if log else y)
-    return {"xs": xs, "ys": ys, "color": colors_of, "name": [component_name(quantity, int(i)) for i in chosen]}
+    return {"xs": xs, "ys": ys, "color": colors_of, "name": [quantity.part_name(int(i)) for i in chosen]}
 
 
 def masked(values: Array) -> Array:

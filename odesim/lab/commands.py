@@ -178,7 +178,7 @@ class TrainingProgress(Counter):
     sizes={"help": "With --data, set a size of the model."},
     initial={"help": "With --data, set initial values of the model."},
     span={"help": "With --data, when the run of the model begins and ends at least."},
-    plot={"help": "Draw both as png, pdf or svg; an existing picture is replaced."},
+    plot={"help": "Draw both as png, pdf, svg or html; an existing picture is replaced."},
     quiet={"help": "Print no table and no progress."},
 )
 def compare_command(

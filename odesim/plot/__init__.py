@@ -5,7 +5,7 @@ array of those of several panels. Every function imports matplotlib when it is f
 
 figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure 80 or 160 mm wide, to work on further.
 page_of_solution: a page of html to zoom and hover in, by plotly.
-Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf or svg.
+Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf, svg or html.
 animate: an array over time as gif or mp4. STYLE: the style of the pictures, for plt.style.use; project_style: a context with it.
 """
 

@@ -61,7 +61,7 @@ def draw_members(
     colors = colors_of(distinct)
     for k, color in enumerate(colors):
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
-        axes.plot(x, marks[1, :, k], color=color)
+        axes.plot(x, marks[1, :, k], color=color, label=distinct.symbol(k))
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
     notes = [*equal, *(make_log(axes, distinct.label) if choice.is_log("y", spans(marks[1])) else [])]
@@ -179,7 +179,7 @@ def draw_curve(
         if count < len(x.values):
             low, high = group_quantiles(group, values[:, k], count)
             axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
-        axes.plot(place, middle, color=color, marker="o" if dots else "")
+        axes.plot(place, middle, color=color, marker="o" if dots else "", label=drawn.symbol(k))
         curves.append(middle)
     lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]
     if len(lost):

@@ -14,7 +14,7 @@ from typing import Any
 from odesim.base.errors import StoreError, no_such
 from odesim.base.options import version_of
 from odesim.base.signals import all_or_nothing
-from odesim.plot.files import FORMATS, check_picture, check_writable, save, write_atomically
+from odesim.plot.files import PICTURES, check_picture, check_writable, save, write_atomically
 
 PREFIX = "fig_"
 RECORDED_PACKAGES = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
@@ -74,8 +74,8 @@ def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats:
     """
     module = load_figure(name)
     for extension in formats:
-        if extension not in FORMATS:
-            raise StoreError(no_such("picture format", extension, FORMATS))
+        if extension not in PICTURES:
+            raise StoreError(no_such("picture format", extension, PICTURES))
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odesim.base.arrays import Array
 
 FORMATS, MOVING, PAGE = ("png", "pdf", "svg"), ("mp4", "gif"), ("html",)
+PICTURES = FORMATS + PAGE
 # without date and version of matplotlib, so that the same picture has the same bytes
 METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "odesim"},
@@ -39,7 +40,7 @@ class Page(str):
     """The text of a page of html, as odesim.plot.html makes it."""
 
 
-def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequence[str] = FORMATS) -> Path:
+def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequence[str] = PICTURES) -> Path:
     """path as a Path, if a picture can be written there; a picture that odesim drew may be replaced. Does not import matplotlib.
 
     Raises StoreError: an extension other than formats, a missing folder, a folder at path, no permission, or, unless overwrite is
@@ -61,7 +62,7 @@ def is_odesim_picture(picture: Path) -> bool:
         return False
 
 
-def _check_format(path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
+def _check_format(path: str | Path, formats: Sequence[str] = PICTURES) -> Path:
     target = Path(path)
     extension = target.suffix[1:].lower()
     if not extension:
@@ -93,18 +94,19 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
-    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf or svg, by its extension, or a Page; returns path.
+    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf, svg or html, by its extension, or a Page; returns path.
 
     A file there is replaced. Raises StoreError, and ParamError for what is no picture.
     """
     from odesim.plot.style import DPI, project_style
 
-    if isinstance(picture, Page):
-        target = _check_format(path, PAGE)
-        write_atomically(target, lambda temporary: temporary.write_text(picture, encoding="utf-8"))
-        return target
-    target = _check_format(path)
+    target = _check_format(path, PAGE if isinstance(picture, Page) else PICTURES)
     extension = target.suffix[1:].lower()
+    if extension in PAGE:
+        page = picture if isinstance(picture, Page) else page_of_figure(figure_of(picture))
+        write_atomically(target, lambda temporary: temporary.write_text(page, encoding="utf-8"))
+        return target
+    assert not isinstance(picture, Page)  # which has another extension
     figure = figure_of(picture)
 
     def write(temporary: Path) -> None:
@@ -113,6 +115,17 @@ def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
 
     write_atomically(target, write)
     return target
+
+
+def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> Page:
+    """A Page of a Figure. plotlyjs: as plotly takes it: in the page itself, or the address of the file."""
+    from html import escape
+
+    from odesim.plot.html_figure import to_plotly
+
+    text: str = to_plotly(figure).to_html(include_plotlyjs=plotlyjs, full_html=True, div_id="picture", config={"displaylogo": False})
+    head = f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(figure.get_suptitle()) or 'odesim'}</title>"
+    return Page(text.replace("<head>", head, 1))
 
 
 def figure_of(picture: "Figure | Axes | Array") -> "Figure":

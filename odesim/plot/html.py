@@ -74,7 +74,7 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
             x, line = t, np.ma.masked_invalid(values[:, i])
             if quantity.jumps:
                 x, line, _ = with_jumps(x, line, quantity.jumps[i])
-            name = component_name(quantity, i)
+            name = quantity.part_name(i)
             style = {"mode": "lines", "line": {"color": color, "width": 1.5}, "hovertemplate": "t = %{x:.6g}<br>%{y:.6g}", "name": name}
             figure.add_scatter(x=x, y=np.ma.filled(np.ma.asarray(line, float), np.nan), legendgroup=quantity.name, **style, **place)
         return
@@ -83,15 +83,10 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
     both = not log_colors and bool(np.nanmin(shown) < 0 < np.nanmax(shown)) if np.isfinite(shown).any() else False
     scale = {"colorscale": DIVERGING if both else SEQUENTIAL, "zmid": 0 if both else None, "showscale": False}
-    labels = [component_name(quantity, int(i)) for i in chosen]
+    labels = [quantity.part_name(int(i)) for i in chosen]
     hover = "%{y}<br>t = %{x:.6g}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
     figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, **scale, **place)
     figure.update_yaxes(autorange="reversed", nticks=8, **place)
-
-
-def component_name(quantity: Quantity, i: int) -> str:
-    """`v[3]`, or the name of a number."""
-    return quantity.name + (f"[{quantity.component(i)}]" if quantity.count > 1 or quantity.shape else "")
 
 
 def rgb(color: Any) -> str:
@@ -106,7 +101,7 @@ def add_events(
     for number, (name, one) in enumerate(events.items()):
         chosen, heights = event_heights(quantity, solution, name, one)
         if heights is not None and quantity.kind != "lines":
-            heights = [component_name(quantity, int(i)) for i in heights]
+            heights = [quantity.part_name(int(i)) for i in heights]
         if heights is not None:
             marker = {"symbol": MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], "color": INK, "size": 7}
             group = f"event {name}"  # the legend names it once, and turns it on and off in all panels

@@ -130,6 +130,10 @@ class Quantity:
         """The index of component i as text: `3`, or `1,0` of a matrix."""
         return self.names[i] if self.names else ",".join(map(str, np.unravel_index(i, self.shape)))
 
+    def part_name(self, i: int) -> str:
+        """Component i of the array as text, such as `v[3]`; a number has its name."""
+        return f"{self.name}[{self.component(i)}]" if self.count > 1 or self.shape else self.name
+
     @property
     def spectrum(self) -> "Quantity | None":
         """The Frobenius norm and the leading singular values of a matrix; None where they would take long, or where it is no matrix.
@@ -272,7 +276,9 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
         x, line, points = time_axis.x, values[:, i], np.arange(len(values))
         if quantity.jumps:
             x, line, points = with_jumps(x, line, time_axis.positions(quantity.jumps[i]))
-        axes.plot(x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots)
+        axes.plot(
+            x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots, label=quantity.part_name(i)
+        )
     set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
     return [quantity.component(i) for i in range(n)], last_finite(values)
@@ -304,7 +310,7 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     axes.add_collection(LineCollection(lines, colors=[colormaps["Blues"](PALE)], linewidths=0.5))
     colors = ordered_colors(len(chosen))
     for color, i in zip(colors, chosen, strict=True):
-        axes.plot(x, values[:, i], color=color)
+        axes.plot(x, values[:, i], color=color, label=quantity.part_name(i))
     set_value_scale(axes, values[:, faint])
     axes.set_ylabel(quantity.label)
     part = f"{thousands(len(faint))} of " * (len(faint) < n)

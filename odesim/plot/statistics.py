@@ -148,7 +148,7 @@ def draw_fan(axes: Axes, data: "xarray.Dataset", drawn: Drawn, time_axis: TimeAx
     for k, color in enumerate(colors_of(drawn)):
         for (low, high), alpha in zip(bands, ALPHAS[-len(bands) :] if bands else (), strict=True):
             axes.fill_between(x, low[:, k], high[:, k], color=color, alpha=alpha, lw=0)
-        axes.plot(x, middle[:, k], color=color)
+        axes.plot(x, middle[:, k], color=color, label=drawn.symbol(k))
         if middle is largest and least is not None:
             axes.plot(x, least[:, k], color=color)
         if quantiles is not None and mean is not None:

@@ -170,7 +170,7 @@ def draw_seeds(axes: Axes, name: str, values: Any, time_axis: TimeAxis, log: boo
         axes.fill_between(x, marks[0], marks[-1], color=CATEGORIES[0], alpha=SHADES[0], lw=0)
     if len(rows) >= HALVES:
         axes.fill_between(x, marks[1], marks[-2], color=CATEGORIES[0], alpha=SHADES[1] - SHADES[0], lw=0)
-    axes.plot(x, np.nanmean(rows[:, finite], axis=0), color=CATEGORIES[0])
+    axes.plot(x, np.nanmean(rows[:, finite], axis=0), color=CATEGORIES[0], label=name)
     if log is None:
         (set_loss_scale if "loss" in name else set_value_scale)(axes, np.ma.masked_invalid(marks))
     axes.set_ylabel(symbol(name))

@@ -13,7 +13,8 @@ from tests.support.chromium import SIZES, chromium, errors_of
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
-PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if "_static" not in path.parts)
+PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if not {"_static", "interactive"} & set(path.parts))
+INTERACTIVE = sorted(SITE.glob("interactive/*.html"))
 pytestmark = pytest.mark.browser
 
 
@@ -55,6 +56,15 @@ def test_page_loads(page, size, address, browser):
     assert browser.execute_script(broken) == []
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert browser.execute_script(wide) <= 1
+
+
+@pytest.mark.parametrize("page", INTERACTIVE, ids=lambda path: path.stem)
+def test_interactive_picture_loads(page, address, browser):
+    """Lines or maps are drawn, without an error, by the one file of plotly beside it."""
+    browser.get_log("browser")
+    browser.get(f"{address}/interactive/{page.name}")
+    assert browser.title and errors_of(browser) == []
+    assert browser.execute_script("return document.querySelectorAll('.plot-container .xy, .plot-container .hm').length")
 
 
 @pytest.mark.parametrize(("word", "page"), [("entropy", "models"), ("ensemble", "reference"), ("verify", "command_line")])

@@ -47,7 +47,7 @@ def test_true_size(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "a.gif": "no picture format 'gif'; choose from pdf, png, svg",
+    "a.gif": "no picture format 'gif'; choose from html, pdf, png, svg",
     "a.pngg": "did you mean 'png'",
     "a": "has no extension, which chooses the format: write a.png, for example",
     ".png": "has no extension, which chooses the format: write picture.png, for example",
