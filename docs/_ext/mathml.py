@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 from odesim.display.document import break_formula, letters
 
-NARROW = 34.0  # letters of a formula in a line of a telephone
+NARROW = 28.0  # letters of a formula in a line of a telephone
 
 
 def mathml(formula: str, display: str = "inline") -> str:
