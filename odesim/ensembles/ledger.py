@@ -116,20 +116,28 @@ class Ledger(Protocol):
         """Stores members from first on: the data, then their status."""
 
 
-class MemoryLedger:
-    """A Ledger in memory. members: a Chunk for all members."""
+class FreshLedger:
+    """What is known of a run of one process alone: the statuses of its members; each is to be integrated once."""
 
-    def __init__(self, members: Chunk, chunk: int) -> None:
-        self.members, self.chunk, self.count = members, chunk, len(members.status)
+    def __init__(self, statuses: Array, chunk: int) -> None:
+        self.statuses, self.chunk, self.count = statuses, chunk, len(statuses)
 
     def status(self, first: int, end: int) -> Array:
-        return self.members.status[first:end]
+        return self.statuses[first:end]
 
     def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         return ((a, b, True) for a, b in slabs(first, end, self.chunk))
 
     def attempts(self, first: int, end: int) -> Array:
         return np.zeros(end - first, np.int8)
+
+
+class MemoryLedger(FreshLedger):
+    """A Ledger in memory. members: a Chunk for all members."""
+
+    def __init__(self, members: Chunk, chunk: int) -> None:
+        super().__init__(members.status, chunk)
+        self.members = members
 
     def read(self, first: int, end: int) -> Chunk:
         return self.members.select(slice(first, end))

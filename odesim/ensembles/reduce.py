@@ -6,13 +6,13 @@ bits more) of what a number is above the median of the first block: there are no
 that, however narrow the law is and whatever one member does.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, no_such
-from odesim.ensembles.ledger import slabs
+from odesim.ensembles.ledger import FreshLedger
 from odesim.ensembles.request import Chunk
 from odesim.stepper.codes import UNDONE
 
@@ -71,7 +71,7 @@ def bucket_edges() -> Array:
     return np.concatenate([-sizes[:0:-1], [0.0], sizes[1:]])
 
 
-class ReducingLedger:
+class ReducingLedger(FreshLedger):
     """A Ledger (odesim.ensembles.ledger) of statistics of the columns of members.
 
     Columns: states at saved times, observables at saved times, then the states and the observables of each name of OVER_TIME, all flat.
@@ -90,22 +90,13 @@ class ReducingLedger:
         times: Array,
         over_time: tuple[str, ...] = (),
     ) -> None:
-        self.count, self.chunk, self.block, self.times, self.over_time = count, chunk, block, times, over_time
-        self.statuses = np.full(count, UNDONE, np.int8)
+        super().__init__(np.full(count, UNDONE, np.int8), chunk)
+        self.block, self.times, self.over_time = block, times, over_time
         self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
         self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.middle = np.full(columns, np.nan)
         self.ends = not {MIN, MAX, HISTOGRAM}.isdisjoint(statistics)
         self.counts = None if set(COUNTED).isdisjoint(statistics) else np.zeros((columns, 2 * HALF), np.uint32)
-
-    def status(self, first: int, end: int) -> Array:
-        return self.statuses[first:end]
-
-    def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        return ((a, b, True) for a, b in slabs(first, end, self.chunk))
-
-    def attempts(self, first: int, end: int) -> Array:
-        return np.zeros(end - first, np.int8)
 
     def read(self, first: int, end: int) -> Chunk:
         raise NotImplementedError("a run that keeps statistics alone begins no chunk twice")

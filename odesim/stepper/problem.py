@@ -281,14 +281,11 @@ def check_options(options: RunOptions) -> RunOptions:
     """The checked options. Raises SolveError for values that are impossible."""
     step, rtol, atol, max_steps, max_step = options.step, options.rtol, options.atol, options.max_steps, options.max_step
     first = options.first_step
-    if max_step is not None and not (np.isfinite(max_step) and max_step > 0):
-        raise SolveError(f"max_step must be a finite number above 0, not {max_step}")
-    if max_step is not None and step is not None:
-        raise SolveError("max_step bounds adaptive steps, and step makes them all of one size: give one of them")
-    if first is not None and not (np.isfinite(first) and first > 0):
-        raise SolveError(f"first_step must be a finite number above 0, not {first}")
-    if first is not None and step is not None:
-        raise SolveError("first_step is the first of adaptive steps, and step makes them all of one size: give one of them")
+    for name, length, what in (("max_step", max_step, "bounds"), ("first_step", first, "is the first of")):
+        if length is not None and not (np.isfinite(length) and length > 0):
+            raise SolveError(f"{name} must be a finite number above 0, not {length}")
+        if length is not None and step is not None:
+            raise SolveError(f"{name} {what} adaptive steps, and step makes them all of one size: give one of them")
     if first is not None and max_step is not None and first > max_step:
         raise SolveError(f"first_step = {first:g} is longer than max_step = {max_step:g}")
     if step is not None and not (np.isfinite(step) and step > 0):

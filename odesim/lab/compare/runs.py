@@ -22,7 +22,7 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
-from odesim.lab.compare.data import DataRequest, compare_data
+from odesim.lab.compare.data import ATOL, RTOL, DataRequest, compare_data
 from odesim.lab.compare.ensembles import compare_ensembles, is_ensemble
 from odesim.lab.compare.pairs import check_described, check_flow, check_own, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
@@ -38,8 +38,6 @@ from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent
 
 # The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side.
-
-RTOL, ATOL = 1e-9, 1e-12  # of the theory: nothing of the difference is its own error
 
 
 def theory_of(
