@@ -267,6 +267,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
     "margin.next_token": {"y": [0, 0.5, 0.5]},
     "self_supervised.direct_pred": {"eps": 0.0},
+    "skills.mixture": {"eta": 0.0},
 }
 """Parameters, for a closed form that does not hold for all."""
 

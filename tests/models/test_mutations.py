@@ -27,6 +27,7 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
     "margin.next_token": {"params": {"y": [0, 0.5, 0.5]}},
     "self_supervised.direct_pred": {"params": {"eps": 0}},
+    "skills.mixture": {"params": {"eta": 0}},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
 }
 # The rate of the attention alone, in the systems that have no solution in closed form where it moves.

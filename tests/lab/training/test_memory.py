@@ -49,6 +49,10 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("in_context", {}, 2, None),
     ("induction", {"samples": 2000}, 2, None),
     ("in_context", {"weights": "merged", "D": 30, "H": 20}, 2, None),
+    ("hops", {}, 2, None),
+    ("hops", {"batch": 500}, 2, None),
+    ("pcfg", {}, 2, None),
+    ("pcfg", {"depth": 1, "batch": 3000}, 2, None),
 )
 
 
@@ -79,8 +83,10 @@ BEYOND = {
     "markov": ("k", "length", "samples", "batch", "width"),
     "reversal": ("pairs", "vocabulary"),
     "dyck": ("k", "depth", "length", "test_length", "batch", "width", "mlp"),
+    "hops": ("letters", "length", "batch", "width", "mlp"),
     "in_context": ("D", "N", "H", "batch"),
     "induction": ("N", "V", "samples", "batch", "width"),
+    "pcfg": ("layers", "batch", "width", "mlp"),
     "topics": ("T", "v", "longest", "documents", "batch"),
     "hierarchy_layers": ("vocabulary", "K1", "K2"),
     "joma_regression": ("M", "batch"),

@@ -38,6 +38,7 @@ from tests.support.truth.learning import (
     parametric_gradient,
     projected,
     sgd_least_squares,
+    skill_mixture,
     softmax_regression,
     two_layer,
 )
@@ -145,6 +146,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "in_context.markov": in_context.markov,
     "in_context.markov_bias": in_context.markov_bias,
     "parity.product": three_factors,
+    "skills.mixture": skill_mixture,
     "topics.full": topics_full,
     "topics.stage1": topics_stage1,
     "topics.reduced": topics_reduced,

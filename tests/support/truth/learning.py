@@ -105,3 +105,16 @@ def sgd_least_squares(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Minus the gradient of f + second eta |grad f|^2 / 4, f = delta^T diag(lam) delta / 2."""
     curve = np.diag(q["lam"])
     return {"delta": -(curve + q["second"] * q["eta"] / 2 * curve @ curve) @ y["delta"]}
+
+
+def skill_mixture(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Skill by skill, shares with their largest exponent taken out."""
+    k = len(y["L"])
+    p = np.exp(q["eta"] * (y["g"] - y["g"].max()))
+    p /= p.sum()
+    fall, gain = np.zeros(k), np.zeros(k)
+    for teacher in range(k):
+        for pupil in range(k):
+            fall[pupil] -= p[teacher] * q["A"][teacher, pupil] * y["L"][pupil]
+            gain[teacher] += q["A"][teacher, pupil] * y["L"][pupil]
+    return {"L": fall, "g": gain}

@@ -1,0 +1,1 @@
+"""Skills that teach each other, and which of them to train on."""
