@@ -75,17 +75,34 @@ class Random:
         return {"kind": "random", "name": self.name, "function": self.function, "a": self.a, "b": self.b, "seed": self.seed}
 
 
+CHECKED = 1000
+"""The number of the point of which one number is stored, to tell when another scipy makes other points."""
+
+
 @dataclass(frozen=True)
 class Spread(Random):
     """A parameter or state whose values fill their range evenly, together with the others of the design, for every `members` members.
 
-    design: one of SEQUENCES. before, dimensions: numbers of a point that belong to parts before this one, and all of them.
+    design: one of SEQUENCES. before, dimensions: numbers of a point that belong to parts before this one, and all of them. check: a
+    number of a point as it was stored; None where the design is new.
     """
 
     design: str = "sobol"
     members: int = 1
     before: int = 0
     dimensions: int = 1
+    check: float | None = None
+
+    def checked(self) -> float:
+        """The first number of the point CHECKED, or of the last one, by this scipy; Raises ParamError if it made another one then."""
+        k = min(CHECKED, self.members - 1)
+        here = float(sequence(self.design, self.seed, self.dimensions, self.members, k, k + 1)[0, self.before])
+        if self.check not in (None, here):
+            raise ParamError(
+                f"the points of the design {self.design} are made by scipy, and this version makes others: point {k} has {here!r} "
+                f"for {self.name}, and had {self.check!r}; with the version of then members stay what they were"
+            )
+        return here
 
     def values(self, members: Array, first: int) -> Array:
         """Values (N, *shape) of the members first, first + 1, ... (members (N,))."""
@@ -96,7 +113,7 @@ class Spread(Random):
         return quantiles(self.function, self.a, self.b, u).reshape(len(members), *self.shape)
 
     def to_plain(self) -> dict[str, Any]:
-        return {**super().to_plain(), "kind": self.design, "members": self.members}
+        return {**super().to_plain(), "kind": self.design, "members": self.members, "check": self.checked()}
 
 
 @dataclass(frozen=True)
@@ -175,6 +192,9 @@ class Design:
         places = iter(np.cumsum([0, *(prod(part.shape) for part in parts if isinstance(part, Spread))]).tolist())
         total = sum(prod(part.shape) for part in parts if isinstance(part, Spread))
         parts = tuple(replace(part, before=next(places), dimensions=total) if isinstance(part, Spread) else part for part in parts)
+        for part in parts:
+            if isinstance(part, Spread):
+                part.checked()
         return Design(parts, self.count)
 
     def to_plain(self) -> list[dict[str, Any]]:

@@ -64,6 +64,8 @@ def explore(
     explored = Explored(ref)
     explored.numbers(begin)
     try:
+        from bokeh.io import output_notebook
+        from bokeh.resources import INLINE
         from jupyter_bokeh import BokehModel
 
         from odesim.explorer.app import Explorer
@@ -71,6 +73,8 @@ def explore(
         raise StoreError(f"the explorer needs {error.name}: pip install 'odesim[explore]'") from None
     explorer = Explorer(begin, explored)
     explorer.redraw()
+    # the widget draws by a BokehJS that it expects on the page; from here, since a page of another machine may not be reached
+    output_notebook(INLINE, hide_banner=True)
     return BokehModel(explorer.root, combine_events=True)
 
 

@@ -28,7 +28,7 @@ class Field:
 
     def __init__(self, kind: str, name: str, words: str, scale: Scale | None, changed: Callable[[str, str, str], None]) -> None:
         self.kind, self.name, self.scale, self.changed = kind, name, scale, changed
-        self.default, self.silent = "", False
+        self.default, self.silent, self.at = "", False, float("nan")
         self.text = TextInput(name=f"{kind}.{name}", sizing_mode="stretch_width")
         self.text.on_change("value", self._typed)
         inputs: Any = self.text
@@ -51,7 +51,9 @@ class Field:
         self.changed(self.kind, self.name, "" if new.strip() == self.default else new.strip())
 
     def _slid(self, attr: str, old: float, new: float) -> None:
-        if not self.silent and self.scale:
+        # in a notebook the page says back where the slider was set from here, rounded to its steps: nobody has moved it
+        if not self.silent and self.scale and not abs(new - self.at) < self.scale.step / 2:
+            self.at = new
             text = self.scale.text(new)
             self.silent = True
             self.text.value = text
@@ -66,7 +68,7 @@ class Field:
             return
         if self.scale:
             before, self.silent = self.silent, True
-            self.slider.value = self.scale.place(value)
+            self.slider.value = self.at = self.scale.place(value)
             self.silent = before
 
     def show(self, text: str, default: str) -> None:

@@ -145,7 +145,8 @@ def test_rest_of_a_node_of_joma():
         found = odesim.branch(one, "r", (0.5, c))
         assert found["x"].values[[0, -1]] == pytest.approx([0.451540, rest], abs=1e-6) and found.sizes["special"] == 0
         assert found["eigenvalue"].values[[0, -1]] == pytest.approx([-1.476, -rate], rel=3e-4)  # of four digits
-        np.testing.assert_allclose(found["x"].values ** 2, lambertw(found["r"].values ** 2).real, rtol=1e-9)
+        w = [lambertw(float(r) ** 2).real for r in found["r"]]
+        np.testing.assert_allclose(found["x"].values ** 2, w, rtol=1e-9)
 
 
 @pytest.mark.parametrize("more", [{}, {"alpha": 1.7, "beta": 0.9}])
@@ -160,7 +161,7 @@ def test_collapse_under_a_moving_average(more):
 
 def test_order_of_the_density_of_noisy_tokens():
     """particles.density with 24 modes: order begins at K = kappa beta / I_1(beta) = .8847066188, a_1 = .4896680 at 1.1 times it."""
-    threshold = 0.5 / iv(1, 1.0)
+    threshold = float(0.5 / iv(1, 1.0))
     assert threshold == pytest.approx(0.8847066188, abs=1e-10)
     request: dict[str, Any] = {"params": {"kappa": 0.5, "beta": 1.0}, "initial": {"a": 0.05 ** np.arange(24)}}
     found = odesim.branch("particles.density", "K", (0.7 * threshold, 1.1 * threshold), **request)

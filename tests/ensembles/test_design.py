@@ -11,6 +11,7 @@ from scipy.stats import qmc
 import odesim
 from odesim.base.errors import OdesimError, ParamError
 from odesim.base.options import Values as EnsembleArguments
+from odesim.ensembles import design as designs
 from odesim.ensembles.design import Design, Points, Random, Spread, Table, design_from_plain, design_members, uniforms
 from odesim.ensembles.sequences import SEQUENCES
 from odesim.inputs.registry import load_model
@@ -110,6 +111,18 @@ def test_an_even_design_does_not_depend_on_what_is_asked_for(name):
     np.testing.assert_array_equal(grid.source.rows(4, 9)["v"], rows[4:9])
     again = design_from_plain(design.to_plain(), 12, {}, {}).with_shapes({part.name: part.shape for part in design.parts})
     np.testing.assert_array_equal(again.rows(3, 7)["v"], whole["v"][3:7])
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_points_of_another_scipy_are_refused(name, monkeypatch):
+    """A stored design whose points scipy makes otherwise by now is no design: half of the members would be of another one."""
+    design = even(members=12, design=name)
+    plain, shapes = design.to_plain(), {part.name: part.shape for part in design.parts}
+    made = designs.sequence
+    assert design_from_plain(plain, 12, {}, {}).with_shapes(shapes).to_plain() == plain
+    monkeypatch.setattr(designs, "sequence", lambda *arguments: made(*arguments) / 2)
+    with pytest.raises(ParamError, match=f"the points of the design {name} are made by scipy, and this version makes others"):
+        design_from_plain(plain, 12, {}, {}).with_shapes(shapes)
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

@@ -1,9 +1,11 @@
 """The explorer without a browser: what its widgets are set to, its panels show, as odesim.integrate has it; and who may talk to it."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from functools import partial
 from html import escape
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -166,3 +168,28 @@ def test_claims_name_their_model():
     text = pages.claims_text("joma.joint_softmax")
     claims = [claim for claim in all_claims() if "joma.joint_softmax" in claim.models]
     assert claims and all(escape(statement.text) in text for claim in claims for statement in claim.statements.values())
+
+
+def test_a_place_that_a_notebook_says_back_moves_nothing():
+    """A page in a notebook returns the place of a slider that was set from here, rounded to its steps; only another place is a number."""
+    explorer = explorer_of(TWO)
+    field = explorer.fields["params", "beta"]
+    field.text.value = "3.1234567"
+    assert explorer.controls.params == {"beta": "3.1234567"}
+    place, step = field.slider.value, field.slider.step
+    field.slider.value = round(place / step) * step
+    assert field.text.value == "3.1234567" and explorer.controls.params == {"beta": "3.1234567"}
+    field.slider.value = place + 2 * step
+    assert explorer.controls.params == {"beta": field.text.value} and field.text.value == f"{10 ** (place + 2 * step):.4g}"
+
+
+def test_the_widget_brings_its_library(monkeypatch):
+    """odesim.explore gives jupyter_bokeh the page, drawn, and the notebook BokehJS itself, without which the widget is an error."""
+    loaded: list[Any] = []
+    stand_in: Any = ModuleType("jupyter_bokeh")
+    stand_in.BokehModel = lambda root, combine_events: root
+    monkeypatch.setitem(sys.modules, "jupyter_bokeh", stand_in)
+    monkeypatch.setattr("bokeh.io.output_notebook", lambda resources, **more: loaded.append(resources.mode))
+    root = odesim.explore(TWO, params={"beta": 1.5})
+    assert loaded == ["inline"] and root.select_one({"name": "params.beta"}).value == "1.5"
+    assert "steps" in root.select_one({"name": "status"}).text
