@@ -8,6 +8,7 @@ from odesim.base.options import __version__
 if TYPE_CHECKING:
     from odesim.api.convergence import convergence
     from odesim.api.ensemble import ensemble
+    from odesim.api.export import from_json, to_code, to_json
     from odesim.api.integrate import integrate
     from odesim.dynamics.branch import branch
     from odesim.dynamics.exponents import lyapunov
@@ -33,12 +34,15 @@ _HOMES = {
     "ensemble": "odesim.api.ensemble",
     "explore": "odesim.explorer.notebook",
     "fit": "odesim.dynamics.fit",
+    "from_json": "odesim.api.export",
     "integrate": "odesim.api.integrate",
     "lyapunov": "odesim.dynamics.exponents",
     "rest": "odesim.dynamics.rest",
     "screening": "odesim.dynamics.global_sensitivity",
     "sensitivity": "odesim.dynamics.global_sensitivity",
     "spectrum": "odesim.dynamics.spectrum",
+    "to_code": "odesim.api.export",
+    "to_json": "odesim.api.export",
     "train": "odesim.lab.train",
     "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
@@ -62,6 +66,7 @@ __all__ = [
     "ensemble",
     "explore",
     "fit",
+    "from_json",
     "integrate",
     "list_models",
     "load_model",
@@ -71,6 +76,8 @@ __all__ = [
     "screening",
     "sensitivity",
     "spectrum",
+    "to_code",
+    "to_json",
     "train",
     "verify",
 ]

@@ -33,7 +33,7 @@ COMMANDS = {
     "resume": "odesim.cli.stored",
     "rerun": "odesim.cli.stored",
     "plot": "odesim.cli.stored",
-    "export": "odesim.cli.stored",
+    "export": "odesim.cli.export",
     "figure": "odesim.cli.about",
     "verify": "odesim.lab.commands",
     "notebook": "odesim.cli.about",

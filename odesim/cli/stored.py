@@ -1,4 +1,4 @@
-"""Stored runs: `odesim status`, `resume`, `rerun`, `plot` and `export`."""
+"""Stored runs: `odesim status`, `resume`, `rerun` and `plot`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work
 from odesim.base.signals import time_limit
 from odesim.cli.lab import lab_commands
-from odesim.cli.options import PATH, THREADS, OneOf, RealKind, RunPlace, completed, options
+from odesim.cli.options import PATH, THREADS, RealKind, RunPlace, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Counter, Progress, echo, table
 
@@ -174,9 +174,6 @@ def resume_integration(run: Path, quiet: bool) -> int:
     )
 
 
-FORMATS = ("csv", "nc", "parquet")
-
-
 @click.command("plot", short_help="Draw a stored run.")
 @click.argument("run", metavar="RUN", type=RunPlace())
 @click.option(
@@ -283,49 +280,6 @@ def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figur
     from odesim.plot.methods import draw_dataset
 
     return draw_dataset(read_netcdf(run) if kind == "file" else load_run(run), choice, None)
-
-
-@click.command("export", short_help="Write a stored run as csv, netCDF or parquet.")
-@click.argument("run", metavar="RUN", type=RunPlace())
-@click.option("--to", "form", metavar="csv|nc|parquet", type=OneOf("format", *FORMATS), help="The format; default: by --out.")
-@click.option("--out", metavar="FILE", type=PATH, help="The file to write; default RUN.csv, RUN.nc, ...")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-def export_command(run: Path, form: str | None, out: Path | None, overwrite: bool) -> None:
-    """Write RUN as one file.
-
-    \b
-    csv  One line per saved time: t, v[0], v[1], ..., V[0][1], ...
-         Numbers have all their digits. A text that a spreadsheet would
-         execute starts with '.
-         Training: the first index is the seed; arrays without times are
-         left out. Ensemble: one line per member and time, for the members
-         that were begun, with what varies; how each of them ended (t_end,
-         steps, method) is in nc alone.
-    nc   netCDF 3, with all arrays and attributes of RUN. Parameters and
-         initial values are params_mu, initial_v, ...; each variable has
-         an attribute `coordinates`.
-    parquet
-         The table of csv with typed columns; needs pyarrow.
-    """
-    from odesim.store import export_run
-    from odesim.store.schema import run_kind
-
-    form = chosen_format(form, out)
-    run_kind(run)
-    echo(f"written to {export_run(run, form, out or beside(run, f'.{form}'), overwrite=overwrite)}")
-
-
-def chosen_format(form: str | None, out: Path | None) -> str:
-    """The format of the export: the one given, or that of the file's extension. Raises UsageError if there is none, or if they differ."""
-    ending = out.suffix[1:].lower() if out else ""
-    if form is None and ending not in FORMATS:
-        wrong = f", not {str(out)!r}" if out else ""
-        raise click.UsageError(
-            f"export needs --to {'|'.join(FORMATS)}, or --out FILE with one of these extensions{wrong}", click.get_current_context()
-        )
-    if form is not None and ending in FORMATS and ending != form:
-        raise click.UsageError(f"--to is {form}, and --out is a file of {ending}: choose one", click.get_current_context())
-    return form or ending
 
 
 def beside(run: Path, suffix: str) -> Path:

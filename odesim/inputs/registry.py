@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from odesim.base.errors import ModelError, ModelWarning, ParamError, StoreError, nearest, no_such, value_text
+from odesim.base.errors import ModelError, ModelWarning, OdesimError, ParamError, StoreError, nearest, no_such, value_text
 from odesim.base.parsing import parse, readable
 from odesim.inputs.grammar import device_sentence
 from odesim.inputs.mistakes import error_place, error_sentence, param_line
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 GROUP = "odesim.models"
 CONSTANT = "SYSTEM"
+MOST_BYTES = 64 << 20  # of a document
 DIGEST = "__odesim_sha256__"  # attribute of the module made from a model file
 
 
@@ -82,6 +84,9 @@ def load_with_origin(ref: str | os.PathLike[str] | System) -> tuple[System, dict
     """
     if isinstance(ref, os.PathLike) or (isinstance(ref, str) and is_path(ref)):
         text = os.fspath(ref)
+        if text.endswith(".json"):
+            system, digest = _of_document(text)
+            return system, {"ref": str(Path(text).expanduser().absolute()), "model_sha256": digest}
         module, constant, path = _file_module(text)
         origin = {"ref": str(Path(text).expanduser().absolute()), "model_sha256": getattr(module, DIGEST)}
         return _system_in(module, constant, path), origin
@@ -96,6 +101,8 @@ def load_with_origin(ref: str | os.PathLike[str] | System) -> tuple[System, dict
 
 def load_unchanged_file(path: str, digest: str) -> System:
     """The System of a path (`my.py`, `my.py:OTHER`) to a file with this sha256. Raises ModelError for another file, without running it."""
+    if path.endswith(".json"):
+        return _of_document(path, digest)[0]
     module, constant, name = _file_module(path, digest)
     return _system_in(module, constant, name)
 
@@ -120,7 +127,7 @@ def load_constant(ref: str, kind: str, default: str, parts: Sequence[str]) -> An
 
 def is_path(ref: str) -> bool:
     """Whether a text is the path of a file and not the name of a model."""
-    return "/" in ref or os.sep in ref or ref.endswith(".py") or ".py:" in ref
+    return "/" in ref or os.sep in ref or ref.endswith((".py", ".json")) or ".py:" in ref
 
 
 def summary(name: str) -> str:
@@ -201,6 +208,38 @@ def _file_module(ref: str, digest: str = "", constant: str = CONSTANT) -> tuple[
     return _run_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
 
 
+def _of_document(path: str, digest: str = "") -> tuple[System, str]:
+    """(System, sha256) of a document of JSON, which is read and not run; digest: that the file must have. Raises ModelError."""
+    from odesim.exchange.systems import system_from_json
+
+    full = Path(path).expanduser()
+    if device := device_sentence(str(full)):
+        raise ModelError(device)
+    try:
+        if full.stat().st_size > MOST_BYTES:
+            raise ModelError(f"{path} is larger than any document of a System, {MOST_BYTES >> 20} MB")
+        content = full.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"there is no model file {path!r}{_nearest_file(path)}") from None
+    except (OSError, ValueError, RuntimeError) as e:
+        raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
+    _check_digest(path, actual := sha256(content).hexdigest(), digest)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as e:
+        raise ModelError(f"{path} is no JSON: {e}") from None
+    try:
+        return system_from_json(document), actual
+    except OdesimError as e:
+        raise ModelError(f"{path}: {e}") from e
+
+
+def _check_digest(path: str, actual: str, digest: str) -> None:
+    """Raises ModelError unless a file has the sha256 that is asked for; "" for any."""
+    if digest and actual != digest:
+        raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
+
+
 def _nearest_file(path: str) -> str:
     """A hint with the nearest spelling among the Python files of the same folder; empty where none is near."""
     from difflib import get_close_matches
@@ -229,8 +268,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
     except OSError as e:
         raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
     actual = sha256(text).hexdigest()
-    if digest and actual != digest:
-        raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
+    _check_digest(path, actual, digest)
     from odesim.symbolic.indices import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"

@@ -74,6 +74,10 @@ class ArrayPrinter(Printer):
     def _Indexed(self, e: Indexed) -> Tree:
         return _as_type(self.element(e), "float64") if base_name(e) in self.index_arrays else self.element(e)
 
+    def scattered(self, target: str, shape: str, place: str, text: str) -> list[str]:
+        """The lines of target (shape) = 0 with text added at the places."""
+        return [f"{target} = _xp.zeros(({shape}))", f"_xp.add.at({target}, ({place}), {text})"]
+
     def subscript(self, i: Any) -> Tree:
         return self.whole(name(i.name)) if i in self.space else super().subscript(i)
 
@@ -115,7 +119,9 @@ def _as_type(e: Tree, kind: str) -> Tree:
     return name(f"{PythonText()(e)}.astype(_xp.{kind})")
 
 
-def array_text(program: Program, name: str, inputs: list[str], products: bool = True) -> str:
+def array_text(
+    program: Program, name: str, inputs: list[str], products: bool = True, printer: Callable[..., ArrayPrinter] = ArrayPrinter
+) -> str:
     """The text of the function name(_xp, inputs...) -> {output: array}. products: whether sums of products are einsums."""
     sizes = sorted(program.sizes)
     lines = [f"def {name}({', '.join(['_xp', *sizes, *inputs])}):"]
@@ -123,7 +129,7 @@ def array_text(program: Program, name: str, inputs: list[str], products: bool = 
     lines += [f"    _{i}_ = _xp.arange({program.extents[i]}, dtype=_xp.float64)" for i in sorted(used, key=str)]
     integers, index_names = set(sizes) | {i.name for i in program.extents}, index_arrays(program)
     for s in program.statements():
-        lines += _statement(s, program, lambda space: ArrayPrinter(space, integers, index_names), products)
+        lines += _statement(s, program, lambda space: printer(space, integers, index_names), products)
     lines.append(f"    return {{{', '.join(f'{o!r}: {o}' for o in program.outputs)}}}")
     return "\n".join(lines)
 
@@ -142,7 +148,7 @@ def _statement(s: Statement, program: Program, printer: Callable[[tuple[Symbol, 
     text = words.text(s.body)
     if s.op == "scatter":
         place = "".join(f"{PythonText()(words.place(i))}, " for i in (s.via, *s.free[1:]))
-        return [f"    {s.name} = _xp.zeros(({shape}))", f"    _xp.add.at({s.name}, ({place}), {text})"]
+        return [f"    {line}" for line in words.scattered(s.name, shape, place, text)]
     # einsum finds BLAS by itself; where bits of a row must not depend on the number of rows, `products` is off
     if s.op == "dot" and products:
         letters = dict(zip(s.loops, ascii_letters, strict=False))

@@ -59,11 +59,14 @@ def test_a_centre_keeps_all_distances():
 
 
 def test_maps():
-    """Henon's map (0.419, -1.623; their sum is log 0.3), and x -> 4 x (1 - x) with log 2."""
+    """Henon's map (0.419, -1.623; their sum is log 0.3), and x -> 4 x (1 - x) with log 2.
+
+    1e-10 for the sum: seven maps are one matrix of condition exp(7 (0.42 + 1.62)), 2e6, whose determinant is off by that many roundings.
+    """
     henon = Map("test.henon", SOURCE, {}, {x: 1 - 1.4 * x**2 + y, y: 0.3 * x}, (), {x: 0.1, y: 0.1})
     found = odesim.lyapunov(henon, steps=6000)
     assert found["value"].values == pytest.approx([0.419, -1.623], abs=0.015)
-    assert float(found["total"]) == pytest.approx(np.log(0.3), abs=1e-12)
+    assert float(found["total"]) == pytest.approx(np.log(0.3), abs=1e-10)
     logistic = Map("test.logistic", SOURCE, {}, {x: 4 * x * (1 - x)}, (), {x: 0.3})
     assert odesim.lyapunov(logistic, steps=6000)["value"].values == pytest.approx([np.log(2)], abs=0.02)
 

@@ -16,7 +16,7 @@ FLOORS = (
     ("models", "figures", "notebooks"),  # stand-ins that import nothing
     ("base", "runtime", "symbolic"),
     ("ir", "display", "transforms", "targets"),
-    ("stepper", "inputs"),
+    ("stepper", "exchange", "inputs"),
     ("ensembles",),
     ("run", "store", "plot"),
     ("api", "dynamics"),

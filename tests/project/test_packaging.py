@@ -199,8 +199,9 @@ def needed(folder: Path) -> set[str]:
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
-    # cuda12, cuda13, parquet, html and cluster, imported where they are asked for
+    # cuda12, cuda13, parquet, html, explore and cluster, imported where they are asked for
     extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle", "fsspec"}
+    extras |= {"bokeh", "jupyter_bokeh", "tornado", "contourpy"}  # the last two are bokeh's
     named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
     named |= {"llvmlite": "numba", "numcodecs": "zarr"}  # which stand on them
     return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}

@@ -17,7 +17,6 @@ from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.lab.compare.comparison import Comparison, compare_sides
 from odesim.lab.compare.sides import Side
-from odesim.plot.members import varied_arrays
 from odesim.store.read import open_run
 from odesim.store.schema import ENSEMBLE, MEMBER, TIME, run_kind
 
@@ -59,6 +58,8 @@ def common_members(runs: Sequence[xarray.Dataset], where: Sequence[str]) -> tupl
 
     Members that are not done, or did not come to their end, are left out. Raises ParamError where there are none.
     """
+    from odesim.plot.members import varied_arrays  # imports matplotlib, which a comparison of numbers does without
+
     ok = [run["status"].values == 0 for run in runs]
     arrays = [varied_arrays(run) for run in runs]
     names = [name for name, shape in arrays[0].items() if arrays[1].get(name) == shape]
