@@ -53,6 +53,12 @@ def to_json(model: str | os.PathLike[str] | System) -> dict[str, Any]:
     ------
     ModelError
         An expression has no form in JSON, such as a function of your own.
+
+    Examples
+    --------
+    >>> document = odesim.to_json("joma.linear")
+    >>> document["initial"]
+    [{'state': ['Element', 'v', 'l'], 'value': 0}]
     """
     system = load_model(model)
     numbers = bind(system)
@@ -126,6 +132,12 @@ def from_json(document: Mapping[str, Any] | str | os.PathLike[str]) -> System:
     ------
     ModelError
         The document is no System, or has an expression that is none.
+
+    Examples
+    --------
+    >>> system = odesim.from_json(odesim.to_json("joma.linear"))
+    >>> system.equations == odesim.load_model("joma.linear").equations
+    True
     """
     if isinstance(document, Mapping):
         return system_from_json(document)
@@ -155,7 +167,7 @@ def to_code(
     ----------
     model : str, path or System
         A name of `odesim.list_models`, a model file or a System.
-    to : {"numpy", "jax", "c"}
+    to : "numpy", "jax" or "c"
         numpy and jax: a module with `right_hand_side(t, state, parameters)`, whose states and parameters are dicts of arrays, `observables`
         of the same arguments, and SIZES, PARAMETERS, INITIAL, SPAN. c: one file of C11 with
         `right_hand_side(t, state, rates, parameters)`.
@@ -173,6 +185,11 @@ def to_code(
         The language lacks a function of the right-hand side.
     ParamError
         A number is wrong, or there is no such language.
+
+    Examples
+    --------
+    >>> print(odesim.to_code("joma.linear", "c", sizes={"M": 2}).splitlines()[-3].strip())
+    d_v[l] = Delta[l]*exp(0.5*v[l]*v[l]);
     """
     if to not in LANGUAGES:
         raise ParamError(no_such("language", str(to), LANGUAGES))

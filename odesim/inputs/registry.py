@@ -57,7 +57,8 @@ def load_model(ref: str | os.PathLike[str] | System) -> System:
     Parameters
     ----------
     ref : str, path or System
-        `joma.nonlinear`, `joma.joint_exp:SQUARE`, `my.py` or `my.py:OTHER`. A model file is code, and this runs it.
+        `joma.nonlinear`, `joma.joint_exp:SQUARE`, `my.py` or `my.py:OTHER`. A model file is code, and this runs it. `my.json`, a
+        document of `to_json`, is read and not run.
 
     Returns
     -------

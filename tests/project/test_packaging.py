@@ -201,10 +201,10 @@ def needed(folder: Path) -> set[str]:
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     # cuda12, cuda13, parquet, html, explore and cluster, imported where they are asked for
     extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle", "fsspec"}
-    extras |= {"bokeh", "jupyter_bokeh", "tornado", "contourpy"}  # the last two are bokeh's
+    extras |= {"bokeh", "jupyter_bokeh"}
     named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
-    named |= {"llvmlite": "numba", "numcodecs": "zarr"}  # which stand on them
-    return {named.get(root, root) for root in roots - ours - (extras if folder.name == "odesim" else {"cupy", "cupyx"})}
+    named |= {"llvmlite": "numba", "numcodecs": "zarr", "tornado": "bokeh", "contourpy": "bokeh"}  # which stand on them
+    return {named.get(root, root) for root in roots - ours} - (extras if folder.name == "odesim" else {"cupy", "cupyx"})
 
 
 @pytest.mark.slow
