@@ -11,7 +11,17 @@ os.environ.pop("MPLBACKEND", None)  # pages need the pictures that notebooks dra
 
 project = "odesim"
 copyright = "2026, odesim contributors"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click", "sphinx_copybutton", "sphinx_design", "mathml", "docstrings", "pages"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "mathml",
+    "docstrings",
+    "codelines",
+    "pages",
+]
 exclude_patterns = ["_build"]
 nitpicky = True
 default_role = "code"  # single backticks of help texts
