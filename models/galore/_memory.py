@@ -62,3 +62,17 @@ class Llama:
     def galore(self, r: int) -> int:
         """Elements with GaLore on the matrices of the layers, Adam on the rest."""
         return 3 * (self.embeddings + self.norms) + sum(galore(m, n, r) for m, n in self.matrices)
+
+    def bytes(self, method: str, r: int = 0, *, gradients: bool = True) -> int:
+        """Bytes of training with weights of 16 bits, without activations.
+
+        method: "adam" (moments of 16 bits), "adam8" (of 8 bits), "galore" and "galore8" with rank r: projections of 16 bits, Adam of as
+        many bits as theirs on embeddings, head and norms. gradients: all, or the largest matrix's alone, applied layer by layer.
+        """
+        of_moment, P = 1 if method.endswith("8") else 2, self.parameters
+        matrix = max(self.vocabulary * self.hidden, *(m * n for m, n in self.matrices))
+        kept = 2 * P + 2 * (P if gradients else matrix)
+        if method.startswith("adam"):
+            return kept + 2 * of_moment * P
+        low = sum(2 * of_moment * max(shape) * r + 2 * min(shape) * r for shape in self.matrices)
+        return kept + 2 * of_moment * (self.embeddings + self.norms) + low

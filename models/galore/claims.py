@@ -7,6 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.galore._adam_claims import ADAM
 from odesim.models.galore._draw_claims import DRAWN
 from odesim.models.galore._few_claims import FEW
 from odesim.models.galore._memory_claims import MEMORY
@@ -195,4 +196,5 @@ CLAIMS = (
     *REFRESH,
     *SIDES,
     *STIFF,
+    *ADAM,
 )

@@ -8,7 +8,8 @@ from tests.support.matrix import slow_but
 from tests.support.perturbed import CHANGES, perturbed
 
 NUMBERS = {  # of formulas, matrices, counts and a training: no model is integrated
-    *("galore.adam", "galore.draws", "galore.memory", "galore.memory_rank", "galore.rank_tails", "galore.sizes", "galore.stiffness"),
+    *("galore.adam", "galore.draws", "galore.memory", "galore.memory_rank", "galore.rank_tails", "galore.seven_billion"),
+    *("galore.sizes", "galore.stiffness"),
     *("gibbs.closed_spectra", "gibbs.dictionary", "gibbs.entropy_ratio", "gibbs.estimates", "gibbs.masking_more", "gibbs.mixing_times"),
     *("gibbs.per_token", "gibbs.redraws", "gibbs.score", "gibbs.strong_correlations", "gibbs.two_points"),
     *("hierarchy.nodes", "hierarchy.polarity", "hopfield.capacity", "joma.overlaps", "topics.optimum", "topics.same_topic", "topics.slope"),

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import odesim
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.models.galore.parametric_gradient import numerical_rank, stable_rank
+from odesim.models.galore.parametric_gradient import gradient, numerical_rank, stable_rank
 from odesim.symbolic import gradient_flow
 from tests.models.test_right_sides import odd_case, value
+from tests.support.truth.learning import adam_map
 
 
 def test_the_gradient_is_that_of_the_loss():
@@ -23,6 +25,32 @@ def test_default_matrices_are_positive_semidefinite():
     """B and C: the smallest eigenvalues are above rounding of a largest one of order 1."""
     params = bind(load_model("galore.parametric_gradient")).params
     assert all(np.linalg.eigvalsh(params[name]).min() > -1e-14 for name in "BC")
+
+
+def test_algorithm_1_step_by_step():
+    """Twelve steps of galore.adam_map, period 5, beside a loop that looks up directions by itself; 1e-10: rounding that Adam divides by."""
+    run = odesim.integrate("galore.adam_map", params={"period": 5}, steps=12, save=13, backend="numpy")
+    state = {name: rows[0] for name, rows in run.y.items()}
+    for t in range(12):
+        state = adam_map(float(t), state, run.attrs["params"])
+        for name, want in state.items():
+            np.testing.assert_allclose(run.y[name][t + 1], want, rtol=1e-10, atol=1e-10, err_msg=name)
+    assert np.abs(run.y["P"][6] - run.y["P"][5]).max() > 0.01 and np.array_equal(run.y["P"][5], run.y["P"][1])
+
+
+def test_rank_m_without_refresh_is_adam_in_other_coordinates():
+    """P orthogonal, r = m: W in the coordinates of P is what Adam makes of P^T G, by a plain loop."""
+    rng = np.random.default_rng(0)
+    P = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    sizes, given = {"n": 5, "r": 3}, {"period": 0, "eta": 0.1}
+    run = odesim.integrate("galore.adam_map", sizes=sizes, params=given, initial={"P": P}, steps=8, save=2, backend="numpy")
+    q = run.attrs["params"]
+    W, M, V = np.zeros((3, 5)), 0.0, 0.0
+    for t in range(1, 9):
+        h = P.T @ gradient(W, q["A"], q["B"], q["C"])
+        M, V = 0.9 * M + 0.1 * h, 0.999 * V + 0.001 * h**2
+        W = W + 0.1 * P @ (M / (1 - 0.9**t) / (np.sqrt(V / (1 - 0.999**t)) + 1e-8))
+    np.testing.assert_allclose(run.final["W"], W, atol=1e-12)
 
 
 def test_ranks():

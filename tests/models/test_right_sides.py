@@ -48,6 +48,11 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "joma.nonlinear_softmax": {"params": {"T": 3.0}},
     **dict.fromkeys(("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax"), BLOCK),
     "galore.parametric_gradient": {"sizes": {"m": 3, "n": 4, "N": 2}},
+    "galore.adam_map": {
+        "sizes": {"m": 3, "n": 4, "N": 3, "r": 2},
+        "params": {"eta": 0.3, "alpha": 0.7, "b1": 0.6, "b2": 0.8, "eps": 0.1},
+        "states": {"V": np.arange(1.0, 9.0).reshape(2, 4)},
+    },
     "galore.projected": {"sizes": {"m": 3, "n": 4, "N": 3, "r": 2}},
     "classics.deep_linear": {"params": {"Sigma": np.random.default_rng(3).normal(size=(3, 3))}},
     "classics.deep_linear_modes": {"sizes": {"r": 3}, "params": {"L": 3.0}, "states": {"a": np.array([0.2, 0.7, 1.4])}},

@@ -30,6 +30,7 @@ from tests.support.truth.joma import (
     self_consistent,
 )
 from tests.support.truth.learning import (
+    adam_map,
     committee,
     deep_linear,
     deep_linear_modes,
@@ -81,6 +82,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "joma.joint_softmax": joint("softmax"),
     "galore.parametric_gradient": parametric_gradient,
     "galore.projected": projected,
+    "galore.adam_map": adam_map,
     "hierarchy.grouped": grouped,
     "hierarchy.gated": gated,
     "hierarchy.occurrence": occurrence,

@@ -95,6 +95,22 @@ def projected(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"W": P @ np.linalg.lstsq(P, G, rcond=None)[0], "P": np.zeros_like(P)}
 
 
+def adam_map(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Algorithm 1, one step: directions at the start of a period by two polar factors, Adam on what they see."""
+    G, P, b1, b2 = parametric_gradient(t, y, q)["W"], y["P"], float(q["b1"]), float(q["b2"])
+
+    def polar(Y: np.ndarray) -> np.ndarray:
+        U, _, Vt = np.linalg.svd(Y, full_matrices=False)
+        return np.asarray(U @ Vt)
+
+    if q["period"] > 0 and t % q["period"] == 0:
+        P = polar(G @ (G.T @ polar(G @ q["Omega"])))
+    h = P.T @ G
+    M, V = b1 * y["M"] + (1 - b1) * h, b2 * y["V"] + (1 - b2) * h**2
+    u = M / (1 - b1 ** (t + 1)) / (np.sqrt(np.maximum(V, 0) / (1 - b2 ** (t + 1))) + q["eps"])
+    return {"W": y["W"] + q["eta"] * q["alpha"] * P @ u, "M": M, "V": V, "P": P}
+
+
 def two_layer(t: float, y: Arrays, q: Arrays) -> Arrays:
     """By the chain rule, from the gradient by the product."""
     slope = y["a"] * y["b"] - q["s"]
