@@ -92,15 +92,18 @@ class OwnTask:
         start = {name: np.stack(rows) for name, rows in over_seeds(self.start, seeds, START, values).items()}
         loss = self.loss_of_system(self.loss, start) if isinstance(self.loss, System) else partial(self.loss_by_hand, self.loss, values)
         theory = {name: params(values) if callable(params) else params for name, params in self.described_by.items()}
+        stream = self.stream(values, tuple(seeds))
+        firsts = [loss(*({name: rows[r] for name, rows in part.items()} for part in (start, stream(0))))[0] for r in range(len(seeds))]
         return Experiment(
             model=OwnModel(loss, self.recorded(start), {name: GROUP for name in start}),
-            stream=self.stream(values, tuple(seeds)),
+            stream=stream,
             optimizer=of_settings(values, {GROUP: float(values["eta"])}),
             steps=self.steps,
             vocabulary=0,
             task=self.name,
             seeds=tuple(seeds),
-            config=as_config(values),
+            # a name does not tell one task of this name from another; the losses of the starts do, for a run that is resumed
+            config=as_config(values) | {"first_loss": [f"{float(first):.10g}" for first in firsts]},
             theory=theory,
             start=lambda dtype: {name: rows.astype(dtype) for name, rows in start.items()},
             pair_for=partial(pair_for, [LOSS, *start, *self.observables]),

@@ -36,8 +36,9 @@ def restore(path: Path) -> tuple[dict[str, Any], Experiment]:
     try:
         task = load_task(attributes["task"])
     except ParamError:
-        what = f"{path} was trained in Python on a task of its own, {attributes['task']}"
-        raise ParamError(f"{what}: call odesim.train with it again, and resume=True") from None
+        what = f"{attributes['task']} of {path} is a task of a file or a program, which the run does not name"
+        again = f"odesim train FILE.py --out {path} --resume, or odesim.train(task, out=..., resume=True)"
+        raise ParamError(f"{what}: continue it by the same command, {again}") from None
     settings = {s.name: attributes["config"][s.name] for s in task.settings if s.name in attributes["config"]}
     try:
         fresh = make_experiment(task, settings, tuple(attributes["seeds"]), model=attributes["model"], dtype=attributes["dtype"])

@@ -96,6 +96,27 @@ def grow(params):
     return np.sum(params["v"] ** 2)
 
 
+def test_a_training_is_continued_by_its_own_task_alone(tmp_path):
+    """Continued it has the bits of one that was not stopped; another start, batch or loss of the same name is refused."""
+    path, seeds = tmp_path / "run.zarr", (3, 4)
+    whole = odesim.train(HAND, seeds=seeds, steps=12)
+    odesim.train(HAND, seeds=seeds, steps=5, out=path)
+    others = {
+        "start": replace(HAND, start=lambda rng, settings: {k: 2 * v for k, v in start(rng, settings).items()}),
+        "data": replace(HAND, data=lambda rng, settings: {**BATCH, "y": np.cos(INPUTS[:, 0])}),
+        "loss": replace(HAND, loss=lambda *given: (2 * by_hand(*given)[0], {k: 2 * g for k, g in by_hand(*given)[1].items()})),
+    }
+    for task in others.values():
+        with pytest.raises(OdesimError, match="was trained with setting first_loss"):
+            odesim.train(task, seeds=seeds, steps=12, out=path, resume=True)
+    for command in ("resume", "rerun"):
+        done = CliRunner().invoke(cli, [command, str(path)])
+        assert (done.exit_code, done.stderr.count("\n")) == (2, 1) and "odesim train FILE.py" in done.stderr
+    continued = odesim.train(HAND, seeds=seeds, steps=12, out=path, resume=True)
+    for name, values in whole.observables.items():
+        np.testing.assert_array_equal(continued.observables[name], values)
+
+
 def test_observables():
     """What the task computes of the parameters is recorded at every iteration, beside the parameters."""
     run = odesim.train(replace(HAND, observables={"size": grow}), seeds=range(2), steps=3)
