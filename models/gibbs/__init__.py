@@ -1,1 +1,1 @@
-"""Masked sampling: tokens of a sequence are redrawn given the others, in continuous time."""
+"""Masked sampling: tokens of a sequence are redrawn given the others, in continuous time, or decoded in a few steps."""

@@ -1,1 +1,1 @@
-"""How patterns of attention arise: one token that tells the answer is found, and among tokens that tell it equally nothing is preferred."""
+"""How patterns of attention arise: one token that tells the label is found, among tokens that tell equally much none is preferred."""
