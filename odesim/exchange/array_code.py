@@ -12,7 +12,7 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import CodegenError
-from odesim.display.formulas import equations_text
+from odesim.display.formulas import definitions_text, equations_text
 from odesim.exchange.numbers import Defaults, check_few
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
@@ -156,7 +156,7 @@ def header_lines(system: System, left: Sequence[str]) -> list[str]:
 
     source = system.source
     lines = [f"{system.name}: {source.key}, {source.where}. Written by odesim {__version__}.", ""]
-    lines += equations_text(system).splitlines()
+    lines += [*equations_text(system).splitlines(), *(f"  {line}" for line in definitions_text(system).splitlines())]
     missing = [word for word, there in (("noise", system.noise), ("events", system.events)) if there]
     if missing or left:
         lines += ["", f"Not in this file: {', '.join([*missing, *left])}."]
