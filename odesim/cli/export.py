@@ -89,7 +89,7 @@ def export_model(model: str, form: str, out: Path | None, overwrite: bool, numbe
 def chosen_format(form: str | None, out: Path | None) -> str:
     """The format of the export: the one given, or that of the file's extension. Raises UsageError if there is none, or if they differ."""
     ending = out.suffix[1:].lower() if out else ""
-    known = {ending: ending for ending in (*OF_RUNS, "json", "c")}
+    known = (*OF_RUNS, "json", "c")
     if form is None and ending not in known:
         wrong = f", not {str(out)!r}" if out else ""
         raise click.UsageError(

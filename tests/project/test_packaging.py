@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import odesim
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PARTS = {
@@ -247,3 +249,21 @@ def test_actions_are_pinned():
     """The workflows take the actions of others by the hash of a commit, which nobody can move as a tag."""
     used = [line for file in (ROOT / ".github" / "workflows").iterdir() for line in re.findall(r"uses: *(.*)", file.read_text())]
     assert used and [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github" / "workflows").iterdir()), ids=lambda file: file.stem)
+def test_workflows_are_whole(file):
+    """Each job has a machine, a time limit and steps, waits for jobs that there are, and may only read, unless it says for what not."""
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["permissions"] == {"contents": "read"} and True in workflow  # YAML reads the word `on` as a truth
+    for job in workflow["jobs"].values():
+        assert {"runs-on", "timeout-minutes", "steps"} <= job.keys() and job.get("needs", next(iter(workflow["jobs"]))) in workflow["jobs"]
+        assert all(("uses" in step) != ("run" in step) for step in job["steps"])
+        for script in (word for step in job["steps"] for word in step.get("run", "").split() if word.startswith(".ci/")):
+            assert os.access(ROOT / script, os.X_OK)
+
+
+def test_a_citation_has_the_version():
+    """pyproject.toml, the package and CITATION.cff say the same; the workflow of a release holds the tag against them."""
+    version = PROJECT["project"]["version"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version == odesim.__version__
