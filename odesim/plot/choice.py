@@ -63,7 +63,9 @@ class Choice:
         return list(dict.fromkeys(self.var)) or fitting or list(shapes)
 
     def page(self, names: Sequence[str], most: int) -> tuple[list[str], list[str]]:
-        """(names on the page, a note on the others, as a list): at most so many, unless all were chosen."""
+        """(names on the page, a note on the others, as a list): at most so many, unless all were chosen; losses and entropies first."""
+        # a loss says most in one curve; what was named keeps its order
+        names = names if self.var else sorted(names, key=lambda name: ("loss" not in name, "entropy" not in name))
         most = len(names) if self.all else most
         return list(names[:most]), [f"not shown: {', '.join(names[most:])}"] * (len(names) > most)
 

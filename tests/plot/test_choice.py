@@ -244,3 +244,10 @@ def test_legible(right, failed):
     assert clashes(figure, drawn_texts(figure)) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     assert figure.get_suptitle().count("\n") < 2
+
+
+def test_losses_and_entropies_are_first():
+    """On a page that nobody chose; names that were given keep their order."""
+    names = ["v", "entropy", "Z", "train_loss", "S"]
+    assert Choice().page(names, 3) == (["train_loss", "entropy", "v"], ["not shown: Z, S"])
+    assert Choice(tuple(names)).page(names, 3)[0] == names[:3]
