@@ -27,6 +27,7 @@ from matplotlib.spines import Spine
 from matplotlib.table import Table
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
+from matplotlib.transforms import IdentityTransform
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
@@ -94,6 +95,8 @@ def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
 
 def add_axes(made: Any, axes: Axes, before: list[Axes], number: int) -> None:
     """Adds the two axes of an Axes, number from 1, and all that it draws."""
+    if axes.name != "rectilinear":
+        raise ParamError(f"a page of html has no {axes.name} panel; png, pdf and svg draw it")
     figure: Any = axes.get_figure(root=True)
     box = axes.get_window_extent().transformed(figure.transFigure.inverted())
     name = str(number) if number > 1 else ""
@@ -185,11 +188,10 @@ def add_artist(made: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> 
         return  # arrows come with their words; the legend is plotly's; insets are Axes of their own
     elif isinstance(artist, Patch):
         if (color := rgba(artist.get_facecolor())) or artist.get_linewidth():
-            outlines = artist.get_path().to_polygons(artist.get_patch_transform(), closed_only=False)
+            # not by the inverse of its own transform: a bar of height 0 has none
+            outlines = artist.get_transform().transform_path(artist.get_path()).to_polygons(closed_only=False)
             edge = rgba(artist.get_edgecolor()) if artist.get_linewidth() else ""
-            add_area(
-                made, axes, outlines, artist.get_transform() - artist.get_patch_transform(), (color, edge), label_of(axes, artist), place
-            )
+            add_area(made, axes, outlines, IdentityTransform(), (color, edge), label_of(axes, artist), place)
     elif isinstance(artist, Table):
         for cell in artist.get_celld().values():
             add_text(made, axes, cell.get_text())

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.cli import cli
 from odesim.plot import Choice, figure_of_solution, page_of_solution, save
 from odesim.plot.html import make_figure
@@ -62,6 +64,37 @@ def test_any_picture_is_a_page(name):
         assert {words_of(axes.get_ylabel())} - {""} <= words
         box = axes.get_position()
         assert any(np.allclose(made.layout[key].domain, (box.x0, box.x1), atol=0.01) for key in made.layout if key.startswith("xaxis"))
+
+
+def test_what_figures_are_made_of():
+    """Bars, one of height 0, steps, errors, points, images, contours, spans and arrows are where matplotlib has them."""
+    x, y = np.arange(4.0), np.array([0.0, 1.0, 3.0, 2.0])
+    figure = Figure()
+    bars, points, image, logs = figure.subplots(2, 2).flat
+    bars.bar(x, y, width=1.0)
+    bars.errorbar(x, y, 0.5, capsize=2, fmt="none")
+    bars.axhspan(1, 2, color="red")
+    points.scatter(x, y, c=y, s=[5, 10, 15, 20])
+    points.stairs(y, np.arange(5.0))
+    points.annotate("here", (1, 1), (2, 2), arrowprops={"arrowstyle": "-"})
+    image.imshow(y.reshape(2, 2), origin="lower")
+    image.contour(y.reshape(2, 2))
+    logs.loglog(x + 1, y + 1, label="a line")
+    logs.axvline(2.0)
+    logs.legend()
+    made = to_plotly(figure)
+    of = {k: [trace for trace in made.data if (trace.xaxis or "x") == k] for k in ("x", "x2", "x3", "x4")}
+    heights = [np.nanmax(trace.y) - np.nanmin(trace.y) for trace in of["x"] if trace.fill == "toself"]
+    assert sorted(round(height, 6) for height in heights if height > 0) == [1, 1, 2, 3]
+    (dots,) = (trace for trace in of["x2"] if trace.mode == "markers")
+    np.testing.assert_array_equal((dots.x, dots.y), (x, y))
+    (cells,) = (trace for trace in of["x3"] if trace.type == "heatmap")
+    np.testing.assert_array_equal(cells.customdata, y.reshape(2, 2))
+    assert made.layout.xaxis4.type == "log" and [trace.name for trace in made.data if trace.showlegend] == ["a line"]
+    assert any(annotation.text == "here" for annotation in made.layout.annotations) and made.layout.shapes
+    figure.add_subplot(projection="3d").plot([0, 1], [0, 1], [0, 1])
+    with pytest.raises(ParamError, match="png, pdf and svg draw it"):
+        to_plotly(figure)
 
 
 WORDS = {
