@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
+from sympy import Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 CYCLES, PRODUCT, LAYERS, NEURON = (f"edge.{name}" for name in ("self_stabilisation", "product", "four_layers", "threshold_neuron"))
@@ -151,7 +152,13 @@ CLAIMS = (
         Source("zhu2023edge", "Theorem 1.1"),
         "edge.four_layers, eta = .2 to .01",
         (LAYERS,),
-        Statement("the final sharpness is within (2/eta - 20 eta/3, 2/eta)", partial(four_layers, False), Verdict.HOLDS, "none: bounds"),
+        Statement(
+            "the final sharpness is within (2/eta - 20 eta/3, 2/eta)",
+            partial(four_layers, False),
+            Verdict.HOLDS,
+            "none: bounds",
+            marks=(Mark("sharpness", 2 / Symbol("eta") - 20 * Symbol("eta") / 3), Mark("sharpness", 2 / Symbol("eta"))),
+        ),
     ),
     Claim(
         "edge.sharpness_gap",

@@ -6,10 +6,10 @@ from math import perm
 from typing import Any
 
 import numpy as np
-from sympy import Integer
+from sympy import Integer, Symbol, log
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict
 from odesim.models.induction.stages import stages
 from odesim.symbolic import Source
 
@@ -196,7 +196,11 @@ CLAIMS = (
         "induction.stages, N = 32, V = 64",
         ("induction.stages",),
         Statement(
-            "the loss rests between ln V and ln N, then falls at once", cliff, Verdict.HOLDS, "times to .3; a hundredth of the time before"
+            "the loss rests between ln V and ln N, then falls at once",
+            cliff,
+            Verdict.HOLDS,
+            "times to .3; a hundredth of the time before",
+            marks=(Mark("loss", log(Symbol("V"))), Mark("loss", log(Symbol("N")))),
         ),
     ),
 )

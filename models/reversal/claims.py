@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sympy import Symbol, log
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
 from odesim.models.reversal._noise_claims import NOISE
 from odesim.models.reversal._sight_claims import SIGHT, embedded
 from odesim.models.reversal._step_claims import STEPS
@@ -196,6 +197,7 @@ CLAIMS = (
             learned,
             Verdict.HOLDS,
             "half a unit of the last printed digit",
+            marks=(Mark("t", Symbol("N") * log(Symbol("M")) / Symbol("eta_Y")),),
         ),
     ),
     Claim(
@@ -273,6 +275,7 @@ CLAIMS = (
             two_targets,
             Verdict.HOLDS,
             "printed digits of the table",
+            marks=(Mark("p_target", 1 / Symbol("r")),),
         ),
     ),
     Claim(

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sympy import E, LambertW, Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
 from odesim.models.scan_snap.decoder import SYSTEM as ALONE
 from odesim.models.scan_snap.full import SYSTEM as FULL
 from odesim.models.scan_snap.full import K, S, Y, Z, copies, eta_Y, eta_Z, j, l, m
@@ -161,6 +162,7 @@ DECODER = (
             largest_gamma,
             Verdict.HOLDS,
             "a grid of 1e-3 in t, on which the maximum is flat to 1e-6",
+            marks=(Mark("gamma", (1 - 1 / Symbol("M")) * LambertW((Symbol("M") - 1) / E)),),
         ),
     ),
 )

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sympy import LambertW, Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
@@ -39,6 +40,10 @@ def crossing(size: float = M) -> float:
     from scipy.special import lambertw
 
     return float(-lambertw(-1 / (size - 1), -1).real)
+
+
+CROSSING = -LambertW(-1 / (Symbol("M") - 1), -1)
+"""The larger u with exp(u) = (M - 1) u."""
 
 
 def snap(exact: bool) -> Iterable[Measurement]:
@@ -229,12 +234,19 @@ SNAP = (
         Source(PAPER, "Theorem 4"),
         "scan_snap.theorem4, eta_Y = eta_Z = 1, 4",
         ("scan_snap.theorem4",),
-        printed=Statement("attention snaps at t0 = 2 (1 + w1) K ln M / eta_Y", lambda: snap(False), Verdict.FAILS, "1e-9 of an event"),
+        printed=Statement(
+            "attention snaps at t0 = 2 (1 + w1) K ln M / eta_Y",
+            lambda: snap(False),
+            Verdict.FAILS,
+            "1e-9 of an event",
+            marks=(Mark("t", 2 * CROSSING * Symbol("K") / Symbol("eta_Y")),),
+        ),
         corrected=Statement(
             "t0 = (2 (M - 1) u - 1) K / (M eta_Y) with exp(u) = (M - 1) u: 1/M less",
             lambda: snap(True),
             Verdict.HOLDS,
             "events are located to 1e-9",
+            marks=(Mark("t", (2 * (1 - 1 / Symbol("M")) * CROSSING - 1 / Symbol("M")) * Symbol("K") / Symbol("eta_Y")),),
         ),
     ),
     Claim(

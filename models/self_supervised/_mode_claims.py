@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.integrate import cumulative_trapezoid, quad
+from sympy import Symbol, sqrt
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
 from odesim.models.self_supervised._parabola import rest_points
 from odesim.symbolic import Source
 
@@ -144,7 +145,13 @@ MODE_CLAIMS = (
         Source(PAPER, "Section 3.2", "below eq. 16"),
         f"{ONE}; from p = .6, s = .5, eta = .2 to .25",
         (MODES,),
-        Statement("above eta = 1/(4 (1 + sigma2)) collapse is unavoidable, below it p+ is stable", collapse, Verdict.HOLDS, LAST),
+        Statement(
+            "above eta = 1/(4 (1 + sigma2)) collapse is unavoidable, below it p+ is stable",
+            collapse,
+            Verdict.HOLDS,
+            LAST,
+            marks=(Mark("p", (1 + sqrt(1 - 4 * (1 + Symbol("sigma2")) * Symbol("eta"))) / (2 + 2 * Symbol("sigma2"))),),
+        ),
     ),
     Claim(
         "self_supervised.basin",

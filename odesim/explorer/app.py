@@ -13,6 +13,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import OdesimError, counted
 from odesim.display.document import LETTERS, break_formula, letters
 from odesim.display.page import formula_latex, page_of
+from odesim.explorer.claims import claims_about, claims_text, numbers_named
 from odesim.explorer.controls import Controls, Explored
 from odesim.explorer.numbers import defaults_of, fields
 from odesim.explorer.panels import ArrayPanel, TimePanel, arrays_of
@@ -21,6 +22,7 @@ from odesim.explorer.schedule import Schedule, at_once
 from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, component_names, sweep_of
 from odesim.inputs.bind import Numbers
 from odesim.inputs.registry import summary
+from odesim.lab.claims import Claim
 from odesim.plot.choice import Choice
 from odesim.plot.panels import Quantity
 from odesim.plot.solution import choose_quantities, quantities
@@ -117,6 +119,7 @@ class Explorer:
         self.sweep: SweepPanel | None = None
         self.rested: Result | None = None  # whose rest states were looked for
         self.copied = [PreText(text="", visible=False) for _ in range(3)]
+        self.about: tuple[Claim, ...] = ()
         self.claims = Div(text="", disable_math=True, sizing_mode="stretch_width", name="claims")
         self.root = self.layout()
         self.show_controls()
@@ -295,11 +298,12 @@ class Explorer:
         self.time.update(end=max(rows, 1), value=rows if at_end else min(self.time.value, rows))
         self.draw()
         if not self.claims.text:  # after the first curves: reading the claims of all families takes seconds
-            self.schedule(lambda: claims_text(str(solution.model)), self.show_claims)
+            self.schedule(lambda: claims_about(str(solution.model)), self.show_claims)
 
-    def show_claims(self, text: str) -> None:
-        """Shows the statements of papers."""
-        self.claims.text = text
+    def show_claims(self, about: tuple[Claim, ...]) -> None:
+        """Shows the statements of papers, and marks on the curves the numbers that they name."""
+        self.about, self.claims.text = about, claims_text(self.explored.system.name, about)
+        self.draw()
 
     def draw(self) -> None:
         """Shows the last run in the open tab."""
@@ -320,8 +324,10 @@ class Explorer:
         other = keys.keys() != self.panels.keys()
         if other:
             self.panels = {key: self.panels.get(key) or TimePanel(q, label, log=key[-1]) for key, q in keys.items()}
+        named = numbers_named(self.about, self.explored.system, self.result.solution)
         for key, quantity in keys.items():
             self.panels[key].show(quantity, self.result.solution)
+            self.panels[key].show_claims(quantity.name, named)
         if other:  # with data in them: a browser cannot set the ranges of an empty figure
             self.curves.children = in_rows([panel.figure for panel in self.panels.values()])
 
@@ -427,19 +433,3 @@ def equations(system: System) -> Div:
         stylesheets=[LAST, "p { margin: 0; padding: 3px 0; }"],
         name="equations",
     )
-
-
-def claims_text(model: str) -> str:
-    """A list of the statements of papers that are checked by runs of this model, with their verdicts."""
-    from odesim.lab.claims import all_claims
-
-    about = [claim for claim in all_claims() if model in claim.models]
-    lines = []
-    for claim in about:
-        for kind, statement in claim.statements.items():
-            when = f" {statement.when}" if statement.verdict == "holds only when" else ""
-            lines.append(
-                f"<li><b>{escape(str(statement.verdict))}{escape(when)}</b>: {escape(statement.text)} ({escape(claim.name)}, {kind})</li>"
-            )
-    head = f"<summary>{counted(len(lines), 'statement')} of papers, checked by runs of this model (odesim verify {escape(model)})</summary>"
-    return f"<details>{head}<ul>{''.join(lines)}</ul></details>" if lines else "<!-- none -->"

@@ -12,6 +12,7 @@ from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
 from odesim.base.arrays import Array
+from odesim.explorer.claims import Named
 from odesim.plot.html import event_heights
 from odesim.plot.panels import Quantity, spread_indices, with_jumps
 from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
@@ -71,6 +72,11 @@ class TimePanel:
         self.marks = ColumnDataSource({"t": [], "y": [], "name": [], "marker": []})
         marks = self.figure.scatter("t", "y", marker="marker", size=8, fill_color="white", line_color=INK, source=self.marks)
         self.figure.add_tools(HoverTool(renderers=[marks], tooltips=[("event", "@name"), ("t", "@t{0.000000}")]))
+        self.times, self.levels = (ColumnDataSource({"at": [], "words": []}) for _ in range(2))
+        look: dict[str, Any] = {"line_color": CATEGORIES[1], "line_dash": "dashed"}
+        spans = [self.figure.vspan(x="at", source=self.times, **look)]
+        spans += [] if self.is_map else [self.figure.hspan(y="at", source=self.levels, **look)]
+        self.figure.add_tools(HoverTool(renderers=spans, tooltips=[("claim", "@words"), ("value", "@at")]))
 
     def show(self, quantity: Quantity, solution: Solution) -> None:
         """Replaces the data by those of this run."""
@@ -84,6 +90,12 @@ class TimePanel:
         else:
             self.source.data = line_data(quantity, solution.t, log=self.log)
         self.marks.data = self.mark_data(quantity, solution)
+
+    def show_claims(self, name: str, named: Sequence[Named]) -> None:
+        """Replaces the numbers that statements of papers name: times, and levels of the quantity with this name."""
+        for source, of in ((self.times, "t"), (self.levels, name)):
+            chosen = [number for number in named if number.of == of and (of == "t" or not self.log or number.value > 0)]
+            source.data = {"at": [number.value for number in chosen], "words": [number.words for number in chosen]}
 
     def mark_data(self, quantity: Quantity, solution: Solution) -> dict[str, Any]:
         """Where the events of a run stand in the panel of a quantity."""

@@ -59,11 +59,22 @@ Check = Callable[[], Iterable[Measurement]]
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A number that a statement names on the curves of a model, whatever its parameters: a level of a state or observable, or a time.
+
+    of: the state or observable, or `t`. value: an expression in parameters and sizes, which stand in it by their names.
+    """
+
+    of: str
+    value: Any
+
+
+@dataclass(frozen=True)
 class Statement:
     """A statement in one line, its check, and the verdict recorded for it.
 
     tolerance: how the tolerances of the check follow. when: the condition under which it holds.
-    otherwise: the same check in a case without this condition, which must fail.
+    otherwise: the same check in a case without this condition, which must fail. marks: what the explorer marks on its curves.
     """
 
     text: str
@@ -72,6 +83,7 @@ class Statement:
     tolerance: str
     when: str = ""
     otherwise: Check | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True)

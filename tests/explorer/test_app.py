@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -18,8 +19,8 @@ from odesim.lab.claims import all_claims
 
 pytest.importorskip("bokeh", reason="the explorer needs bokeh: pip install 'odesim[explore]'")
 
-from odesim.explorer import app as pages
 from odesim.explorer.app import Explorer
+from odesim.explorer.claims import claims_about, claims_text, numbers_named
 from odesim.explorer.schedule import Newest
 from odesim.explorer.server import HOST, make_server
 
@@ -165,9 +166,41 @@ def test_the_websocket_answers_its_own_page_alone(origin):
 
 def test_claims_name_their_model():
     """The statements that are shown are those of odesim verify for the model."""
-    text = pages.claims_text("joma.joint_softmax")
+    text = claims_text("joma.joint_softmax", claims_about("joma.joint_softmax"))
     claims = [claim for claim in all_claims() if "joma.joint_softmax" in claim.models]
     assert claims and all(escape(statement.text) in text for claim in claims for statement in claim.statements.values())
+
+
+NUMBERS: dict[str, Callable[[Any], dict[str, list[float]]]] = {
+    # what statements name at the defaults, by hand or as a run shows it
+    "self_supervised.modes": lambda run: {"p": [0.8671565716]},
+    "scan_snap.decoder": lambda run: {"gamma": [run.observables["gamma"].max()]},
+    "scan_snap.theorem4": lambda run: {"t": [brentq(lambda u: u - np.log(9999 * u), 5, 20) * 2, run.events["snap"][0]["t"]]},
+    "edge.four_layers": lambda run: {"sharpness": [20 - 2 / 3, 20]},
+    "induction.stages": lambda run: {"loss": [np.log(64), np.log(32)]},
+    "reversal.row": lambda run: {"p_target": [1], "t": [run.events["knee"][0]["t"]]},
+}
+
+
+@pytest.mark.first(6)
+@pytest.mark.parametrize("model", NUMBERS)
+def test_numbers_of_claims(model):
+    """Levels and times that statements name are the largest gamma, the snap, the knee, ...: 1e-5 of a run of rtol 1e-6 and saved times."""
+    run = odesim.integrate(model, save=2001)
+    named = numbers_named(claims_about(model), odesim.load_model(model), run)
+    for of, values in NUMBERS[model](run).items():
+        assert [number.value for number in named if number.of == of] == pytest.approx(values, rel=1e-5)
+    assert {number.of for number in named} == NUMBERS[model](run).keys()
+
+
+def test_numbers_of_claims_are_marked_on_their_curves():
+    """p+ moves with eta on the panel of p alone, says whose it is, and is gone where modes collapse: above 1/4.4 it is no number."""
+    explorer = explorer_of("self_supervised.modes", sizes={"n": "2"})
+    for eta, level in ((0.04, [0.8671565716]), (0.15, [(1 + 0.34**0.5) / 2.2]), (0.3, [])):
+        explorer.fields["params", "eta"].text.value = str(eta)
+        for key, panel in explorer.panels.items():
+            assert panel.levels.data["at"] == pytest.approx(level if key[0] == "p" else []) and not panel.times.data["at"]
+            assert panel.levels.data["words"] == ["self_supervised.collapse, printed: holds"] * len(panel.levels.data["at"])
 
 
 def test_a_place_that_a_notebook_says_back_moves_nothing():
