@@ -22,7 +22,7 @@ extensions = [
     "codelines",
     "pages",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]
 nitpicky = True
 default_role = "code"  # single backticks of help texts
 smartquotes = False

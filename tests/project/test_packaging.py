@@ -267,3 +267,10 @@ def test_a_citation_has_the_version():
     """pyproject.toml, the package and CITATION.cff say the same; the workflow of a release holds the tag against them."""
     version = PROJECT["project"]["version"]
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version == odesim.__version__
+
+
+def test_the_paper_cites_what_it_lists():
+    """Every key of paper.md is in its bibliography, once, and the other way round."""
+    paper, bib = ((ROOT / "docs" / "paper" / f"paper.{ending}").read_text() for ending in ("md", "bib"))
+    listed = re.findall(r"^@\w+\{(\w+),", bib, re.MULTILINE)
+    assert sorted(listed) == sorted(set(re.findall(r"@(\w+)", paper)))
