@@ -280,4 +280,5 @@ def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = N
         bar.formatter.set_locs(bar.get_ticks())
         label += f" {bar.formatter.get_offset()}".rstrip()  # matplotlib would write the power of ten over the label
         bar.ax.xaxis.get_offset_text().set_visible(False)
+    label += " (root scale)" * isinstance(scale.norm, PowerNorm)  # that of logarithms is seen by its numbers
     bar.set_label(label, labelpad=2.5)
