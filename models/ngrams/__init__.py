@@ -1,1 +1,1 @@
-"""Prediction of the next token from counts in the context: uniform, then unigrams, then bigrams are learned."""
+"""Prediction of the next token from counts in the context; learned is first a uniform guess, then unigrams, then bigrams."""

@@ -12,7 +12,7 @@ import click
 
 from odesim.base.errors import ModelError, no_such
 from odesim.cli.options import ModelKind
-from odesim.cli.tables import echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
+from odesim.cli.tables import WIDTH, echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -53,16 +53,15 @@ def described(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def families_text(models: Iterable[str]) -> str:
-    """A paragraph a family: what it is, and the names of its models."""
+    """A paragraph a family: a line on what it is, up to its last pause that fits, and the names of its models."""
     from odesim.inputs.registry import summary
 
-    groups = {family: list(names) for family, names in groupby(models, key=lambda name: name.partition(".")[0])}
-    room = max(map(len, groups)) + 2
     lines = []
-    for family, names in groups.items():
-        about, members = summary(family), ", ".join(name.partition(".")[2] or name for name in names)
-        text = "\n".join(wrap_paragraph(part, " " * room) for part in (about, members) if part)
-        lines.append(family.ljust(room) + text[room:])
+    for family, names in groupby(models, key=lambda name: name.partition(".")[0]):
+        about = f"{family}: {summary(family)}".removesuffix(": ")
+        while (len(about) > WIDTH or about.count("(") > about.count(")")) and (parts := re.split(r"([,:;] | \()", about))[3:]:
+            about = "".join(parts[:-2])
+        lines += [about, wrap_paragraph(", ".join(name.partition(".")[2] or name for name in names), "  ")]
     more = (
         "`odesim list FAMILY` describes models, `odesim list --tasks` the tasks of `odesim train`; `odesim show FAMILY.MODEL` prints one."
     )
