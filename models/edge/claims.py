@@ -14,6 +14,7 @@ from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, devi
 from odesim.symbolic import Source
 
 CYCLES, PRODUCT, LAYERS, NEURON = (f"edge.{name}" for name in ("self_stabilisation", "product", "four_layers", "threshold_neuron"))
+SAM = "edge.sam"
 
 
 def run(model: str, initial: dict[str, float], steps: int, every: int | None = None, **params: float) -> Any:
@@ -113,6 +114,16 @@ def neuron() -> Iterable[Measurement]:
             yield Measurement(f"|b| stays small, {share:g}", abs(b), 1e-3, 0.0, "<=")
 
 
+def aware(normalised: bool) -> Iterable[Measurement]:
+    """Where |w| ends from three starts, eta lam = .4 and 1.6, rho = .05."""
+    for eta, lam in ((0.1, 4.0), (0.4, 4.0)):
+        cycle = eta * lam * 0.05 / (2 - eta * lam)
+        for w in (0.3, -0.01, 2.0):
+            found = float(run(SAM, {"w": w}, 400, eta=eta, lam=lam).final["w"])
+            # a fixed point of |w|, left with the factor |1 - eta lam| a step: rounding after 400
+            yield Measurement(f"|w| in the end, eta lam = {eta * lam:g}, from {w:g}", abs(found), cycle if normalised else 0.0, 1e-12)
+
+
 DIGIT = "half a unit of the last recorded digit and a bit"
 AT = "edge.self_stabilisation, ea = 1e-4"
 CLAIMS = (
@@ -166,5 +177,13 @@ CLAIMS = (
         "edge.four_layers, eta = .2 to .01",
         (LAYERS,),
         Statement("the gap to 2/eta is eta/2 for small eta", partial(four_layers, True), Verdict.HOLDS, DIGIT),
+    ),
+    Claim(
+        "edge.sam_cycles",
+        Source("dai2023crucial", "the quadratic loss", "one direction"),
+        "edge.sam, eta lam = .4 and 1.6",
+        (SAM,),
+        Statement("sharpness-aware descent with a constant rate comes to the minimum", partial(aware, False), Verdict.FAILS, "rounding"),
+        Statement("it comes to a cycle about it, |w| = eta lam rho / (2 - eta lam)", partial(aware, True), Verdict.HOLDS, "rounding"),
     ),
 )

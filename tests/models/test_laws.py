@@ -70,7 +70,7 @@ WITHOUT_CLOSED_FORM = (
         "particles.unnormalised",
         "topics.full",
     ),
-    *(f"edge.{name}" for name in ("four_layers", "product", "self_stabilisation", "threshold_neuron")),
+    *(f"edge.{name}" for name in ("four_layers", "product", "sam", "self_stabilisation", "threshold_neuron")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
     *("galore.adam_map", "gibbs.mask_predict", "ngrams.linear", "topics.reduced"),

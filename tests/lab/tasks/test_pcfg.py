@@ -34,6 +34,7 @@ def test_levels_by_inside_messages(depth: int) -> None:
             first = place - place % 2**n
             seen = {p: int(row[p]) for p in range(first, first + 2**n) if p != place}
             odds = np.array([messages(seen | {place: letter}, depth) for letter in range(4)])
+            assert odds[row[place]] > 0  # the sentence is one of the messages' grammar
             odds = odds[odds > 0] / odds.sum()
             found.append(-(odds * np.log(odds)).sum() / np.log(4))
         # a letter of a pair has one bit left or, higher up, none: a mean of 60

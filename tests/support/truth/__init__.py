@@ -6,7 +6,7 @@ from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predi
 from tests.support.truth import in_context, ngrams, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
-from tests.support.truth.edge import four_layers, product, self_stabilisation, threshold_neuron
+from tests.support.truth.edge import four_layers, product, sam, self_stabilisation, threshold_neuron
 from tests.support.truth.hierarchy import gated, grouped, occurrence
 from tests.support.truth.hopfield import (
     hopfield_classical,
@@ -126,6 +126,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "edge.self_stabilisation": self_stabilisation,
     "edge.product": product,
     "edge.four_layers": four_layers,
+    "edge.sam": sam,
     "edge.threshold_neuron": threshold_neuron,
     "margin.prompt": prompt,
     "margin.next_token": next_token,

@@ -31,3 +31,10 @@ def threshold_neuron(t: float, y: Arrays, q: Arrays) -> Arrays:
     g = exp(-b * b / 2) / sqrt(2 * pi) + b * share
     slope = (1 / (1 + exp(-A * g)) - 1 / (1 + exp(A * g))) / 2  # of [ln(1 + e^s) + ln(1 + e^-s)]/2
     return {"A": A - 2 * q["d"] ** 2 * q["eta"] * slope * g, "b": b - q["eta"] * slope * A * share}
+
+
+def sam(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The gradient of lam w^2 / 2 at the point that the normalised ascent leads to."""
+    w = float(y["w"])
+    up = w + q["rho"] * np.sign(q["lam"] * w)
+    return {"w": w - q["eta"] * q["lam"] * up}
