@@ -430,6 +430,6 @@ def equations(system: System) -> Div:
         text="".join(lines),
         sizing_mode="stretch_width",
         styles=style,
-        stylesheets=[LAST, "p { margin: 0; padding: 3px 0; }"],
+        stylesheets=[LAST, "p { margin: 0; padding: 3px 0; } svg { overflow: visible; }"],
         name="equations",
     )
