@@ -14,6 +14,7 @@ from odesim.models.static._fact_claims import FACT_CLAIM
 from odesim.models.static._hypercube_claims import HYPERCUBE
 from odesim.models.static._learning_claims import LEARNING
 from odesim.models.static._prompt_claims import PROMPT
+from odesim.models.static._sink_claims import SINKS
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
@@ -207,4 +208,5 @@ CLAIMS = (
     FACT_CLAIM,
     COMPONENTS,
     *LEARNING,
+    SINKS,
 )
