@@ -297,6 +297,7 @@ def as_solution(run: "xarray.Dataset") -> Any:
         t=run[TIME].values,
         y=states,
         observables=observables,
+        observable_errors={},  # a Dataset has no right-hand side to estimate them by
         events=events,
         dims=dims,
         attrs=run.attrs,
