@@ -51,14 +51,14 @@ TABLE = {
     "a run at a URL": ("integrate joma.linear --out s3://bucket/x.zarr", "only ensembles are written at URLs", "give 'x.zarr' a folder"),
     "figure": ("figure joma_fig44", "no figure 'joma_fig44'", "did you mean 'joma_fig4'?"),
     "figure format": ("figure joma_fig4 --format bmp", "no picture format 'bmp'", "png"),
-    "export format": ("export run.zarr --to xlsx", "no format 'xlsx'", "csv, nc"),
+    "export format": ("export run.zarr --to xlsx", "no format 'xlsx'", "csv, jax, json, nc"),
     "shell": ("completion tcsh", "no shell 'tcsh'", "bash, fish, zsh"),
     "cache action": ("cache clean", "no action 'clean'", "clear"),
     # nothing where something must be
     "no model": ("integrate", "integrate needs MODEL"),
     "no value": (f"{JOMA} --set", "'--set' requires an argument"),
-    "no format": ("export run.zarr", "export needs --to csv|nc|parquet, or --out FILE"),
-    "no format of a name": ("export run.zarr --out run.xlsx", "or --out FILE with one of these extensions, not 'run.xlsx'"),
+    "no format": ("export run.zarr", "export needs --to csv|nc|parquet|json|numpy|jax|c, or --out FILE"),
+    "no format of a name": ("export run.zarr --out run.xlsx", "parquet, json, c, not 'run.xlsx'"),
     "two models": (f"{JOMA} joma.linear", "unexpected extra argument"),
     # files without an end
     "device as a model": ("integrate /dev/zero", "'/dev/zero' is a device, not a file"),
