@@ -23,6 +23,7 @@ from odesim.explorer.app import Explorer
 from odesim.explorer.claims import claims_about, claims_text, numbers_named
 from odesim.explorer.schedule import Newest
 from odesim.explorer.server import HOST, make_server
+from tests.explorer.test_views import TOGGLE
 
 TWO = "hopfield.two_patterns"
 
@@ -108,6 +109,29 @@ def test_arrays_are_those_of_the_chosen_time(model):
         values = {**run.y, **run.observables}[name][77]
         assert np.array_equal(panel.source.data["image"][0], values.reshape(len(values), -1))
         assert strip != "Attention" or panel.mapper.low == 0
+
+
+def test_the_portrait_is_drawn_as_it_is():
+    """Of the toggle switch: lines from each dot along the flow, the run with its start, rest states where and as stable as they are."""
+    explorer = Explorer(Controls(), Explored(TOGGLE))
+    explorer.redraw()
+    explorer.tabs.active = 2
+    panel = explorer.flow
+    assert panel is not None
+    assert (panel.figure.xaxis.axis_label, panel.figure.yaxis.axis_label) == ("x", "y")
+    flow = panel.flow.data
+    slopes = np.array([3 / (1 + flow["y0"] ** 2) - flow["x0"], 3 / (1 + flow["x0"] ** 2) - flow["y0"]])
+    lines = np.array([flow["x1"] - flow["x0"], flow["y1"] - flow["y0"]])
+    cell = [np.diff(np.unique(flow[name])).max() for name in ("x0", "y0")]
+    assert np.hypot(*(lines.T / cell).T) == pytest.approx(0.7)  # in cells
+    assert np.all(np.sum(lines * slopes, axis=0) > 0) and lines[0] * slopes[1] == pytest.approx(lines[1] * slopes[0], abs=1e-9)
+    run = odesim.integrate(TOGGLE, save=POINTS)
+    assert np.array_equal(panel.way.data["x"], run.y["x"]) and np.array_equal(panel.way.data["y"], run.y["y"])
+    assert [panel.start.data[name][0] for name in "xy"] == [0.5, 0.4]
+    low, high = (3 - 5**0.5) / 2, (3 + 5**0.5) / 2
+    places = {word: sorted((x, y) for x, y, is_ in zip(*(panel.rests.data[n] for n in ("x", "y", "stability")), strict=True) if is_ == word)
+              for word in ("stable", "saddle")}  # fmt: skip
+    assert np.array(places["stable"]) == pytest.approx(np.array([(low, high), (high, low)]), abs=1e-8) and len(places["saddle"]) == 1
 
 
 def test_only_the_newest_job_waits(monkeypatch):
