@@ -10,7 +10,7 @@ from sympy import Interval, KroneckerDelta, Sum, exp, oo, symbols
 
 from odesim.models.margin._sequences import AXES, PARAMS, SIZES, X, a, b, c, d, e, z
 from odesim.models.margin._softmax import CLOCK, attention, i, l, mean_loss
-from odesim.symbolic import Attention, IndexedBase, Invariant, Matrix, Param, Source, System, gradient_flow, over, time
+from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, over, time
 
 K, Q, size = IndexedBase("K", shape=(d, d)), IndexedBase("Q", shape=(d, d)), symbols("size", real=True)
 product = over(Sum, K[a, c] * Q[b, c], (c, d))
@@ -28,7 +28,7 @@ SYSTEM = System(
     span=(0.0, 14.0),
     time=CLOCK,
     observables={"loss": loss, "attention": attention(logit), "product": product},
-    views=(Attention("attention"), Matrix("product")),
+    views=(Lines("loss"), Attention("attention"), Matrix("product")),
     invariants=(
         Invariant("loss falls", loss, "nonincreasing"),
         Invariant("balance", over(Sum, K[a, c] * K[a, e] - Q[a, c] * Q[a, e], (a, d)), "constant"),

@@ -12,7 +12,7 @@ import numpy as np
 from sympy import Interval, Sum, exp, oo, sqrt
 
 from odesim.models.margin._softmax import BEST, CLOCK, LACK, N, T, attention, i, l, mean_loss
-from odesim.symbolic import Attention, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes, time
+from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Param, Source, System, gradient_flow, index, over, sizes, time
 
 m, n = index("m n")
 (M,) = sizes("M")
@@ -38,6 +38,6 @@ SYSTEM = System(
     span=(0.0, 14.0),
     time=CLOCK,
     observables={"loss": loss, "attention": attention(logit), "norm": sqrt(over(Sum, p[n] ** 2, (n, M)))},
-    views=(Attention("attention"),),
+    views=(Lines("loss"), Attention("attention")),
     invariants=(Invariant("loss falls", loss, "nonincreasing"),),
 )

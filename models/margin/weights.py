@@ -10,7 +10,7 @@ from sympy import Sum, exp
 
 from odesim.models.margin._sequences import AXES, PARAMS, SIZES, X, a, b, d, z
 from odesim.models.margin._softmax import CLOCK, attention, i, l, mean_loss
-from odesim.symbolic import Attention, IndexedBase, Invariant, Matrix, Source, System, gradient_flow, over, time
+from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Source, System, gradient_flow, over, time
 
 W = IndexedBase("W", shape=(d, d))
 logit = over(Sum, X[i, l, a] * over(Sum, W[a, b] * z[i, b], (b, d)), (a, d))
@@ -27,6 +27,6 @@ SYSTEM = System(
     span=(0.0, 14.0),
     time=CLOCK,
     observables={"loss": loss, "attention": attention(logit)},
-    views=(Attention("attention"), Matrix("W")),
+    views=(Lines("loss"), Attention("attention"), Matrix("W")),
     invariants=(Invariant("loss falls", loss, "nonincreasing"),),
 )

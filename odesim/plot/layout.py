@@ -1,7 +1,6 @@
 """The places of panels in a figure: rows and columns, the time label below, a colour bar above; or axes that the user gives."""
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -9,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odesim.base.errors import ParamError, counted
-from odesim.plot.labels import EndLabels, add_header, place_labels, set_intervals
+from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
 from odesim.plot.style import WIDTH, compute_layout, new_figure, root_figure
 
@@ -105,7 +104,7 @@ def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
         if all(has_below(other, axes) for _, other in spans_of(axes) if other.rowspan == span.rowspan):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         else:
-            ax.set_xlabel(fill(time_axis.label, TITLE))
+            ax.set_xlabel(balanced(time_axis.label, TITLE))
             lowest.append(ax)
     return lowest
 
@@ -136,7 +135,7 @@ def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time
         room.append(2 * min(middle - low, high - middle))
     for letters in range(TITLE, 5, -2):  # of all columns alike
         for ax in lowest:
-            ax.set_xlabel(fill(time_axis.label, letters))
+            ax.set_xlabel(balanced(time_axis.label, letters))
         if all(ax.xaxis.label.get_window_extent().width < width for ax, width in zip(lowest, room, strict=True)):
             break
 
