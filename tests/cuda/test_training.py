@@ -44,6 +44,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{task: (task, {}, None) for task in TASKS},
     **{f"committee {g}": ("committee", {"activation": g, "init": "normal", "batch": 3}, None) for g in ("erf", "relu", "linear")},
     "corpus transformer": ("corpus", {}, "transformer"),
+    "corpus clip": ("corpus", {"clip": 0.1}, "transformer"),
     "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
     "tree given": ("hierarchy_tree", {"root": "given", "q": np.array([[0.9, 0.2], [0.3, 0.6]]), "heads": 2}, None),

@@ -29,7 +29,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.one_layer import DECODERS, FULL, FULL_SETTINGS, YZ, not_yz_model
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import of_settings
+from odesim.lab.training.optimizers import CLIP, of_settings
 from odesim.lab.training.randomness import Drawn, InBlocks
 from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
 
@@ -302,6 +302,7 @@ SETTINGS = (
     Setting("residual", False, "yz: the query is added to what it attends"),
     Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
+    CLIP,
     Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
     Setting("width", 64, "transformer: of the embeddings", low=1),
     Setting("layers", 2, "transformer: blocks", low=0),
@@ -407,7 +408,7 @@ def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Exper
 def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimizer:
     """The Optimizer of the settings; `auto` names the one for optimizer=auto. Momentum is of sgd alone."""
     name = auto if values["optimizer"] == "auto" else values["optimizer"]
-    return of_settings({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0}, rates)
+    return of_settings({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0, "clip": values["clip"]}, rates)
 
 
 TASK = ReferenceTask(

@@ -16,6 +16,7 @@ OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
 SGD = (Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS), Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0))
 ADAM = Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd"))
 COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
+CLIP = Setting("clip", 0.0, "largest norm of the gradient, a longer one is scaled to it; 0: any", low=0.0)
 
 
 def adam(rate: float) -> tuple[Setting, ...]:
@@ -24,8 +25,8 @@ def adam(rate: float) -> tuple[Setting, ...]:
 
 
 def of_settings(values: Settings, rates: Mapping[str, float]) -> Optimizer:
-    """The optimizer of a task with these rates: its setting optimizer, and momentum, cosine, weight_decay where it has them."""
-    more = {name: values[name] for name in ("momentum", "cosine", "weight_decay") if name in values}
+    """The optimizer of a task with these rates: its setting optimizer, and momentum, cosine, clip, weight_decay where it has them."""
+    more = {name: values[name] for name in ("momentum", "cosine", "clip", "weight_decay") if name in values}
     return Optimizer(values["optimizer"], rates, **more)
 
 
@@ -41,8 +42,8 @@ def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored_settings(spec: Optimizer) -> dict[str, Any]:
-    """The settings {name: value} that a run keeps; a run with constant rates does not name a cosine."""
-    return {name: value for name, value in asdict(spec).items() if name != "cosine" or value}
+    """The settings {name: value} that a run keeps; a run without cosine or clip does not name it."""
+    return {name: value for name, value in asdict(spec).items() if name not in ("cosine", "clip") or value}
 
 
 def check_optimizer(spec: Optimizer) -> None:
@@ -53,7 +54,7 @@ def check_optimizer(spec: Optimizer) -> None:
         if isinstance(rate, bool) or not isinstance(rate, Real):
             raise ParamError(f"the learning rate of {group} must be a number, not {rate!r}")
     numbers = {f"the learning rate of {group}": rate for group, rate in spec.rates.items()}
-    numbers |= {name: getattr(spec, name) for name in ("momentum", "eps", "weight_decay")}
+    numbers |= {name: getattr(spec, name) for name in ("momentum", "eps", "clip", "weight_decay")}
     for name, value in numbers.items():
         if not (isfinite(value) and value >= 0):
             raise ParamError(f"{name} must be finite and at least 0, not {value}")
@@ -64,6 +65,20 @@ def check_optimizer(spec: Optimizer) -> None:
     for value in spec.betas:
         if not 0 <= value < 1:
             raise ParamError(f"betas must lie in [0, 1), not {value}")
+
+
+def clipped(grads: Mapping[str, Array], most: float) -> Mapping[str, Array]:
+    """Gradients {name: (R, ...)}, each seed's scaled by most / (norm + 1e-6) where its norm over all parameters is above; 0: as they are.
+
+    The form of torch's clip_grad_norm_.
+    """
+    if not most:
+        return grads
+    rows = [g.reshape(len(g), -1) for g in grads.values()]
+    squares: Any = sum((row * row).sum(axis=1) for row in rows)
+    xp = array_namespace(squares)
+    scale = xp.minimum(most / (xp.sqrt(squares) + 1e-6), 1).astype(squares.dtype)  # (R,)
+    return {name: g * scale.reshape(-1, *(1,) * (g.ndim - 1)) for name, g in grads.items()}
 
 
 def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -> "Sgd":
@@ -99,7 +114,7 @@ class Sgd:
 
     def update(self, params: Params, grads: Mapping[str, Array]) -> None:
         """Makes one descent step: changes params {name: (R, ...)} in place; grads are not changed."""
-        share = share_of_rate(self.spec, int(self.step))
+        share, grads = share_of_rate(self.spec, int(self.step)), clipped(grads, self.spec.clip)
         self.step += 1
         for name, rate in self.rates.items():
             w, g, work = params[name], grads[name], self.work[name]
@@ -142,6 +157,7 @@ class Adam(Sgd):
         self.step += 1
         t, (b1, b2), eps = int(self.step), self.spec.betas, float(self.spec.eps)
         bias, root, share = 1 - b1**t, sqrt(1 - b2**t), share_of_rate(self.spec, t - 1)
+        grads = clipped(grads, self.spec.clip)
         for name, full in self.rates.items():
             rate = share * full
             w, g, m, v, work = params[name], grads[name], self.m[name], self.v[name], self.work[name]

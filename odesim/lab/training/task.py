@@ -82,6 +82,7 @@ class Optimizer:
     """Settings of an optimizer, in torch's conventions. rates {group of parameters: learning rate}.
 
     cosine: updates over which all rates fall to 0, update t from 0 by (1 + cos(pi t / cosine)) / 2; 0: they are constant.
+    clip: the largest norm of a seed's gradient by all parameters, a longer one is scaled to it; 0: any.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Optimizer:
     eps: float = 1e-8
     weight_decay: float = 0.0
     cosine: int = 0
+    clip: float = 0.0
 
 
 @dataclass(frozen=True)

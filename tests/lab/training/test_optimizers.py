@@ -45,6 +45,10 @@ def by_hand(spec, params, count):
     b1, b2 = spec.betas
     for t in range(1, count + 1):
         g = gradients(params, t - 1)
+        if spec.clip:
+            norm = np.sqrt(sum((x.reshape(len(x), -1) ** 2).sum(axis=1) for x in g.values()))
+            factor = np.where(norm > spec.clip, spec.clip / (norm + 1e-6), 1)
+            g = {n: np.stack([row * f for row, f in zip(x, factor, strict=True)]) for n, x in g.items()}
         for n, w in params.items():
             rate, decay = spec.rates[GROUPS[n]] * (0.5 + 0.5 * np.cos(np.pi * turn(spec, t - 1))), spec.weight_decay
             if spec.name == "adamw":
@@ -70,6 +74,8 @@ SPECS = {
     "adam decay": replace(SPEC, name="adam", weight_decay=0.3, betas=(0.8, 0.95), eps=1e-3),
     "adamw": replace(SPEC, name="adamw", weight_decay=0.3),
     "sgd momentum cosine": replace(SPEC, momentum=0.9, cosine=9),
+    "sgd clip": replace(SPEC, clip=2.5),
+    "adamw clip": replace(SPEC, name="adamw", weight_decay=0.3, clip=0.1),
     "adamw cosine": replace(SPEC, name="adamw", weight_decay=0.3, cosine=20),
 }
 
@@ -146,6 +152,7 @@ WRONG: dict[str, Any] = {
     "rate nan": (replace(SPEC, rates={"left": np.nan, "right": 1.0}), "learning rate of left", "nan"),
     "momentum": (replace(SPEC, momentum=-0.5), "momentum", "-0.5"),
     "no momentum": (replace(SPEC, name="momentum"), "momentum above 0"),
+    "clip": (replace(SPEC, clip=-0.5), "clip", "-0.5"),
     "betas": (replace(SPEC, name="adam", betas=(0.9, 1.0)), "betas", "1.0"),
 }
 
@@ -165,6 +172,7 @@ CHANGED: dict[str, Any] = {
     "betas": (0.8, 0.99),
     "eps": 1e-3,
     "weight_decay": 0.05,
+    "clip": 0.5,
 }
 
 
