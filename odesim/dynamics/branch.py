@@ -34,6 +34,8 @@ STEPS = 200
 """The longest step is the span by this."""
 ASIDE = 0.01
 """How far beside a branch point others are looked for, as a part of the span and of the largest number."""
+NOT_ALONE = 1e-9
+"""The smallest singular value of the derivatives, as a part of the largest, at which a rest state is not the only one near it."""
 LEAVING = 10
 """The first points of a branch, near the branch point at which it begins: only after them a branch point that is met ends it."""
 
@@ -111,6 +113,10 @@ def branch(
     first = curve.point(start, unit, unit)
     if first is None:
         raise ParamError(f"{system.name}: the rest state at {name} = {begin:g} has no branch; begin at another {name}")
+    if np.linalg.matrix_rank(first.jacobian, tol=NOT_ALONE * float(np.linalg.norm(first.jacobian, 2))) < len(start) - 1:
+        raise ParamError(
+            f"{system.name}: the rest state at {name} = {begin:g} is one of a whole line of them, and branches are those of single ones"
+        )
     todo, done = [[first]], list[Branch]()
     while todo and len(done) < MOST_BRANCHES:
         points = todo.pop(0)

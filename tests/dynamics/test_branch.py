@@ -196,6 +196,7 @@ WRONG: dict[str, tuple[Any, str, tuple[float, float], dict[str, Any], str]] = {
     "domain": ("hopfield.potts", "c", (-1, 4), {}, "outside"),
     "time": (system({x: time * r - x}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "do not depend on t"),
     "no rest": (system({x: 1 + r**2}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "leads to no rest state"),
+    "line": (system({x: -r * x * y, y: r * x * y - y}, {x: 0.9, y: 0.1}, r=2.0), "r", (2, 3), {}, "one of a whole line of them"),
     "map": (Map("test.map", SOURCE, {}, {x: r * x}, (Param(r, 0.5, REAL, "rate"),), {x: 0.1}), "r", (0, 0.5), {}, "is a Map"),
 }
 
