@@ -154,7 +154,9 @@ def seeds_of(table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def curves_at(table: Mapping[str, Any], what: str, time: str) -> Curves:
     """The Curves of one seed: columns, arrays and DataArrays by name. Raises ParamError."""
     if not (name := time or next((name for name in TIMES if name in table), "")):
-        raise ParamError(f"{what} has no column of times named {' or '.join(TIMES[:2])}: name one of {', '.join(map(str, table))}")
+        raise ParamError(
+            f"{what} has no column of times named {', '.join(TIMES[:2])} or step: say which it is (--time) of {', '.join(map(str, table))}"
+        )
     if name not in table:
         raise ParamError(no_such("column", name, map(str, table), what))
     t = numbers(table[name], f"column {name} of {what}")
@@ -245,7 +247,10 @@ def load(path: str | PathLike[str]) -> Any:
         raise StoreError(f"{path}: data are in a stored run, or in a file that ends in {', '.join(FORMS[:-1])} or {FORMS[-1]}")
     try:
         if form in (".csv", ".tsv"):
-            return pandas.read_csv(path, sep="," if form == ".csv" else "\t", skipinitialspace=True)
+            columns = pandas.read_csv(path, sep="," if form == ".csv" else "\t", skipinitialspace=True)
+            if len(columns.columns) == 1 and ";" in columns.columns[0]:
+                raise StoreError(f"the columns of {path} stand apart by semicolons: write them with commas, and numbers with points")
+            return columns
         if form == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)

@@ -178,7 +178,7 @@ WRONG: dict[str, Any] = {
     "column": (DECAY, {"t": T, "z": T}, {"free": ["k"]}, "no state or observable with derivatives 'z' in test.fit; choose from x"),
     "map": (DECAY, DATA, {"free": ["k"], "columns": {"x": "q"}}, "no column 'q' in the data; choose from x"),
     "shape": (DECAY, {"t": T, "x[1]": T}, {"free": ["k"]}, r"a column of it is named as x$"),
-    "time": (DECAY, {"day": T, "x": T}, {"free": ["k"]}, "no column of times named t or time: name one of day, x"),
+    "time": (DECAY, {"day": T, "x": T}, {"free": ["k"]}, "no column of times named t, time or step: say which it is .--time. of day, x"),
     "early": (DECAY, {"t": T - 1, "x": T}, {"free": ["k"]}, "begin at t = -1, before the run"),
     "few": (DECAY, {"t": T[:2], "x": T[:2]}, {"free": ["k", "x"]}, "2 numbers for 2 free numbers and their error, which need 3"),
     "bounds": (DECAY, DATA, {"free": {"k": (-1, 2)}}, r"the bounds of k are \(low, high\) inside \[0, inf\], not \(-1, 2\)"),
@@ -191,6 +191,13 @@ WRONG: dict[str, Any] = {
     "starts": (DECAY, DATA, {"free": ["k"], "starts": 0}, "starts is at least 1"),
     "blow-up": (system({x: x**2 * k}, (rate(k, 1.0),), {x: 1.0}), DATA, {"free": ["k"]}, "ends before the data do"),
 }
+
+
+def test_columns_apart_by_semicolons_are_said(tmp_path):
+    """As a spreadsheet exports them where numbers have commas."""
+    (tmp_path / "data.csv").write_text("t;x\n0;1,5\n1;1,2\n")
+    with pytest.raises(OdesimError, match="stand apart by semicolons: write them with commas"):
+        odesim.fit(DECAY, tmp_path / "data.csv", free=["k"])
 
 
 @pytest.mark.parametrize("name", WRONG)
