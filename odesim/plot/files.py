@@ -124,7 +124,7 @@ def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> Page:
     from odesim.plot.html_figure import to_plotly
 
     text: str = to_plotly(figure).to_html(include_plotlyjs=plotlyjs, full_html=True, div_id="picture", config={"displaylogo": False})
-    head = f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(figure.get_suptitle()) or 'odesim'}</title>"
+    head = f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(figure.get_suptitle()) or 'odesim'}</title><link rel='icon' href='data:,'>"
     return Page(text.replace("<head>", head, 1))
 
 
