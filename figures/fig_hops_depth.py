@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import counted
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
@@ -61,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
                     label = f"{layers} layer{'s' * (layers > 1)}, {hops} hop{'s' * (hops > 1)}" if seed == 0 else None
                     row = ds.error.sel(layers=layers, asked=hops)[seed]
                     ours.plot(ds.step, row, color=CATEGORIES[2 * layers - 2 + n], ls=DASHES[2 * layers - 2 + n], label=label)
-        ours.set(xlabel="step", ylabel="error", ylim=(0, 1.1), title=f"ours, {ds.sizes['seed']} seeds")
+        ours.set(xlabel="step", ylabel="error", ylim=(0, 1.1), title=f"ours, {counted(ds.sizes['seed'], 'seed')}")
         ours.legend(loc="upper right")
         few_ticks(ours)
         letter_panels(published, reached, ours)

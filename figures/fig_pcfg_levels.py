@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import counted
 from odesim.lab.tasks.pcfg import levels
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, letter_panels, new_figure, project_style
@@ -44,7 +45,7 @@ def draw(ds: xr.Dataset) -> Figure:
                 axes.annotate(text, (float(ds.step[-1]), level), (0, -2), textcoords="offset points", ha="right", va="top", fontsize=SMALL)
             for seed in range(ds.sizes["seed"]):
                 axes.plot(ds.step, ds.share.sel(layers=layers)[seed], color=CATEGORIES[seed])
-            axes.set(xlabel="step", yscale="log", ylim=(0.1, 1.3), title=f"{title}, {ds.sizes['seed']} seeds")
+            axes.set(xlabel="step", yscale="log", ylim=(0.1, 1.3), title=f"{title}, {counted(ds.sizes['seed'], 'seed')}")
             axes.set_yticks([1, 0.5, 0.25, 0.125], ["1", "1/2", "1/4", "1/8"])
             axes.minorticks_off()
         first, second = figure.axes

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from odesim.base.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, new_figure, project_style
 
@@ -41,7 +42,7 @@ def draw(ds: xr.Dataset) -> Figure:
                 for seed in range(ds.sizes["seed"]):
                     rows = ds.entropy.sel(layers=layers, head=head)[seed]
                     axes.plot(ds.step, rows, color=CATEGORIES[n], ls=DASHES[n], label=f"{head} head" if seed == 0 else None)
-            axes.set(xlabel="step", title=f"{title}, {ds.sizes['seed']} seeds", ylim=(0, 1.02), xlim=(0, 1500))
+            axes.set(xlabel="step", title=f"{title}, {counted(ds.sizes['seed'], 'seed')}", ylim=(0, 1.02), xlim=(0, 1500))
             few_ticks(axes)
         one.set_ylabel("entropy over that of even attention")
         one.legend(loc="center right", bbox_to_anchor=(1.0, 0.45))

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.base.errors import CodegenError
+from odesim.base.errors import CodegenError, counted
 
 MOST = 100_000
 """Numbers in one file."""
@@ -30,4 +30,4 @@ def check_few(defaults: Defaults) -> None:
     """Raises CodegenError where an array has too many numbers for a file that is read as text."""
     for name, values in (*defaults.params.items(), *defaults.initial.items()):
         if np.size(values) > MOST:
-            raise CodegenError(f"{name} has {np.size(values)} numbers, and a file holds at most {MOST}: choose smaller sizes")
+            raise CodegenError(f"{name} has {counted(np.size(values), 'number')}, and a file holds at most {MOST}: choose smaller sizes")

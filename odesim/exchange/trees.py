@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 from sympy import Indexed, Symbol
 
-from odesim.base.errors import ModelError, nearest, value_text
+from odesim.base.errors import ModelError, counted, nearest, value_text
 from odesim.symbolic import functions, indices, reductions
 from odesim.symbolic.functions import FUNCTIONS
 from odesim.symbolic.layered import Inverse, Layer, Value
@@ -182,7 +182,8 @@ class Reader:
     def _element(self, key: Any, *places: Any) -> Any:
         base = self.array(key)
         if len(places) != len(base.shape):
-            raise ModelError(f"{key} has {len(base.shape)} axes, and an element of it {len(places)} indices")
+            axes, given = counted(len(base.shape), "axis", "axes"), counted(len(places), "index", "indices")
+            raise ModelError(f"{key} has {axes}, and an element of it {given}")
         return base[tuple(self.read(p) for p in places)]
 
     def _reduction(self, kind: type, parts: list[Any]) -> Any:

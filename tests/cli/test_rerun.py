@@ -260,7 +260,7 @@ def test_resume_of_another_task(run, monkeypatch):
     library.train(toy.TASK, out="run.zarr", steps=3)
     for command in ("resume", "rerun"):
         done = run(f"{command} run.zarr")
-        assert done.exit_code == 2 and "on a task of its own, toy" in done.stderr and done.stderr.count("\n") == 1
+        assert done.exit_code == 2 and "toy of run.zarr is a task of a file or a program" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_every_kind_has_a_status(run, with_toy):
