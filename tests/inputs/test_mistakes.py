@@ -198,13 +198,6 @@ def test_warning_on_the_command_line(tmp_path):
     assert re.fullmatch(rf"odesim: warning: {re.escape(str(path))}, line \d+: my.linear: parameter T is declared.*\n", done.stderr)
 
 
-@pytest.mark.parametrize("name", odesim.list_models())
-def test_shipped_models_use_their_parameters(name):
-    from odesim.symbolic.parts import unused_params
-
-    assert unused_params(odesim.load_model(name)) == ()
-
-
 def test_long_words_are_cut():
     """No word of a message is longer than 200 characters, and a wrong name is shown by its first and last letters."""
     assert max(map(len, str(SpecError("no " + "q" * 5000 + " here")).split())) <= 200

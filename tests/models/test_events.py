@@ -186,8 +186,8 @@ def test_every_event_is_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", slow_but(EVENTS, set(EVENTS) - {"galore.projected", "induction.full", "classics.committee"})
-)  # of many states
+    "name", slow_but(EVENTS, set(EVENTS) - {"galore.projected", "induction.full", "classics.committee", "in_context.separate"})
+)  # of many states or steps
 def test_an_event_is_where_its_function_passes_zero(name: str) -> None:
     """Each component, in the direction of the event, as often along a run as at 400 times of it, and nothing else; at the event it is 0.
 

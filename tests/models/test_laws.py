@@ -16,6 +16,7 @@ from odesim.base.errors import ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import System
+from odesim.symbolic.parts import unused_params
 from tests.support.contract import CONTRACT
 from tests.support.matrix import slow_but
 from tests.support.models import COMPILED, FLOWS, GROWING, MAPS, NOISY
@@ -79,8 +80,9 @@ WITH_CLOSED_FORM = [name for name in MODELS if name not in WITHOUT_CLOSED_FORM]
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_named_by_its_file(name):
-    assert load_model(name).name == name
+def test_a_model_is_named_by_its_file_and_uses_its_parameters(name):
+    system = load_model(name)
+    assert system.name == name and unused_params(system) == ()
 
 
 @pytest.mark.parametrize("name", sorted(CONTRACT))
