@@ -141,13 +141,11 @@ def test_contributing_names_these_files() -> None:
     assert [name for name in ASKED if f"`{name}`" not in text] == []
 
 
-@pytest.mark.slow  # processes that import everything, and kernels of their own
 def test_what_is_added_is_found(tree: Path) -> None:
     """A list, a help page, a run by all three, and what the documentation takes from the tree."""
     python(tree, "-c", FOUND)
 
 
-@pytest.mark.slow  # as above
 def test_the_laws_run_on_what_is_added(tree: Path) -> None:
     """Each of LAWS has a case of it, and all cases that bear its name pass."""
     files = [str(path.relative_to(tree)) for name in LAWS for path in (tree / "tests").rglob(name) if path.parent.name != "lab"]
