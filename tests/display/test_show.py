@@ -159,6 +159,7 @@ GRADIENTS = {
     "classics.committee": 200,
     "ngrams.linear": 230,
     "topics.tied": 160,
+    "self_supervised.no_stop": 180,
 }
 
 

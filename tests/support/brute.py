@@ -19,7 +19,8 @@ from odesim.symbolic.system import System
 
 FUNCTIONS: dict[str, Any] = {
     "exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf, "sin": math.sin, "cos": math.cos, "Abs": abs,
-    "asin": math.asin, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh, "erfc": math.erfc, "sinc": lambda x: math.sin(x) / x,
+    "sinh": math.sinh, "cosh": math.cosh, "asin": math.asin, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
+    "erfc": math.erfc, "sinc": lambda x: math.sin(x) / x,
     "loggamma": math.lgamma, "erfinv": special.erfinv, "LambertW": lambda x: special.lambertw(x).real, "besseli": special.iv,
     "polygamma": lambda n, x: special.polygamma(int(n), x), "besseli_ratio": lambda n, x: special.iv(n + 1, x) / special.iv(n, x),
     "Mod": lambda u, q: u % q, "binomial": lambda n, k: math.comb(int(n), int(k)),
