@@ -46,8 +46,8 @@ def to_json(model: str | os.PathLike[str] | System) -> dict[str, Any]:
     -------
     dict
         Sizes, axes, parameters with domains and defaults, expressions as lists such as ["Add", "beta", 1], events, laws; and numbers to
-        check a reader with: `check`, the right-hand side at one state, `run`, the states at three times, and closed forms at these. What
-        is in it: https://odesim.readthedocs.io/en/latest/howto/export.html.
+        check a reader with: `check`, the right-hand side at one state, `run`, the states at three times, and closed forms at these. The
+        how-to page on exporting models says what each part is.
 
     Raises
     ------

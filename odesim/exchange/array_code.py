@@ -138,6 +138,7 @@ def _observables(system: System, library: Library, called: set[str]) -> tuple[tu
     for name, e in system.observables.items():
         if name in left:
             continue
+        # each by itself first: one that the library cannot compute is left out, and not the others with it
         free = free_in_order(e, system.axes)
         place = f"_seen{len(names)}"
         key = IndexedBase(place, shape=tuple(system.axes[i] for i in free))[free] if free else Symbol(place, real=True)

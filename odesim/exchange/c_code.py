@@ -62,6 +62,14 @@ WORDS = {
 }  # fmt: skip
 
 
+def flat(index: Sequence[str], shape: Sequence[str]) -> str:
+    """The place in memory of an element of an array that lies row after row."""
+    place = index[0]
+    for i, n in zip(index[1:], shape[1:], strict=True):
+        place = f"({place})*({n}) + {i}"
+    return place
+
+
 class CText(PythonText):
     """Trees as C. shapes: {array: its extents as text}."""
 
@@ -84,10 +92,7 @@ class CText(PythonText):
 
     def read(self, array: Tree, index: Sequence[Tree]) -> str:
         assert isinstance(array, ast.Name)
-        place = self(index[0])
-        for i, n in zip(index[1:], self.shapes[array.id][1:], strict=True):
-            place = f"({place})*({n}) + {self(i)}"
-        return f"{self(array)}[{place}]"
+        return f"{self(array)}[{flat([self(i) for i in index], self.shapes[array.id])}]"
 
     def _walk(self, e: Tree) -> tuple[str, int]:
         match e:
@@ -106,7 +111,7 @@ def c_code(system: System, defaults: Defaults) -> str:
     lines = body.lines()
     used = {word for word in HELPERS if word in body.text.called} | ({"invert"} if body.inverts else set())
     counts = {name: int(np.size(v)) for name, v in defaults.initial.items()}
-    head = ["/*", *(f"   {line}".rstrip() for line in header_lines(system, list(system.observables))), "*/", ""]
+    head = ["/*", *(f"   {line}".rstrip().replace("*/", "* /") for line in header_lines(system, list(system.observables))), "*/", ""]
     head += ["#include <math.h>", "#include <string.h>", ""]
     head += [f"enum {{ {', '.join(f'{named(n)} = {k}' for n, k in defaults.sizes.items())} }};"] if defaults.sizes else []
     head += [
@@ -206,11 +211,10 @@ class _Body:
                 return self._loops(free, inner) if free else ["{", *(f"    {line}" for line in inner), "}"]
             case "scatter":
                 assert s.via is not None
-                place = self._place(
-                    s.name, [self.text(self.printer.subscript(s.via)), *(self.text(self.printer.subscript(i)) for i in free[1:])]
-                )
+                index = [self.text(self.printer.subscript(i)) for i in (s.via, *free[1:])]
                 clear = f"memset({named(s.name)}, 0, sizeof(double)*{'*'.join(f'({n})' for n in self.shapes[s.name])});"
-                return [clear, *self._loops(list(s.loops), [f"{named(s.name)}[{place}] += {self.value(s.body)};"])]
+                add = f"{named(s.name)}[{flat(index, self.shapes[s.name])}] += {self.value(s.body)};"
+                return [clear, *self._loops(list(s.loops), [add])]
             case "inverse":
                 self.inverts = True
                 (*batch, _, n), here = self.shapes[s.name], f"b_*({self.shapes[s.name][-1]})*({self.shapes[s.name][-1]})"
@@ -235,14 +239,8 @@ class _Body:
     def _extent(self, i: Symbol) -> str:
         return PythonText()(whole(self.program.extents[i]))
 
-    def _place(self, array: str, index: Sequence[str]) -> str:
-        place = index[0]
-        for i, n in zip(index[1:], self.shapes[array][1:], strict=True):
-            place = f"({place})*({n}) + {i}"
-        return place
-
     def _element(self, array: str, free: Sequence[Symbol]) -> str:
-        return f"{named(array)}[{self._place(array, [named(i.name) for i in free])}]" if free else named(array)
+        return f"{named(array)}[{flat([named(i.name) for i in free], self.shapes[array])}]" if free else named(array)
 
     def _loops(self, indices: Sequence[Symbol], body: list[str]) -> list[str]:
         """Loops over indices, the last one innermost."""

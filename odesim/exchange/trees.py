@@ -16,7 +16,7 @@ from sympy import Indexed, Symbol
 
 from odesim.base.errors import ModelError, counted, nearest, value_text
 from odesim.symbolic import functions, indices, reductions
-from odesim.symbolic.functions import FUNCTIONS
+from odesim.symbolic.functions import FUNCTIONS, OTHERS
 from odesim.symbolic.layered import Inverse, Layer, Value
 from odesim.symbolic.reductions import AtMax, BoundIndex, MaxOver, Shift, SumOver, canonical
 
@@ -26,11 +26,7 @@ CONSTANTS: dict[str, Any] = {
     "Pi": sp.pi, "E": sp.E, "EulerGamma": sp.EulerGamma, "Infinity": sp.oo, "NegativeInfinity": -sp.oo, "NaN": sp.nan,
     "True": sp.true, "False": sp.false,
 }  # fmt: skip
-_OTHERS = (
-    "Add", "Mul", "Pow", "Piecewise", "ExprCondPair", "Max", "Min", "sign", "Heaviside", "KroneckerDelta", "Mod", "frac", "re", "im",
-    "Weighted", "Counted", "XLogY", "Share", "Wrapped", "Padded", "Clipped", "Inside", "UpTo", "Tuple", "Equality", "Unequality",
-    "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not",
-)  # fmt: skip
+_CONDITIONS = ("Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not")
 FACTS = frozenset(("even", "odd", "prime", "composite", *Symbol("x", positive=True, integer=True).assumptions0))
 """What a symbol may be assumed to be, or not to be."""
 LARGEST = 10_000
@@ -44,7 +40,7 @@ def _class_named(name: str) -> Any:
     return next(vars(home)[name] for home in homes if name in vars(home))
 
 
-CLASSES: dict[str, Any] = {name: _class_named(name) for name in (*FUNCTIONS, *_OTHERS)}
+CLASSES: dict[str, Any] = {name: _class_named(name) for name in (*FUNCTIONS, *sorted(OTHERS), *_CONDITIONS, "ExprCondPair", "Tuple")}
 """{first item of a list: class of its expression}."""
 
 

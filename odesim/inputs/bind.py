@@ -428,7 +428,7 @@ def _default(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: 
     try:
         value = place.start(dict(known_sizes.values), dict(bound))
         array = np.asarray(value, dtype=float)
-    except (KeyboardInterrupt, MemoryError, ParamError):  # the last of a table that a document has
+    except (KeyboardInterrupt, MemoryError, ParamError):  # the last is a sentence: a document's table is for other sizes
         raise
     # SystemExit too: exit() in a model file is no reason to end the caller without a word
     except BaseException as e:  # a model file is somebody's code

@@ -180,3 +180,15 @@ def test_the_command(tmp_path, monkeypatch):
     Path("system.json").write_text('{"format": 1}')
     done = CliRunner().invoke(cli, ["show", "system.json"])
     assert done.exit_code == 2 and "system.json: the document is no System" in done.stderr
+
+
+@pytest.mark.parametrize("language", ["numpy", "c"])
+def test_a_name_is_no_code(language):
+    """What a document calls itself, or its source, stays in the comment of the file."""
+    evil = '*/ int main; """ \\'
+    toy = System("toy", Source("k", evil), {}, {z: -z}, (), {z: 1.0})
+    text = odesim.to_code(toy, language)
+    if language == "c":
+        assert text.count("*/") == text.count("/*")
+    else:
+        assert module(text).right_hand_side(0.0, {"z": 2.0})["z"] == -2.0
