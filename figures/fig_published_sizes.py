@@ -1,10 +1,10 @@
 """Published tables on size: perplexity by method and by training, benchmarks of small models, cosines of embeddings.
 
 Stands beside Tables 2 and 3 of zhao2024galore, the tables of liu2024mobilellm and the cosines of biderman2023pythia. a, published
-perplexity against the size of a model, by how its weights are trained; b, that of 7B in training, 8-bit GaLore beside 8-bit Adam, by
-steps; c, mean score of eight tasks against size, small models that are deep and thin beside others; d, the lowest ticks of the
-published axes of mean absolute cosines between embeddings of Pythia, at which random vectors are: Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)),
-drawn (dots) and by the formula (line).
+perplexity against the size of a model, by how its weights are trained, on 10 to 19 tokens a weight; b, that of 7B in training, 8-bit
+GaLore beside 8-bit Adam, by steps; c, mean score of eight tasks against size, small models that are deep and thin beside others; d, the
+lowest ticks of the published axes of mean absolute cosines between embeddings of Pythia, at which random vectors are, drawn (dots) and by
+the formula (line): Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)).
 """
 
 import csv
@@ -15,11 +15,14 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from odesim.models.galore._memory_claims import SIZES
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
 FOLDER = Path(__file__).parent / "published"
 MILLIONS = (60.0, 130.0, 350.0, 1000.0)
+WEIGHTS = [m.parameters / 1e6 for m in SIZES.values()]
+"""Millions of weights of the four sizes."""
 SHAPES = {125: (30, 576, 9, 3, 1536), 350: (32, 960, 15, 5, 2560)}
 """Layers, width, heads, heads of keys and values, hidden units of MobileLLM."""
 
@@ -43,7 +46,7 @@ def mean_cosine(d: float) -> float:
 
 def data(fast: bool) -> xr.Dataset:
     """The tables, and mean cosines (width,) of random vectors. fast: 20 thousand pairs, not 100."""
-    perplexity, trained, small, cosines = (table(name) for name in ("perplexity", "7b", "mobilellm", "cosines"))
+    (*perplexity, tokens), (memory, *trained), small, cosines = (table(name) for name in ("perplexity", "7b", "mobilellm", "cosines"))
     widths = [int(row[0]) for row in cosines]
     rng, pairs = np.random.default_rng(0), 20_000 if fast else 100_000
     # by symmetry the cosine with a fixed direction: one coordinate over the length, whose other squares are chi-squared
@@ -52,7 +55,9 @@ def data(fast: bool) -> xr.Dataset:
     return xr.Dataset(
         {
             "perplexity": (("method", "size"), [[float(cell) if cell else np.nan for cell in row[1:]] for row in perplexity]),
+            "tokens": ("size", np.array(tokens[1:], float)),
             "trained": (("steps", "by"), np.array(trained, float)[:, 1:]),
+            "gigabytes": ("by", np.array(memory[1:], float)),
             "score": ("model", [float(row[2]) for row in small]),
             "millions": ("model", [float(row[1]) for row in small]),
             "counted": ("shape", [parameters(*shape) for shape in SHAPES.values()]),
@@ -79,7 +84,15 @@ def draw(ds: xr.Dataset) -> Figure:
         methods.set(xscale="log", yscale="log", xlabel="million weights", ylabel="perplexity", title="published, by method", ylim=(13, 400))
         methods.legend(loc="upper left", ncols=2)
         for n, name in enumerate(ds.by.values):
-            trained.plot(ds.steps, ds.trained[:, n], color=CATEGORIES[n], marker=MARKERS[n], ms=3, ls=DASHES[n], label=f"8-bit {name}")
+            trained.plot(
+                ds.steps,
+                ds.trained[:, n],
+                color=CATEGORIES[n],
+                marker=MARKERS[n],
+                ms=3,
+                ls=DASHES[n],
+                label=f"8-bit {name}, {ds.gigabytes[n]:g} GB",
+            )
         trained.set(xlabel="thousand steps", ylabel="perplexity", title="published, 7B")
         trained.legend(loc="upper right")
         for n, kind in enumerate(dict.fromkeys(ds.kind.values.tolist())):
@@ -120,6 +133,9 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         Feature("published: half rank below full rank at 1B", float(full[3] - ds.perplexity[5, 3]), 0.59, 5e-3, PUBLISHED),
         Feature("published: 7B, GaLore less Adam at 40 thousand steps", float(difference[0]), -0.15, 5e-3, PUBLISHED),
         Feature("published: 7B, GaLore less Adam at 150 thousand steps", float(difference[-1]), 0.04, 5e-3, PUBLISHED),
+        Feature("published: 7B, gigabytes that GaLore saves", float(ds.gigabytes[1] - ds.gigabytes[0]), 8.0, 0.0, PUBLISHED),
+        Feature("published: tokens a weight at 60M", float(ds.tokens[0] * 1000 / WEIGHTS[0]), 19.0, 1.0, PUBLISHED),
+        Feature("published: tokens a weight at 1B", float(ds.tokens[3] * 1000 / WEIGHTS[3]), 9.8, 0.1, PUBLISHED),
         Feature("published: deep and thin 125M above OPT of its size", score["MobileLLM", 125] - score["OPT", 125], 3.7, 5e-2, PUBLISHED),
         Feature("published: deep and thin 350M above Pythia 410M", score["MobileLLM", 350] - score["Pythia", 410], 4.7, 5e-2, PUBLISHED),
     ]

@@ -1,8 +1,8 @@
 """Networks fit labels that mean nothing, a little later than true ones, and then know nothing.
 
 Stands beside Table 1 and Fig. 1 of zhang2017understanding (CIFAR-10, networks of up to 1.6 million weights). a, published accuracy on new
-images, with and without crops and weight decay, and of random labels, all of which were fitted; b, 5514 weights of ours on 256 points of 32
-dimensions in 10 classes, 10 seeds: accuracy on new points against the first step of Adam with all labels right.
+images, with and without crops and weight decay, and of random labels, of which 99.3 % or more were fitted; b, 5514 weights of ours on 256
+points of 32 dimensions in 10 classes, 10 seeds: accuracy on new points against the first step of Adam with all labels right.
 """
 
 import csv

@@ -103,7 +103,7 @@ assert TV[8][0] < 1e-12 and TV[8][1] > 0.01
 # ## All tokens, again and again
 #
 # Redrawing every token given all others, as they were, is a chain too, but not one for $p$. Its law at rest was found for
-# neurons (Little 1974): $\prod_j 2\cosh\big(J \sum_{i \ne j} x_i\big)$.
+# neurons (Little 1974, Peretto 1984): $\prod_j 2\cosh\big(J \sum_{i \ne j} x_i\big)$.
 
 # %%
 own = np.prod(np.cosh(0.1 * (x.sum(axis=1, keepdims=True) - x)), axis=1)

@@ -59,7 +59,7 @@ loss = -over(Sum, S * G[j], (j, J))
 
 SYSTEM = System(
     name="causal.parent_row",
-    source=Source("nichani2024causal", "Section 4", "a row of the first layer, small second layer"),
+    source=Source("nichani2024causal", "the gradient of the first layer", "a row of it, small second layer"),
     axes={j: J, i: J},
     equations=gradient_flow(loss, {A[j]: 1}),
     params=(

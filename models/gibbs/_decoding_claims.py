@@ -222,7 +222,7 @@ DECODING = (
     ),
     Claim(
         "gibbs.revision",
-        Source("ghazvininejad2019mask", "Section 3", "masks chosen uniformly"),
+        Source("ghazvininejad2019mask", "Section 3.1", "read as a sampler: masks uniform, tokens drawn and not the likeliest"),
         "gibbs.mask_predict, eight signs, J = .1 and .3, T = 1, 2, 4, 8",
         (PREDICT, UNMASK),
         Statement("with revision and a step for each token it samples p", lambda: revision(True), Verdict.FAILS, "rounding"),
@@ -235,7 +235,7 @@ DECODING = (
     ),
     Claim(
         "gibbs.all_at_once",
-        Source(PAPER, "talk: decoding in parallel", "Little's law of neurons at once"),
+        Source(PAPER, "talk: decoding in parallel", "the law at rest of neurons all at once (Little 1974, Peretto 1984)"),
         "gibbs.mask_predict:SYNCHRONOUS, eight signs, J = .1, to step 40; four signs in a field",
         (PREDICT,),
         Statement("redrawing all tokens given all others, again and again, samples p", lambda: at_once("p"), Verdict.FAILS, "a fast chain"),
@@ -260,7 +260,7 @@ DECODING = (
     ),
     Claim(
         "gibbs.chosen_masks",
-        Source("ghazvininejad2019mask", "Section 3", "the least sure tokens are masked"),
+        Source("ghazvininejad2019mask", "Section 3.1", "the least sure tokens are masked; tokens drawn"),
         "gibbs.master with masks that depend on the sequence, six signs, J = .3, h = .1",
         ("gibbs.master",),
         Statement(

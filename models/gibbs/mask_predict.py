@@ -7,7 +7,8 @@ steps they do not reach it, for each step revises tokens by a kernel that does n
 gibbs.mask_predict:SYNCHRONOUS draws all tokens at every step, each given all others as they were. It goes to a law of its own, for signs
 with equal pairs exp(h sum_j x_j) prod_j 2 cosh(h + J sum_(i != j) x_i) over its sum.
 
-Assumed: masks are chosen uniformly (the paper takes the least sure tokens), the law of each token given those shown is exact.
+Assumed: masks are chosen uniformly and tokens drawn (the paper masks the least sure ones and takes the likeliest word for each), the law
+of each token given those shown is exact. The law at rest of all at once is that of peretto1984collective.
 """
 
 from functools import cache
@@ -41,7 +42,7 @@ def all_at_once(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
 
 SYSTEM = decoder(
     "gibbs.mask_predict",
-    Source("ghazvininejad2019mask", "Section 3", "masks chosen uniformly; the k-Gibbs sampler with independent draws"),
+    Source("ghazvininejad2019mask", "Section 3.1", "masks chosen uniformly, tokens drawn: the k-Gibbs sampler with independent draws"),
     revising,
     (Param(k, schedule, Naturals, "k[a]: how many tokens are drawn at step a"),),
 )
@@ -51,7 +52,7 @@ def redrawing_all() -> System:
     """The decoder that draws all tokens at every step."""
     return decoder(
         "gibbs.mask_predict.synchronous",
-        Source("little1974existence", "the dynamics of all neurons at once", "its law at rest"),
+        Source("little1974existence", "the dynamics of all neurons at once", "symmetric couplings"),
         all_at_once,
         (),
     )

@@ -74,7 +74,7 @@ DIGITS = "half a unit of the last recorded digit"
 CLAIMS = (
     Claim(
         "ngrams.stages",
-        Source(PAPER, "Section 4", "from simple to complex"),
+        Source(PAPER, "Abstract", "phases: uniform, unigrams, bigrams"),
         "ngrams.linear, two states, lags 0 to 4, from .01, to t = 400",
         (MODEL,),
         Statement(
@@ -86,7 +86,7 @@ CLAIMS = (
     ),
     Claim(
         "ngrams.times",
-        Source(PAPER, "Section 4", "how long each stage takes"),
+        Source(PAPER, "Abstract", "how long each phase takes"),
         "ngrams.linear, two states, lags 0 to 4, from .1, .01, .001 and .0001",
         (MODEL,),
         Statement(

@@ -51,7 +51,7 @@ unigram = (S - B) / 2
 
 SYSTEM = System(
     name="ngrams.linear",
-    source=Source("edelman2024evolution", "Section 4", "a minimal model; squared loss and infinite contexts are ours"),
+    source=Source("edelman2024evolution", "the minimal model", "squared loss and infinite contexts are ours"),
     axes={l: L, m: L},
     # k entries of W on the diagonal share the slope of w_d, k (k - 1) others that of w_o
     equations=gradient_flow(loss, {w_d: 1 / k, w_o: 1 / (k * (k - 1)), v[l]: 1}),

@@ -43,7 +43,7 @@ loss = over(Sum, p[c] * log(1 + exp(-u * (2 * c - T) / T)), (c, T + 1))
 
 SYSTEM = System(
     name="patterns.aggregate",
-    source=Source("clark2019bert", "Section 3", "heads that attend to all tokens, population loss, by symmetry"),
+    source=Source("clark2019bert", "Section 3.3", "heads of broad attention, bags of vectors; population loss, by symmetry"),
     axes={c: T + 1},
     # both rows of W share the slope of u, and each has two entries
     equations=gradient_flow(loss, {u: 1}),

@@ -126,7 +126,7 @@ CLAIMS = (
     ),
     Claim(
         "patterns.all_tell",
-        Source("clark2019bert", "Section 3", "heads that attend to all tokens"),
+        Source("clark2019bert", "Section 3.3", "heads of broad attention, bags of vectors"),
         "all weights of a head, eight tokens of two topics, to t = 1000; rho = .2, or .2 and .4",
         (AGGREGATE,),
         Statement(

@@ -31,7 +31,9 @@ def prompt_gradient() -> Iterable[Measurement]:
 
 PROMPT = Claim(
     "static.prompt_gradient",
-    Source("oymak2023role", "the first step", "setting and wording recalled"),
+    Source(
+        "oymak2023role", "Abstract", "the initial trajectory of gradient descent: its first step by the prompt, tokens that matter or not"
+    ),
     "200,000 inputs of ten tokens, three of which matter",
     (),
     Statement(
