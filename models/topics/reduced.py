@@ -19,7 +19,7 @@ a_w, a_t, r_w, r_m, k_w, q_w, k_t, q_t = scalars = [
     Symbol(name, real=True) for name in ("a_w", "a_t", "r_w", "r_m", "k_w", "q_w", "k_t", "q_t")
 ]
 K2, Q2 = IndexedBase("K2", shape=(2, 2)), IndexedBase("Q2", shape=(2, 2))
-T, v, tau = (Symbol(name, positive=True) for name in ("T", "v", "tau"))
+T, v, tau, d_a = (Symbol(name, positive=True) for name in ("T", "v", "tau", "d_a"))
 p_m, p_c, p_r, eps = (Symbol(name, nonnegative=True) for name in ("p_m", "p_c", "p_r", "eps"))
 
 n = T * v
@@ -30,14 +30,15 @@ p1 = named("p1", kappa / (tau * v) + p2)  # a word of the document's topics
 
 
 def logit(key: int, query: int) -> Any:
-    """K2^T Q2: 0 the mask, 1 all words."""
-    return K2[0, key] * Q2[0, query] + K2[1, key] * Q2[1, query]
+    """K2^T Q2 / sqrt(d_a): 0 the mask, 1 all words."""
+    return (K2[0, key] * Q2[0, query] + K2[1, key] * Q2[1, query]) / sqrt(d_a)
 
 
-alpha = named("alpha", exp((k_t * q_t - k_w * q_w) / v))  # attention to other words of the topic
-beta = named("beta", exp(k_w * q_w) * alpha)  # to the word itself
+topic, word = k_t * q_t / sqrt(d_a), k_w * q_w / sqrt(d_a)  # logits
+alpha = named("alpha", exp((topic - word) / v))  # attention to other words of the topic
+beta = named("beta", exp(word) * alpha)  # to the word itself
 mean = named("mean", (beta + (v - 1) * alpha) / v)
-mask = named("mask", m0 * exp(logit(0, 1) / sqrt(n) - logit(1, 1) / n + k_t * q_t / n))  # of the mask, for a word
+mask = named("mask", m0 * exp(logit(0, 1) / sqrt(n) - logit(1, 1) / n + topic / n))  # of the mask, for a word
 blank = named("blank", m0 * exp(logit(0, 0) - logit(1, 0) / sqrt(n)))  # of the mask, for the mask
 z1 = named("z1", p1 * v * (mean + tau - 1) + p2 * v * (T - tau) + mask)  # a word of the document's topics is shown
 z2 = named("z2", p2 * v * (mean + T - tau - 1) + p1 * v * tau + mask)  # one of another topic
@@ -78,6 +79,7 @@ SYSTEM = System(
         Param(p_m, 0.15, Interval(0, 1), "probability that a word is masked"),
         Param(p_c, 0.3, Interval(0, 1), "probability that a masked word is shown itself"),
         Param(p_r, 0.1, Interval(0, 1), "probability that any word is shown in its place"),
+        Param(d_a, 1.0, Interval.open(0, oo), "logits are divided by its square root"),
         Param(eps, 1e-2, Interval(0, oo), "all numbers at the start"),
     ),
     initial={**dict.fromkeys(scalars, eps), K2[i, j]: eps, Q2[i, j]: eps},

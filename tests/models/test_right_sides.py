@@ -132,9 +132,10 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     },
     "joma.cluster": {"sizes": {"M": 4, "C": 3}, "params": {"a": [1.0, -0.6, 0.3]}},
     "hierarchy.multilayer": {"sizes": {"N": 3, "K0": 4, "K1": 3, "K2": 2, "C": 5}, "params": {"pi": [0.2, 0.5, 0.3]}},
-    **dict.fromkeys(("topics.full", "topics.stage1"), PAIRS_OF_TOPICS),
+    "topics.full": {**PAIRS_OF_TOPICS, "params": {**PAIRS_OF_TOPICS["params"], "d_a": 2.3}},
+    "topics.stage1": PAIRS_OF_TOPICS,
     "topics.reduced": {
-        "params": {"T": 3, "v": 2, "p_c": 0.2},
+        "params": {"T": 3, "v": 2, "p_c": 0.2, "d_a": 2.3},
         "states": {name: 0.3 + 0.1 * n for n, name in enumerate(("a_w", "a_t", "r_w", "r_m", "k_w", "q_w", "k_t", "q_t"))}
         | {"K2": np.array([[0.3, -0.2], [0.1, 0.4]]), "Q2": np.array([[0.2, 0.5], [-0.3, 0.1]])},
     },

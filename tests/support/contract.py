@@ -172,12 +172,12 @@ CONTRACT: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {  
     "topics.tied": ({"E": "(K, d)"}, TOPICS | {"eps": "()"}, {"loss": "()"}),
     "topics.reduced": (
         dict.fromkeys(("a_w", "a_t", "r_w", "r_m", "k_w", "q_w", "k_t", "q_t"), "()") | {"K2": "(2, 2)", "Q2": "(2, 2)"},
-        dict.fromkeys(("T", "v", "tau", "p_m", "p_c", "p_r", "eps"), "()"),
+        dict.fromkeys(("T", "v", "tau", "p_m", "p_c", "p_r", "d_a", "eps"), "()"),
         dict.fromkeys(("loss", "alpha", "beta"), "()"),
     ),
     "topics.full": (
         dict.fromkeys(("W_V", "W_K", "W_Q"), "(d, d)"),
-        TOPICS | {"eps": "()"},
+        TOPICS | {"d_a": "()", "eps": "()"},
         dict.fromkeys(("loss", "norm_W_V", "norm_W_K", "norm_W_Q"), "()"),
     ),
     "reversal.bilinear": (

@@ -70,7 +70,7 @@ def test_population_is_the_flow_of_topics_full():
     """The gradient of infinite documents is minus the slopes of topics.full by hand, at random matrices; rounding."""
     W, _ = drawn(4)
     P, B = LAWS.documents(), LAWS.shown()
-    slopes = topics_full(0.0, W, {"P": P, "B": B, "P_shown": (1 - LAWS.p_m) * P + LAWS.p_m * P @ B.T})
+    slopes = topics_full(0.0, W, {"P": P, "B": B, "P_shown": (1 - LAWS.p_m) * P + LAWS.p_m * P @ B.T, "d_a": 1.0})
     found = TopicAttention(LAWS).loss_and_gradients(many(W), stacked([LAWS.population()]))[1]
     for name in WEIGHTS:
         np.testing.assert_allclose(found[name][0], -slopes[name], atol=1e-14)

@@ -10,16 +10,16 @@ from tests.support.truth.arrays import Arrays
 def topics_full(t: float, y: Arrays, q: Arrays) -> Arrays:
     """The gradients of the masked squared loss by hand, a document at a time: R is the slope of the output, A the attention."""
     V, K, Q = y["W_V"], y["W_K"], y["W_Q"]
-    dV, dM = np.zeros_like(V), np.zeros_like(V)
+    dV, dM, scale = np.zeros_like(V), np.zeros_like(V), np.sqrt(q["d_a"])
     for P, law in zip(q["P"], q["P_shown"], strict=True):
-        A = law[:, None] * np.exp(K.T @ Q)
+        A = law[:, None] * np.exp(K.T @ Q / scale)
         A /= A.sum(axis=0)
         J = q["B"] * P  # J[w, x]
         R = 2 * (V @ A * J.sum(axis=1) - J.T) / len(q["P"])
         dV -= R @ A.T
         G = V.T @ R
         dM += A * (G - (A * G).sum(axis=0))
-    return {"W_V": dV, "W_K": -Q @ dM.T, "W_Q": -K @ dM}
+    return {"W_V": dV, "W_K": -Q @ dM.T / scale, "W_Q": -K @ dM / scale}
 
 
 def topics_stage1(t: float, y: Arrays, q: Arrays) -> Arrays:
@@ -42,7 +42,7 @@ def topics_reduced(t: float, y: Arrays, q: Arrays) -> Arrays:
         "W_K": y["k_w"] * P_w + y["k_t"] * P_t + U @ y["K2"] @ U.T,
         "W_Q": y["q_w"] * P_w + y["q_t"] * P_t + U @ y["Q2"] @ U.T,
     }
-    slopes = topics_full(t, full, {"P": P, "B": B, "P_shown": (1 - q["p_m"]) * P + q["p_m"] * P @ B.T})
+    slopes = topics_full(t, full, {"P": P, "B": B, "P_shown": (1 - q["p_m"]) * P + q["p_m"] * P @ B.T, "d_a": q["d_a"]})
     out: Arrays = {"K2": U.T @ slopes["W_K"] @ U, "Q2": U.T @ slopes["W_Q"] @ U}
     for letter, name in (("a", "W_V"), ("k", "W_K"), ("q", "W_Q")):
         out |= {f"{letter}_w": (slopes[name] * P_w).sum() / (T * (v - 1)), f"{letter}_t": (slopes[name] * P_t).sum() / (T - 1)}
