@@ -160,6 +160,7 @@ GRADIENTS = {
     "ngrams.linear": 230,
     "topics.tied": 160,
     "self_supervised.no_stop": 180,
+    "modular.energy": 250,
 }
 
 

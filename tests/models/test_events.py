@@ -158,6 +158,7 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
         "half way": (1, lambda y, q, t: q["r"] / (q["r"] + (q["M"] - q["r"]) * np.exp(-y["v"])) - 0.5),
         "knee": (1, lambda y, q, t: t * q["eta_Y"] / q["N"] - np.log(q["M"])),
     },
+    "modular.phases": {"right angle": (1, lambda y, q, t: np.cos(y["psi"] - 2 * y["phi"]))},
     "self_supervised.modes": {"half way": (0, lambda y, q, t: 2 * (1 + q["sigma2"]) * y["p"] - 1)},
     "scan_snap.decoder": REDUCED,
     "scan_snap.full": FULL,
@@ -197,15 +198,16 @@ def test_an_event_is_where_its_function_passes_zero(name: str) -> None:
     run = odesim.integrate(name, save=400, **asked)
     q = {k: np.asarray(value) for k, value in {**run.attrs["params"], **run.attrs["sizes"]}.items()}
     for event, (direction, function) in EVENTS[name].items():
-        rows = np.array([np.atleast_1d(function({n: y[k] for n, y in run.y.items()}, q, t)) for k, t in enumerate(run.t)])
+        rows = np.array([np.ravel(function({n: y[k] for n, y in run.y.items()}, q, t)) for k, t in enumerate(run.t)])
         before, after = np.sign(rows[:-1]), np.sign(rows[1:])
         passed = (before * after < 0) & (direction * after >= 0)
         found = run.events[event]
-        components = [np.ravel(record["index"])[0] if record["index"] is not None else 0 for record in found]
+        shape = np.shape(function(run.at(0.0), q, 0.0))
+        components = [np.ravel_multi_index(record["index"], shape) if record["index"] is not None else 0 for record in found]
         counts = np.bincount(np.array(components, int), minlength=rows.shape[1])
         assert passed.any() and counts.tolist() == passed.sum(axis=0).tolist(), event
         for record, component in zip(found, components, strict=True):
             k = int(np.searchsorted(run.t, record["t"])) - 1
             assert passed[k, int(component)], (event, record)
-            value = np.atleast_1d(function(run.at(record["t"]), q, record["t"]))[int(component)]
+            value = np.ravel(function(run.at(record["t"]), q, record["t"]))[int(component)]
             assert abs(value) < 1e-4 * max(1.0, abs(rows[k + 1, int(component)] - rows[k, int(component)])), (event, record, value)

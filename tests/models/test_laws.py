@@ -73,6 +73,7 @@ WITHOUT_CLOSED_FORM = (
     ),
     *(f"edge.{name}" for name in ("four_layers", "product", "sam", "self_stabilisation", "threshold_neuron")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
+    "modular.energy",
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
     *("galore.adam_map", "gibbs.mask_predict", "ngrams.linear", "topics.reduced"),
 )

@@ -78,6 +78,9 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
         f"margin.{name}": {"sizes": {"N": 2, "T": 3, "d": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}}
         for name in ("weights", "key_query")
     },
+    "modular.phases": {"sizes": {"N": 2, "K": 3}, "params": {"p": 9.0, "lam": 0.7}},
+    "modular.energy": {"sizes": {"M": 5}, "params": {"seen": np.arange(25.0).reshape(5, 5) % 4 / 2}},
+    "modular.powers": {"sizes": {"K": 4}},
     "margin.next_token": {"sizes": {"K": 4}, "params": {"m": [1.0, 2.0, 0.5, 3.0]}},
     **{f"self_supervised.{name}": {"sizes": {"n": 3}} for name in ("modes", "direct_pred")},
     "self_supervised.modes_ema": {"sizes": {"n": 3}, "params": {"alpha": 1.7, "beta": 0.3}},

@@ -68,6 +68,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "gibbs.training_flow": ("theta_star", "p"),
 }
 STILL |= {f"margin.{name}": ("size", "lack") for name in ("key_query", "prompt", "weights")} | {"margin.next_token": ("y",)}
+STILL |= {"modular.energy": ("u0", "v0"), "modular.phases": ("lam",), "modular.powers": ("rest0",)}
 STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
 TABLES = ("eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predict, unmask
-from tests.support.truth import in_context, ngrams, patterns
+from tests.support.truth import in_context, modular, ngrams, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
 from tests.support.truth.edge import four_layers, product, sam, self_stabilisation, threshold_neuron
@@ -132,6 +132,9 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "margin.next_token": next_token,
     "margin.weights": weights,
     "margin.key_query": key_query,
+    "modular.phases": modular.phases,
+    "modular.energy": modular.energy,
+    "modular.powers": modular.powers,
     "self_supervised.modes": modes,
     "self_supervised.modes_ema": modes,
     "self_supervised.simsiam": matrices,

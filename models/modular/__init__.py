@@ -1,0 +1,1 @@
+"""Modular addition by two-layer networks with squares as activation: frequencies that compete in a neuron, and what decay leaves."""

@@ -1,0 +1,238 @@
+"""What is stated of modular addition, and what holds: the lottery of frequencies, aligned phases, decay, the energy of one unit."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sympy import Symbol
+
+import odesim
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.models.modular._times import balanced, blow_up
+from odesim.models.modular.powers import logarithmic_mean
+from odesim.symbolic import Source
+
+PHASES, ENERGY, POWERS = (f"modular.{name}" for name in ("phases", "energy", "powers"))
+FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-14}
+P, FAR = 23, 1e3  # alpha at which a run ends; what is left of the time is p / (sqrt(2) alpha), to a part of 1e-6
+
+
+def neuron(alpha: Any, beta: Any, D: Any, lam: float = 0.0, far: float = FAR, span: float = 1e4) -> Any:
+    """A run of one neuron from alpha, beta and gaps D (K,), all phases in psi, until the first alpha is `far`."""
+    sizes = {"N": 1, "K": len(np.atleast_1d(D))}
+    initial = {name: np.broadcast_to(a, (1, sizes["K"])) for name, a in (("alpha", alpha), ("beta", beta), ("phi", 0.0), ("psi", D))}
+    events = [f"far: alpha[n, k] - {far}; terminal"]
+    return odesim.integrate(
+        PHASES, sizes=sizes, initial=initial, params={"p": P, "lam": lam}, span=(0, span), save=2, events=events, **FINE
+    )
+
+
+def time(alpha: float, beta: float, D: float, lam: float = 0.0) -> float:
+    """t* by a run until alpha = 1000, and the rest of the time there."""
+    run = neuron(alpha, beta, [D], lam)
+    return float(run.t_end) + P / (np.sqrt(2) * float(run.final["alpha"][0, 0]))
+
+
+# t* p^-2 at p = 23, beta = .02, by another integrator: sizes in balance, alpha = sqrt(2) beta, and alpha = beta
+BALANCED = {0.3: 1.0939887558, 1.0: 1.1705349233, 2.0: 1.5263516056, 3.0: 3.9819485507}
+EQUAL = {0.3: 1.3634101966, 0.55: 1.3840783410, 1.0: 1.4564776839}
+
+
+def times() -> Iterable[Measurement]:
+    """Seven times of blow-up: runs, formulas, and numbers of another integrator."""
+    for D, want in BALANCED.items():
+        yield Measurement(f"t*/p^2 by a run, alpha = sqrt(2) beta, D = {D:g}", time(0.02 * np.sqrt(2), 0.02, D) / P**2, want, 1e-8)
+        yield Measurement(f"t*/p^2 by 2F1, D = {D:g}", float(balanced(0.02, D, P)) / P**2, want, 2e-10)
+    for D, want in EQUAL.items():
+        yield Measurement(f"t*/p^2 by a run, alpha = beta, D = {D:g}", time(0.02, 0.02, D) / P**2, want, 1e-8)
+        yield Measurement(f"t*/p^2 by an integral, D = {D:g}", blow_up(0.02, 0.02, D, P) / P**2, want, 1e-10)
+
+
+def random_neurons(equal: bool) -> Iterable[tuple[Any, Any, Any, int]]:
+    """(alpha, beta, D, winner) of 40 neurons with 11 frequencies: sizes of normal weights, or all .02."""
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        D = rng.uniform(-np.pi, np.pi, 11)
+        alpha, beta = (0.02 * np.ones((2, 11))) if equal else 0.02 * np.sqrt(2 / P) * rng.rayleigh(size=(2, 11)) * 4
+        run = neuron(alpha, beta, D, far=5.0, span=1e6)
+        yield alpha, beta, D, int(np.argmax(run.final["alpha"][0]))
+
+
+def lottery() -> Iterable[Measurement]:
+    """40 neurons from normal weights: the first to blow up, beside the least t* of the formula; and the times themselves."""
+    right = [winner == np.argmin([blow_up(a, b, D, P) for a, b, D in zip(*row, strict=True)]) for *row, winner in random_neurons(False)]
+    yield Measurement("neurons of 40 won by the least t*", float(sum(right)), 40.0)
+    yield from times()
+
+
+def smallest_gap(equal: bool) -> Iterable[Measurement]:
+    """40 neurons: those that the frequency with the smallest |D| wins."""
+    right = [winner == np.argmin(np.abs(D)) for _, _, D, winner in random_neurons(equal)]
+    yield Measurement("neurons of 40 won by the smallest gap", float(sum(right)), 40.0)
+
+
+def alignment() -> Iterable[Measurement]:
+    """Gaps and sizes of three frequencies when alpha is 10 and 1000."""
+    for D in (0.3, 1.0, 2.5):
+        for far in (10.0, FAR):
+            run = neuron(0.03, 0.02, [D], far=far)
+            alpha, beta = (float(run.final[name][0, 0]) for name in ("alpha", "beta"))
+            C2 = 0.03**2 * 0.02 * np.sin(D)
+            gap = float(run.final["psi"][0, 0] - 2 * run.final["phi"][0, 0])
+            yield Measurement(f"gap from D = {D:g} at alpha = {far:g}", gap, C2 / (alpha**2 * beta), 1e-11)
+            yield Measurement(f"alpha / beta from D = {D:g} at alpha = {far:g}", alpha / beta, np.sqrt(2), 1e-4 / far**2)
+
+
+DECAY = {0.3: 1.7532609307, 0.6: 2.8400033657, 0.7: 4.4108079036, 0.73: 7.3396564779}
+CRITICAL = 0.7334549811
+
+
+def decay() -> Iterable[Measurement]:
+    """t* of alpha = beta = .02, D = .3 at four weight decays below 1/t*, beside another integrator; and above it."""
+    plain = blow_up(0.02, 0.02, 0.3, P) / P**2
+    yield Measurement("critical decay times p^2", 1 / plain, CRITICAL, 1e-10)
+    for lam, want in DECAY.items():
+        yield Measurement(f"t*/p^2 at lam p^2 = {lam:g}", time(0.02, 0.02, 0.3, lam / P**2) / P**2, want, 1e-6)
+        yield Measurement(f"-ln(1 - lam t*) / lam at lam p^2 = {lam:g}", float(-np.log1p(-lam * plain) / lam), want, 1e-8)
+    died = neuron(0.02, 0.02, [0.3], 0.74 / P**2, span=40 * P**2)
+    yield Measurement("alpha in the end at lam p^2 = .74", float(died.final["alpha"][0, 0]), 0.0, 1e-3)
+
+
+def powers_of(w: Any) -> Any:
+    """Real Fourier powers 2 |w_k|^2/M of weights (M,), k = 1, ..., (M - 1)/2."""
+    return 2 * np.abs(np.fft.rfft(w)[1:]) ** 2 / len(w)
+
+
+def features() -> Iterable[Measurement]:
+    """Twenty random starts at M = 7: energy, powers in the end; energy along the first one; what a memorised pair has."""
+    for seed in range(20):
+        w = np.random.default_rng(seed).normal(size=14)
+        u0, v0 = (w / np.sqrt(w @ w)).reshape(2, 7)
+        run = odesim.integrate(ENERGY, params={"u0": u0, "v0": v0}, span=(0, 60), save=[0, 0.1, 0.3, 1, 60], **FINE)
+        if seed == 0:
+            yield deviation(
+                "energy at t = 0, .1, .3, 1", run.observables["energy"][:4], (0.4355723295, 0.888165662, 1.635301081, 1.749993084), 1e-8
+            )
+        yield Measurement(f"energy in the end, start {seed}", float(run.observables["energy"][-1]), 7 / 4, 1e-8)
+        U, V = powers_of(run.final["u"]), powers_of(run.final["v"])
+        yield deviation(f"powers, start {seed}", np.sort([U, V]), [0, 0, 0.5], 1e-6)
+    pair = np.eye(7)[2] / np.sqrt(2)
+    run = odesim.integrate(ENERGY, params={"u0": pair, "v0": pair}, span=(0, 1e-6), save=2, **FINE)
+    yield Measurement("energy of a memorised pair", float(run.observables["energy"][0]), (1 - 1 / 7) / 2, 1e-12)
+
+
+def game() -> Iterable[Measurement]:
+    """The powers of modular.energy beside modular.powers at M = 7, t = .1, .3 and 1."""
+    w = np.random.default_rng(0).normal(size=14)
+    u, v = (w / np.sqrt(w @ w)).reshape(2, 7)
+    run = odesim.integrate(ENERGY, params={"u0": u, "v0": v}, span=(0, 1), save=[0, 0.1, 0.3, 1], **FINE)
+    start = {"U": powers_of(u), "V": powers_of(v), "rest": float(u.sum() ** 2 + v.sum() ** 2) / 7}
+    reduced = odesim.integrate(POWERS, initial=start, sizes={"K": 3}, span=(0, 1), save=[0, 0.1, 0.3, 1], **FINE)
+    for name, state in (("U", "u"), ("V", "v")):
+        yield deviation(f"{name} of the unit", np.array([powers_of(row) for row in run.y[state]]), reduced.y[name], 1e-8)
+    yield deviation("energy", run.observables["energy"], reduced.observables["energy"], 1e-8)
+
+
+def winners() -> Iterable[Measurement]:
+    """400 random starts at M = 23: how often three rules name the frequency that has everything at t = 20."""
+    rng, right = np.random.default_rng(11), np.zeros(3)
+    for _ in range(400):
+        w = rng.normal(size=(2, 23))
+        u, v = w / np.sqrt((w**2).sum())
+        U, V = powers_of(u), powers_of(v)
+        start = {"U": U, "V": V, "rest": float(u.sum() ** 2 + v.sum() ** 2) / 23}
+        run = odesim.integrate(POWERS, initial=start, sizes={"K": 11}, span=(0, 20), save=2, rtol=1e-8, atol=1e-12)
+        right += np.argmax([logarithmic_mean(U, V), U * V, U + V], axis=1) == np.argmax(run.final["U"])
+    yield Measurement("share won by the largest logarithmic mean", right[0] / 400, 1.0)
+    # three standard errors of 400 starts, twice: both shares are counts
+    yield Measurement("share won by the largest product", right[1] / 400, 0.9375, 0.05)
+    yield Measurement("share won by the largest sum", right[2] / 400, 0.7675, 0.09)
+
+
+HE, TIAN = "he2026mechanism", "tian2025provable"
+DIGIT = "100 times the tolerance of a run, or two of the last recorded digit"
+CLAIMS = (
+    Claim(
+        "modular.lottery",
+        Source(HE, "Abstract", "the times are derived"),
+        "modular.phases, p = 23, one neuron; 40 with 11 frequencies",
+        (PHASES,),
+        Statement(
+            "frequencies compete in each neuron, and sizes and phases at the start name the winner: that of the least t*",
+            lottery,
+            Verdict.HOLDS,
+            DIGIT,
+        ),
+    ),
+    Claim(
+        "modular.smallest_gap",
+        Source(HE, "Abstract", "phases alone"),
+        "modular.phases, p = 23, 40 neurons with 11 frequencies",
+        (PHASES,),
+        Statement(
+            "the frequency with the smallest phase gap wins",
+            partial(smallest_gap, True),
+            Verdict.HOLDS_WHEN,
+            "none: counts",
+            "all sizes are equal; from normal weights size counts too",
+            partial(smallest_gap, False),
+        ),
+    ),
+    Claim(
+        "modular.aligned",
+        Source(HE, "Abstract", "phase alignment, with its rate"),
+        "modular.phases, p = 23, three gaps",
+        (PHASES,),
+        Statement(
+            "phases align, psi -> 2 phi: the gap is C2 / (alpha^2 beta), and alpha / beta -> sqrt(2)",
+            alignment,
+            Verdict.HOLDS,
+            "a few tolerances of phases of order 1; the next order, C1 / alpha^2",
+        ),
+    ),
+    Claim(
+        "modular.decay",
+        Source(HE, "Abstract", "loss against weight decay, before logits are large"),
+        "modular.phases, p = 23, alpha = beta = .02, D = .3",
+        (PHASES,),
+        Statement(
+            "decay leaves the frequencies with lam t* < 1, which blow up at -ln(1 - lam t*) / lam, and removes the others",
+            decay,
+            Verdict.HOLDS,
+            DIGIT,
+        ),
+    ),
+    Claim(
+        "modular.features",
+        Source(TIAN, "Abstract", "quadratic units, all pairs"),
+        "modular.energy, M = 7, twenty starts",
+        (ENERGY,),
+        Statement(
+            "a unit climbs its energy, and the maxima are the features: one frequency, E = M/4, above the (1 - 1/M)/2 of a memorised pair",
+            features,
+            Verdict.HOLDS,
+            DIGIT,
+            marks=(Mark("energy", Symbol("M") / 4),),
+        ),
+    ),
+    Claim(
+        "modular.game",
+        Source(TIAN, "Abstract", "the ascent in Fourier powers: derived"),
+        "modular.energy beside modular.powers, M = 7",
+        (ENERGY, POWERS),
+        Statement("U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k", game, Verdict.HOLDS, DIGIT),
+    ),
+    Claim(
+        "modular.winner",
+        Source(TIAN, "Abstract", "which of the maxima: derived"),
+        "modular.powers, M = 23, 400 starts",
+        (POWERS,),
+        Statement(
+            "the winner has the largest logarithmic mean of U_k and V_k; the largest product or sum names it less often",
+            winners,
+            Verdict.HOLDS,
+            "none for the mean; three standard errors of 400 starts for the others",
+        ),
+    ),
+)
