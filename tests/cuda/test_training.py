@@ -44,6 +44,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{task: (task, {}, None) for task in TASKS},
     **{f"committee {g}": ("committee", {"activation": g, "init": "normal", "batch": 3}, None) for g in ("erf", "relu", "linear")},
     "corpus transformer": ("corpus", {}, "transformer"),
+    "corpus masked": ("corpus", {"objective": "masked", "start": "normal"}, "transformer"),
     "corpus clip": ("corpus", {"clip": 0.1}, "transformer"),
     "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),

@@ -178,6 +178,13 @@ class Transformer:
             Observable("embedding_cosine_max", lambda p: embedding_cosines(p)[1], (), "largest |cosine| of two embeddings", costly=costly),
             Observable("stable_rank", ranks, ("matrix",), f"|W|_F^2 / |W|_2^2 of {', '.join(matrices)}", costly=True),
         ]
+        if self.layers:
+            doc, dims = "|W| of queries, keys and values", ("layer", "weights")
+            each = f"{doc}, columns of each head"
+            result += [
+                Observable("attention_norm", lambda p: attention_norms(p, self, 1)[..., 0], dims, doc, costly=True),
+                Observable("attention_norm_heads", lambda p: attention_norms(p, self, self.heads), (*dims, "head"), each, costly=True),
+            ]
         if watch is not None and self.layers:
             doc, each = "entropy of the attention, mean over queries and heads", "entropy of each head's attention, mean over queries"
 
@@ -448,6 +455,16 @@ def attention_entropies(run: ForwardPass) -> Array:
             h = h + (a @ keys[:, :, None, :, None])[..., 0]
         means.append((h * queries[:, :, None]).sum(axis=(1, 3)))
     return xp.stack(means, axis=1)
+
+
+def attention_norms(params: Params, design: Transformer, parts: int) -> Array:
+    """Norms (R, L, 3, parts) of so many equal groups of columns of the matrices of queries, keys and values of each layer; no biases."""
+    xp, rows = array_namespace(params["embedding"]), []
+    for i in range(design.layers):
+        for name in ("query", "key", "value"):
+            W = params[f"layer{i}.{name}"]  # (R, d, d)
+            rows.append(xp.sqrt((W * W).sum(axis=1).reshape(len(W), parts, -1).sum(axis=2)))
+    return xp.stack(rows, axis=1).reshape(len(rows[0]), design.layers, 3, parts)
 
 
 def embedding_cosines(params: Params) -> tuple[Array, Array]:

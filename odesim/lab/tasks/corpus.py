@@ -7,7 +7,9 @@ no window crosses their ends. The last part of the text, `validation` of it, is 
 Model yz (tian2023scan): a class is a pair of a query and its next word, the num_next most frequent pairs with different next words
 and at most num_query queries; its contexts are the length - 1 tokens before the query, and the training draws from its real ones.
 P, psi and p are counted over all of them: with M they are parameters of scan_snap.full, whose contexts are infinite. Model
-transformer: the next token after each of `length` places.
+transformer: the next token after each of `length` places, or, objective=masked, the tokens at a share p_m of the places, which are
+shown as themselves (p_c), as any token (p_r) or as a mask, in sight of both sides (devlin2019bert; as in its program, a fixed number of
+places in each window).
 
 Real contexts of some tens of tokens are far from infinite: attention leaves all but the few tokens that nearly every context has, and
 the System is right about which way the attention of a class to a token moves no more often than a coin. contexts=drawn, with more and
@@ -28,9 +30,10 @@ from numpy.random import Generator
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.one_layer import DECODERS, FULL, FULL_SETTINGS, YZ, not_yz_model
+from odesim.lab.networks.text import WordTopics, attention_to_text
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import CLIP, of_settings
-from odesim.lab.training.randomness import Drawn, InBlocks
+from odesim.lab.training.randomness import TESTS, Drawn, InBlocks, generators
 from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
@@ -108,6 +111,10 @@ class Windows:
         """The contexts (..., length - 1) before the queries of windows number `which` (...)."""
         back = np.arange(self.length - 1, 0, -1)
         return self.ids.take(self.positions.take(which)[..., None] - back)
+
+    def whole(self, which: Array) -> Array:
+        """The tokens (..., length) of windows number `which` (...)."""
+        return self.ids.take(self.positions.take(which)[..., None] - np.arange(self.length - 1, -1, -1))
 
     def pairs(self, M: int) -> Array:
         """Query * M + next token (N,)."""
@@ -267,6 +274,52 @@ class Stretches:
         return {"tokens": windows.ids.take(positions), "targets": windows.ids.take(positions + 1)}
 
 
+def hide(rng: Generator, tokens: Array, *, vocabulary: int, share: float, p_c: float, p_r: float) -> Batch:
+    """Windows tokens (n, T) with a share of their places to be told: {"tokens": (n, T), "positions": (n, P), "targets": (n, P)}.
+
+    Of these places p_c show their token, p_r any of the vocabulary, the rest the mask, token number `vocabulary`.
+    """
+    (n, T), P = tokens.shape, places_told(tokens.shape[1], share)
+    places = np.sort(rng.random((n, T)).argsort(axis=1)[:, :P], axis=1)
+    targets, kind = np.take_along_axis(tokens, places, axis=1), rng.random((n, P))
+    other = np.where(kind < p_c + p_r, rng.integers(vocabulary, size=(n, P)), vocabulary)
+    shown = tokens.copy()
+    np.put_along_axis(shown, places, np.where(kind < p_c, targets, other), axis=1)
+    return {"tokens": shown, "positions": places, "targets": targets}
+
+
+def places_told(length: int, share: float) -> int:
+    """How many places of a window are told: as many in each, so that their number is no source of noise."""
+    return max(1, round(share * length))
+
+
+class Hidden:
+    """A Stream of random training windows of which some tokens are hidden, and to be told: those of `hide`, (R, B, T) and (R, B, P).
+
+    Raises ParamError for probabilities that sum to more than 1.
+    """
+
+    def __init__(self, windows: Windows, held_out: Windows, vocabulary: int, values: Settings, seeds: Sequence[int]) -> None:
+        p_c, p_r = values["p_c"], values["p_r"]
+        if p_c + p_r > 1:
+            raise ParamError(f"p_c + p_r must be at most 1, not {p_c + p_r:g}: the rest is shown as the mask")
+        self.windows, self.held_out, self.seeds = windows, held_out, tuple(seeds)
+        self.hide = partial(hide, vocabulary=vocabulary, share=values["p_m"], p_c=p_c, p_r=p_r)
+        self.drawn = Drawn(seeds, self.draw, batch=values["batch"])
+
+    def draw(self, rng: Generator, count: int) -> Batch:
+        """So many windows of one seed."""
+        return self.hide(rng, self.windows.whole(rng.integers(len(self.windows.positions), size=count)))
+
+    def __call__(self, iteration: int) -> Batch:
+        return self.drawn(iteration)
+
+    def validation(self) -> Batch:
+        """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same and hidden alike for each seed."""
+        (rows,), (rng,) = spread_windows(len(self.held_out.positions), 1, MAX_VALIDATION // 10), generators((0,), TESTS)
+        return {name: np.tile(a, (len(self.seeds), 1, 1)) for name, a in self.hide(rng, self.held_out.whole(rows)).items()}
+
+
 def spread_windows(count: int, seeds: int, most: int = MAX_VALIDATION) -> Array:
     """Up to `most` whole numbers below count (R, B), spread evenly, the same for each seed."""
     return np.tile(np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)), (seeds, 1))
@@ -304,6 +357,11 @@ SETTINGS = (
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
     CLIP,
     Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
+    Setting("objective", "next", "transformer: tell the next token, or masked ones in sight of both sides", choices=("next", "masked")),
+    Setting("p_m", 0.15, "masked: share of the places that are told", low=0.0, high=1.0),
+    Setting("p_c", 0.1, "masked: probability that such a place shows its own token", low=0.0, high=1.0),
+    Setting("p_r", 0.1, "masked: probability that it shows any token", low=0.0, high=1.0),
+    Setting("start", "torch", "transformer: torch's laws, or N(0, .02^2) for each matrix", choices=("torch", "normal")),
     Setting("width", 64, "transformer: of the embeddings", low=1),
     Setting("layers", 2, "transformer: blocks", low=0),
     Setting("heads", 2, "transformer: heads, which divide the width", low=1),
@@ -313,15 +371,18 @@ SETTINGS = (
 
 def network(values: Settings, vocabulary: int) -> Transformer:
     """The transformer on a text of so many different tokens. Raises ParamError for heads that do not divide the width."""
-    sizes = {name: values[name] for name in ("width", "layers", "heads", "mlp")}
-    return Transformer(vocabulary, positions=values["length"], at="all", **sizes)
+    shape = {name: values[name] for name in ("width", "layers", "heads", "mlp", "start")} | {"positions": values["length"]}
+    if values["objective"] == "masked":  # one token more, the mask, which is never told
+        return Transformer(vocabulary + 1, outputs=vocabulary, at="given", causal=False, **shape)
+    return Transformer(vocabulary, at="all", **shape)
 
 
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: classes or a forward pass, parameters, batches; without the text."""
     batch, length, M, K = values["batch"], values["length"], values["vocabulary"], values["num_next"]
     if model == "transformer":
-        numbers = network(values, M).memory(seeds=seeds, batch=max(batch, 100), length=length, read=length)
+        read = places_told(length, values["p_m"]) if values["objective"] == "masked" else length
+        numbers = network(values, M).memory(seeds=seeds, batch=max(batch, 100), length=length, read=read)
         return {**numbers, "the batches": seeds * batch * (BLOCK + 4 * length)}
     return {
         "the classes": 6 * K * M,
@@ -343,6 +404,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str) -> Experiment:
     """The experiment with the one-layer model on classes of the text; tokens of P and columns of Z are those of the vocabulary."""
+    if values["objective"] == "masked":
+        raise ParamError("objective=masked is of the model transformer, not yz")
     if values["contexts"] == "infinite" and len(seeds) != 1:
         raise ParamError(f"contexts=infinite train without chance, so that one seed is all there is, not {len(seeds)}")
     if values["drawn"] and values["contexts"] != "drawn":
@@ -395,14 +458,19 @@ def contexts(pairs: PairClasses, windows: CorpusContexts, values: Settings, dtyp
 
 
 def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Experiment:
-    """The experiment with a transformer that predicts every next token in stretches of the text."""
-    stream = Stretches(*windows(corpus, values["length"], values["validation"]), seeds, values["batch"])
-    model = network(values, len(corpus.words))
-    rates = model.rates(values["lr"])
+    """The experiment with a transformer that tells every next token in stretches of the text, or some that are hidden.
+
+    Raises ParamError for probabilities above 1.
+    """
+    M, parts = len(corpus.words), windows(corpus, values["length"], values["validation"])
+    model = network(values, M)
+    stream = Hidden(*parts, M, values, seeds) if values["objective"] == "masked" else Stretches(*parts, seeds, values["batch"])
     if values["validation"] > 0:
         validation = stream.validation()
-        model = replace(model, watch=validation, extra=(validation_loss(model, validation),))
-    return Experiment(model=model, stream=stream, optimizer=optimizer(values, "adam", rates), steps=1000, vocabulary=len(corpus.words))
+        watched = attention_to_text(model, validation, WordTopics(corpus.words, corpus.ids)) if model.layers else ()
+        model = replace(model, watch=validation, extra=(*watched, validation_loss(model, validation)))
+    rates = model.rates(values["lr"])
+    return Experiment(model=model, stream=stream, optimizer=optimizer(values, "adam", rates), steps=1000, vocabulary=model.vocabulary)
 
 
 def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimizer:

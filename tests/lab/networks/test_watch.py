@@ -1,13 +1,14 @@
 """What is watched of a transformer, where a closed form says what must come out."""
 
 import dataclasses
+from itertools import product
 
 import numpy as np
 import pytest
 
 from odesim.lab.networks.transformer import embedding_cosines
 from odesim.lab.training.task import Observable
-from tests.support.transformer_cases import B, D, R, T, V, batch_for, make, start
+from tests.support.transformer_cases import SMALL, B, D, R, T, V, batch_for, make, start
 
 
 def observe(model, params, name):
@@ -92,15 +93,32 @@ def test_stable_ranks():
     np.testing.assert_allclose(ranks[:, names.index("embedding")], 1, rtol=1e-12)
 
 
+def test_norms_of_layers_and_heads():
+    """Of the matrices of queries, keys and values, and of the columns that each head has of them; rounding."""
+    model = make("default")
+    params, d = start(model), D // SMALL["heads"]
+    layers, heads = observe(model, params, "attention_norm"), observe(model, params, "attention_norm_heads")
+    for r, i, (n, name) in product(range(R), range(2), enumerate(("query", "key", "value"))):
+        W = params[f"layer{i}.{name}"][r]
+        assert layers[r, i, n] == pytest.approx(np.linalg.norm(W), rel=1e-13)
+        np.testing.assert_allclose(heads[r, i, n], [np.linalg.norm(W[:, d * h : d * h + d]) for h in range(2)], rtol=1e-13)
+    # these columns are a head's: without its values a head adds nothing
+    batch = batch_for(model)
+    params["layer0.value"][:, :, d:] = params["layer0.value_bias"][:, d:] = 0
+    mixed = model.forward(params, batch).tapes[0].mixed
+    assert np.abs(mixed[..., d:]).max() == 0 and np.abs(mixed[..., :d]).max() > 0
+
+
 def test_which_observables_there_are():
     """Attention is watched where there is a batch; a task's own observables come last; all have their dims after the seeds."""
     model = make("default")
     own = Observable("own", lambda p: p["embedding"][:, 0, 0])
     full = dataclasses.replace(model, watch=batch_for(model), extra=(own,))
-    names = ["attention_entropy", "attention_entropy_heads", "embedding_cosine", "embedding_cosine_max", "stable_rank", "own"]
+    names = ["attention_entropy", "attention_entropy_heads", "embedding_cosine", "embedding_cosine_max", "stable_rank"]
+    names += ["attention_norm", "attention_norm_heads", "own"]
     assert [o.name for o in full.observables] == names and [o.name for o in model.observables] == names[2:-1]
     for o in full.observables:
         value = o.function(start(model, dtype="float32"))
         assert value.shape[0] == R and value.ndim == 1 + len(o.dims) and value.dtype == "float32", o.name
-    assert [o.costly for o in make("default", vocabulary=V).observables] == [False, False, True]
-    assert [o.costly for o in make("default", vocabulary=5000).observables] == [True, True, True]
+    assert [o.costly for o in make("default", vocabulary=V).observables] == [False, False, True, True, True]
+    assert [o.costly for o in make("default", vocabulary=5000).observables] == [True] * 5

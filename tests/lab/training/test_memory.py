@@ -26,6 +26,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("hierarchy_dag", {"vocabulary": 2000, "width": 32}, 2, None),
     ("corpus", {}, 8, "yz"),
     ("corpus", {"length": 16, "batch": 32}, 1, "transformer"),
+    ("corpus", {"objective": "masked", "vocabulary": 800, "batch": 32}, 2, "transformer"),
     ("committee", {"N": 1000, "K": 40, "M": 30}, 8, None),
     ("committee", {"N": 20000}, 4, None),
     ("committee", {"N": 100, "batch": 4000}, 2, None),
