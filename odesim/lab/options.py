@@ -170,7 +170,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "show": ("--settings", {"is_flag": True, "help": "Print the task's settings, models, observables and theory; train nothing."}),
     "steps": ("--steps", {"metavar": "N", "type": Count(0), "help": "Number of updates; default: that of the task."}),
     "seeds": ("--seeds", {"metavar": "A:B", "help": "Train the seeds A to B - 1 at once; default 0:1."}),
-    "optimizer": ("--optimizer", {"metavar": "NAME", "help": "sgd, momentum, adam or adamw; default: that of the task."}),
+    "optimizer": ("--optimizer", {"metavar": "NAME", "help": "sgd, momentum, adam, adamw, sign or muon; default: that of the task."}),
     "rates": ("--lr", {
         "metavar": "GROUP=RATE", "multiple": True, "shell_complete": completed(groups_names),
         "help": "Set the learning rate of a group of parameters."}),

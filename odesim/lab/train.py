@@ -63,7 +63,7 @@ def train(
         Updates; default: the task's own number.
     seeds : int or list of int
         One, or several such as range(5); with numpy each has the bits it would have alone.
-    optimizer : "sgd", "momentum", "adam" or "adamw"
+    optimizer : "sgd", "momentum", "adam", "adamw", "sign" or "muon"
         Default: that of the task.
     rates : {group of parameters: learning rate}
         Over the task's.

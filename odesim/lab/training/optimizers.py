@@ -1,4 +1,4 @@
-"""SGD, momentum, Adam and AdamW in torch's conventions, in place, on named arrays of any library."""
+"""SGD, momentum, Adam and AdamW in torch's conventions, the sign of the gradient, and Muon; in place, on named arrays of any library."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.task import Optimizer, Params, Setting, Settings
 
-OPTIMIZERS = ("adam", "adamw", "momentum", "sgd")
+OPTIMIZERS = ("adam", "adamw", "momentum", "muon", "sgd", "sign")
 SGD = (Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS), Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0))
 ADAM = Setting("optimizer", "adam", "how it descends", choices=("adam", "adamw", "sgd"))
 COSINE = Setting("cosine", 0, "updates in which the rate falls to 0 as a cosine does, where it stays; 0: a constant rate", low=0)
@@ -94,7 +94,7 @@ def make_optimizer(spec: Optimizer, groups: Mapping[str, str], params: Params) -
         if groups.get(name) not in spec.rates:
             raise ParamError(f"no learning rate for the parameter {name!r} (group {groups.get(name)!r}); there is one for {[*spec.rates]}")
     rates = {name: float(spec.rates[groups[name]]) for name in params}
-    return Adam(spec, rates, params) if spec.name.startswith("adam") else Sgd(spec, rates, params)
+    return KINDS.get(spec.name, Sgd)(spec, rates, params)
 
 
 class Sgd:
@@ -102,6 +102,8 @@ class Sgd:
 
     # torch's form, in which the published logs are. Sutskever et al. 2013 and TensorFlow put the rate into v: the two agree for a constant
     # rate, but where the rate falls torch's old steps shrink with it. torch also starts with v = g, as v = 0 does here.
+
+    decoupled = False  # whether rate decay w is taken from the weights, in place of a part of the gradient
 
     def __init__(self, spec: Optimizer, rates: Mapping[str, float], params: Params) -> None:
         self.spec, self.rates, self.decay = spec, rates, float(spec.weight_decay)
@@ -119,17 +121,22 @@ class Sgd:
         for name, rate in self.rates.items():
             w, g, work = params[name], grads[name], self.work[name]
             xp = array_namespace(w)
-            if self.decay:
+            if self.decay and self.decoupled:
+                w *= 1 - share * rate * self.decay
+            elif self.decay:
                 xp.multiply(w, self.decay, out=work)
                 work += g
                 g = work
-            if self.v:
-                v = self.v[name]
-                v *= self.spec.momentum
-                v += g
-                g = v
-            xp.multiply(g, share * rate, out=work)
+            xp.multiply(self.direction(g, self.v.get(name)), share * rate, out=work)
             w -= work
+
+    def direction(self, g: Array, v: Array | None) -> Array:
+        """What a step goes along: g (R, ...), or the velocity v (R, ...) if there is one, which is moved on."""
+        if v is None:
+            return g
+        v *= self.spec.momentum
+        v += g
+        return v
 
     def state(self) -> dict[str, Array]:
         """{name: array}: everything that the next update depends on, not copied."""
@@ -139,6 +146,60 @@ class Sgd:
     def load(self, state: Mapping[str, Array]) -> None:
         """Copies a state from state() of another one. Raises ParamError if names, shapes or types differ."""
         copy_arrays(self.state(), state, "this state is of another optimizer or model")
+
+
+class Sign(Sgd):
+    """The sign of the gradient, or of its velocity: w <- w - rate sign(v); rate decay w is taken from the weights before.
+
+    Bernstein et al. 2018, arXiv 1802.04434: signSGD, and Signum with momentum, whose factor 1 - momentum changes no sign.
+    """
+
+    decoupled = True
+
+    def direction(self, g: Array, v: Array | None) -> Array:
+        along = super().direction(g, v)
+        result: Array = array_namespace(along).sign(along)
+        return result
+
+
+class Muon(Sgd):
+    """Muon: v <- momentum v + (1 - momentum) g, looked ahead as by Nesterov, made nearly orthogonal; rate decay w is taken before.
+
+    Matrices alone have singular values: of more axes the later ones are one, a vector is a matrix of one row, whose length a step changes.
+    """
+
+    # of Jordan's program muon.py at KellerJordan/Muon: the step of a high matrix is the root of rows over columns longer. There other
+    # arrays, embeddings and outputs are left to Adam; here all go one way, so that a training has one optimizer. No bfloat16.
+
+    decoupled = True
+
+    def direction(self, g: Array, v: Array | None) -> Array:
+        beta = self.spec.momentum
+        if v is not None:
+            v *= beta
+            v += (1 - beta) * g
+            g = (1 - beta) * g + beta * v
+        return nearly_orthogonal(g.reshape(len(g), g.shape[1] if g.ndim > 2 else 1, -1)).reshape(g.shape)
+
+
+QUINTIC = (3.4445, -4.7750, 2.0315)
+
+
+def nearly_orthogonal(G: Array) -> Array:
+    """Matrices (R, rows, columns) with the singular vectors of G and values of .68 to 1.13, for those above 1/100 of the norm.
+
+    Five times X <- a X + (b X X^T + c (X X^T)^2) X from G / |G|; then times the root of rows over columns, if that is above 1.
+    """
+    a, b, c = QUINTIC
+    xp, (_, rows, columns) = array_namespace(G), G.shape
+    X = G.swapaxes(1, 2) if rows > columns else G
+    X = X / (xp.sqrt((X * X).sum(axis=(1, 2)))[:, None, None] + 1e-7)
+    for _ in range(5):
+        A = X @ X.swapaxes(1, 2)
+        X = a * X + (b * A + c * (A @ A)) @ X
+    X = X * max(1, rows / columns) ** 0.5
+    result: Array = X.swapaxes(1, 2) if rows > columns else X
+    return result
 
 
 class Adam(Sgd):
@@ -179,6 +240,10 @@ class Adam(Sgd):
             xp.divide(m, work, out=work)
             work *= rate / bias
             w -= work
+
+
+KINDS = {"adam": Adam, "adamw": Adam, "muon": Muon, "sign": Sign}
+"""The others are Sgd."""
 
 
 def share_of_rate(spec: Optimizer, t: int) -> float:
