@@ -8,6 +8,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.models.in_context._nearest_claims import NEAREST
 from odesim.models.in_context._regression import gammas
 from odesim.models.in_context._token_claims import TOKENS
 from odesim.models.in_context.separate import passage
@@ -158,6 +159,7 @@ CLAIMS = (
         ),
     ),
     *TOKENS,
+    *NEAREST,
     Claim(
         "in_context.converges",
         Source("zhang2024trained", "Theorem 4.1", "also of five heads"),

@@ -304,9 +304,10 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
     def _print_Slope(self, e: Any) -> str:
         return r"\frac{{\partial {}}}{{\partial {}}}".format(*map(self._print, e.args))
 
-    def _print_SoftmaxAt(self, e: Any) -> str:
+    def _print_SoftmaxAt(self, e: Any, exp: Any = None) -> str:
         f, w, i = e.args
-        return rf"\operatorname{{softmax}}_{{{self._print(i)}}}\left({self._print(f)}{self._weight(w)}\right)"
+        power = "" if exp is None else rf"^{{{exp}}}"
+        return rf"\operatorname{{softmax}}_{{{self._print(i)}}}\left({self._print(f)}{self._weight(w)}\right){power}"
 
     def _print_LogSumExp(self, e: Any) -> str:
         f, w = e.function

@@ -76,6 +76,14 @@ def test_powers_of_sums_have_brackets():
     assert Formulas(SYSTEMS["mean_field"]).latex(over(sp.Sum, w[k], (k, M)) ** 2).endswith(r"\right)^{2}")
 
 
+def test_powers_of_softmax():
+    """That of an entry of a softmax stands behind its bracket."""
+    (k,), (M,) = index("k"), sizes("M")
+    w = IndexedBase("w", shape=(M,))
+    squares = Formulas(SYSTEMS["mean_field"]).latex(over(sp.Sum, softmax(w[k], (k, M)) ** 2, (k, M)))
+    assert squares.endswith(r"\operatorname{softmax}_{k}\left({w}_{k}\right)^{2}")
+
+
 MODELS = Shipped()
 
 

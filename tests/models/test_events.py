@@ -136,6 +136,7 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
     **{key: {"half way": (0, of_chain)} for key in ("in_context.markov", "in_context.markov_bias")},
     "in_context.merged": {"half way": (0, half_learned)},
     "in_context.separate": {"learned": (1, lambda y, q, t: np.diag(regression(y, q)[0]) * regression(y, q)[1] - 0.5)},
+    "in_context.nearest": {"sharp": (1, lambda y, q, t: q["weight"] @ (1 / np.exp(-y["xi"] * q["behind"]).sum(axis=1)) - 0.9)},
     "in_context.single_location": {
         "located": (1, lambda y, q, t: y["kappa"] ** 2 - 0.25),
         "read": (1, lambda y, q, t: y["nu"] ** 2 - 0.25),

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import owens_t
 
 import odesim
+from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System
 from odesim.targets.numpy_text import evaluate
@@ -178,3 +179,18 @@ def test_small_embeddings_grow_where_p_and_q_sum_to_less_than_one(p: float, q: f
     run = odesim.integrate("in_context.markov", params={"p": p, "q": q}, initial={"e": 1e-4, "w": 0.3}, span=(0, 0.1), save=2, **FINE)
     rate = 2 * p * q / (p + q) ** 2 * (1 - p - q) * 1.18
     assert np.log(run.final["e"] / 1e-4) / 0.1 == pytest.approx(rate, rel=1e-6)
+
+
+def test_loss_of_the_nearest() -> None:
+    """Three points in a drawn prompt: the mean over their eight labels; two points on a sphere: by another rule, in the angles of both."""
+    system, rng = load_model("in_context.nearest"), np.random.default_rng(0)
+    cosines = np.sort(rng.uniform(-1, 1, (5, 3)))[:, ::-1]
+    given = {"behind": cosines[:, :1] - cosines, "weight": np.full(5, 0.2)}
+    p = np.exp(2.5 * cosines) / np.exp(2.5 * cosines).sum(axis=1, keepdims=True)
+    labels = np.array(list(product((-1.0, 1.0), repeat=3)))
+    want = ((p @ labels.T - labels[:, 0]) ** 2).mean()
+    assert observed(system, "loss", {"S": 5, "N": 3}, xi=2.5, **given) == pytest.approx(want, rel=1e-13)
+    numbers = bind(system).params
+    node, weight = np.polynomial.legendre.leggauss(400)
+    sigma = 1 / (1 + np.exp(3.0 * np.abs(node[:, None] - node)))  # 400: the kink where both are alike is of order 1e-5
+    assert observed(system, "loss", {"S": 64, "N": 2}, xi=3.0, **numbers) == pytest.approx(weight @ (2 * sigma**2) @ weight / 4, abs=2e-5)

@@ -261,6 +261,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "causal.parent_row": {"A": 0.3},
     "patterns.skip_gram": {"z": -0.3, "u": 0.2},
     "patterns.aggregate": {"u": 0.7},
+    "in_context.nearest": {"xi": 0.7},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes

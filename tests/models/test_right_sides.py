@@ -121,6 +121,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     },
     **{key: {"sizes": {"H": 2, "D": 3}, "params": {"N": 7.0}} for key in ("in_context.merged", "in_context.separate")},
     "in_context.two_layers": {"params": {"D": 3.0, "N": 7.0}},
+    "in_context.nearest": {"sizes": {"S": 4, "N": 3}},
     "in_context.single_location": {"params": {"d": 60.0, "lam": 0.15, "gamma2": 0.7}},
     **{key: {"params": {"p": 0.35, "q": 0.6}} for key in ("in_context.markov", "in_context.markov_bias")},
     "induction.full": {"sizes": {"N": 3, "V": 4, "S": 24}},

@@ -149,6 +149,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "in_context.separate": in_context.separate,
     "in_context.two_layers": in_context.two_layers,
     "in_context.single_location": in_context.single_location,
+    "in_context.nearest": in_context.nearest,
     "in_context.markov": in_context.markov,
     "in_context.markov_bias": in_context.markov_bias,
     "parity.product": three_factors,

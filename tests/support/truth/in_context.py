@@ -82,6 +82,17 @@ def single_location(t: float, y: Arrays, q: Arrays) -> Arrays:
     }
 
 
+def nearest(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Prompt by prompt, from d p_i = p_i (c_i - sum_j p_j c_j) d xi, c the cosines less that of the nearest."""
+    rate = 0.0
+    for behind, share in zip(q["behind"], q["weight"], strict=True):
+        p = np.exp(-float(y["xi"]) * behind)
+        p = p / p.sum()
+        moves = [p[i] * (p @ behind - behind[i]) for i in range(len(p))]
+        rate -= share * (sum(2 * p[i] * moves[i] for i in range(len(p))) - 2 * moves[0])
+    return {"xi": np.array(rate)}
+
+
 def chain(y: Arrays, q: Arrays, b: float | None) -> tuple[float, float, float, float]:
     """s, its slopes by e and w, and what the two logits miss, summed with the weights of 0 and 1. b: None for the best one."""
     e, w, p, back = (float(x) for x in (y["e"], y["w"], q["p"], q["q"]))
