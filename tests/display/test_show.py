@@ -164,6 +164,7 @@ GRADIENTS = {
     "hierarchy.multilayer": 140,
     "hierarchy.covariance": 210,
     "joma.cluster": 170,
+    "partitions.embeddings": 175,
     "classics.committee": 200,
     "ngrams.linear": 230,
     "topics.tied": 160,

@@ -262,6 +262,7 @@ STARTS: dict[str, dict[str, Any]] = {
     "patterns.skip_gram": {"z": -0.3, "u": 0.2},
     "patterns.aggregate": {"u": 0.7},
     "in_context.nearest": {"xi": 0.7},
+    "partitions.embeddings": {"V": np.linspace(-0.6, 0.9, 12).reshape(6, 2)},
 }
 """Another start, for the closed forms that hold for every start."""
 WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, none of two classes

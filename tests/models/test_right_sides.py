@@ -127,6 +127,10 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "induction.full": {"sizes": {"N": 3, "V": 4, "S": 24}},
     "induction.stages": {"params": {"N": 5, "V": 8}},
     "memory.softmax_regression": {"sizes": {"N": 3}, "params": {"M": 4}},
+    "partitions.embeddings": {
+        "sizes": {"N": 4, "R": 3},
+        "params": {"c": [1, 0, 1, 1], "f": [[0.3, 0.7], [-0.4, 1.2]], "seen": np.random.default_rng(3).uniform(size=(4, 4))},
+    },
     "skills.mixture": {"sizes": {"K": 4}, "params": {"eta": 0.7}},
     "hopfield.update": {"sizes": {"d": 4, "N": 3}, "params": {"beta": 0.7}},
     "hierarchy.covariance": {"sizes": {"K0": 4, "K1": 3, "K2": 2, "C": 5}},

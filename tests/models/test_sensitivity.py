@@ -62,6 +62,7 @@ STILL: dict[str, tuple[str, ...]] = {
     "topics.reduced": ("eps",),
     "memory.softmax_regression": ("p",),
     "parity.product": ("eps",),
+    "partitions.embeddings": ("eps",),
     "gibbs.master": ("p", "f"),
     "gibbs.parallel": ("p", "f", "s"),
     "gibbs.lumped": ("p",),

@@ -134,3 +134,15 @@ def skill_mixture(t: float, y: Arrays, q: Arrays) -> Arrays:
             fall[pupil] -= p[teacher] * q["A"][teacher, pupil] * y["L"][pupil]
             gain[teacher] += q["A"][teacher, pupil] * y["L"][pupil]
     return {"L": fall, "g": gain}
+
+
+def partition(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Pair by pair, either order of two tokens."""
+    V = y["V"]
+    rate = np.zeros_like(V)
+    for a in range(len(V)):
+        for b in range(len(V)):
+            missed = q["f"][int(q["c"][a]), int(q["c"][b])] - V[a] @ V[b]
+            rate[a] += 0.5 * q["seen"][a, b] * missed * V[b]
+            rate[b] += 0.5 * q["seen"][a, b] * missed * V[a]
+    return {"V": rate}

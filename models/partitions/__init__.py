@@ -1,0 +1,1 @@
+"""Tokens that play one role come to have one embedding."""
