@@ -14,9 +14,9 @@ Assumed: the query does not attend to itself, labels are independent of points, 
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 from sympy import Interval, Rational, Sum, Symbol
 
-from odesim.models.patterns._passage import late
 from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, at, gradient_flow, index, over, sizes, softmax
 
 s, i = index("s i")
@@ -57,7 +57,9 @@ def passage(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, A
         move = p * ((p * b).sum(axis=1, keepdims=True) - b)  # dp / dxi
         return float(2 * w @ (move[:, 0] - (p * move).sum(axis=1)))
 
-    return np.array([late(t, float(y0["xi"]), float(y["xi"]), rate)])
+    end = float(y["xi"])
+    passed = quad(lambda x: 1 / rate(x), float(y0["xi"]), end, epsabs=1e-11, epsrel=1e-11, limit=200)[0]
+    return np.array([(passed - t) * rate(end)])
 
 
 p = softmax(-xi * behind[s, i], (i, N))
