@@ -9,7 +9,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.display.formulas import Formulas, LatexPrinter, equation_latex, rate_latex
 from odesim.symbolic.indices import boundary_words
-from odesim.symbolic.parts import Definition, Event, domain_text, free_in_order, key_indices
+from odesim.symbolic.parts import Constraint, Definition, Event, domain_text, free_in_order, key_indices
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
 SIGNS = {"==0": "=", ">=0": ">="}
@@ -73,7 +73,7 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
         "Initial values": [Row(Formula(k, shown(e), "start")) for k, e in system.initial.items()],
         "Parameters": list(parameters(system)),
         "Observables": list(observables(system, formulas)),
-        "Constraints": [Row(Formula(shown(c.expr), sp.S.Zero, "", SIGNS[c.sense]), c.name) for c in system.constraints],
+        "Constraints": [constraint_row(c, shown(c.expr)) for c in system.constraints],
         "Invariants": [Row(Formula(shown(v.expr)), v.name, SENSES[v.sense], condition(formulas, v.when)) for v in system.invariants],
         "Events": [row for v in system.events for row in event_rows(v, formulas)],
         "Closed forms": [Row(words=f"{c.name}: {c.kind}, {c.where}") for c in system.closed_forms],
@@ -116,6 +116,13 @@ def observables(system: Definition, formulas: Formulas) -> Iterator[Row]:
             continue
         free = free_in_order(e, system.axes)
         yield Row(Formula(sp.Tuple(*free), formulas.display.definition_of(name, e), name=name, ranges=ranges(system, free)))
+
+
+def constraint_row(c: Constraint, expr: Any) -> Row:
+    """What a constraint says of its expression."""
+    if c.sense == "increasing":
+        return Row(Formula(expr), c.name, "increases along its last index")
+    return Row(Formula(expr, sp.S.Zero, "", SIGNS[c.sense]), c.name)
 
 
 def condition(formulas: Formulas, when: Any) -> Any:

@@ -45,7 +45,7 @@ def describe(system: Definition) -> dict[str, Any]:
             for p in system.params
         ],
         "observables": [_observable(system, formulas, n) for n in system.observables],
-        "constraints": [{"name": c.name, "expression": f"{formulas.text(c.expr)} {c.sense[:2]} 0"} for c in system.constraints],
+        "constraints": [{"name": c.name, "expression": constraint_text(formulas.text(c.expr), c.sense)} for c in system.constraints],
         "invariants": [
             {
                 "name": v.name,
@@ -71,6 +71,11 @@ def describe(system: Definition) -> dict[str, Any]:
         "closed_forms": [{"name": c.name, "where": c.where, "kind": c.kind} for c in system.closed_forms],
         "growth": None if system.growth is None else formulas.text(system.growth),
     }
+
+
+def constraint_text(expression: str, sense: str) -> str:
+    """A constraint as text, such as `M - K >= 0`."""
+    return f"{expression} increases" if sense == "increasing" else f"{expression} {sense[:2]} 0"
 
 
 def condition_text(formulas: Formulas, when: Any) -> str:

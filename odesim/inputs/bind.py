@@ -159,6 +159,9 @@ def check_rule(rule: Rule, values: Array, first: int | None = None) -> None:
 
     first: the rows are members first, first + 1, ..., and the message names the member.
     """
+    if rule.constraint.sense == "increasing":
+        check_increasing(rule, values, first)
+        return
     x = values - rule.target
     violation = abs(x) if rule.constraint.sense == "==0" else -x
     valid = (violation <= rule.constraint.tol).reshape(len(x), -1).all(axis=1)  # NaN breaks a rule too
@@ -169,6 +172,22 @@ def check_rule(rule: Rule, values: Array, first: int | None = None) -> None:
     worst = tuple(map(int, np.unravel_index(int(row.argmax()), row.shape)))
     sentence = _broken_rule_text(rule, worst, float(x[member][worst]) + rule.target)
     raise ParamError(sentence if first is None else f"{sentence} in member {first + member}")
+
+
+def check_increasing(rule: Rule, values: Array, first: int | None) -> None:
+    """Raises ParamError unless values (N, *shape) increase along the axis of points, as check_rule says it."""
+    expr, indices = rule.expr, rule.formula.indices
+    k = expr.indices[-1] if isinstance(expr, sp.Indexed) else indices[-1]
+    axis = 1 + indices.index(k)
+    rises = np.diff(values, axis=axis) > 0
+    if rises.all():
+        return
+    member, *place = map(int, np.unravel_index(int(np.argmin(rises)), rises.shape))
+    after = [p + (n + 1 == axis) for n, p in enumerate(place)]
+    before, here = (_number_text(float(values[(member, *at)])) for at in (place, after))
+    at = ", ".join(f"{i} = {p}" for i, p in zip(indices, after, strict=True))
+    sentence = f"{rule.constraint.name}: {_formula_text(expr)} must increase along {k}, and {here} at {at} follows {before}"
+    raise ParamError(sentence if first is None else f"{sentence}, in member {first + member}")
 
 
 def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str:

@@ -70,18 +70,26 @@ NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+([eE][-+]?[0-9]+)?")
 SUFFIXES = (".csv", ".npy")
 MARKS = (";", ",", "\t")  # between cells; else spaces
+_COLUMN = re.compile(r"(.*\.csv)\[(.*)\]", re.IGNORECASE | re.DOTALL)
+
+
+def split_column(path: str) -> tuple[str, str | None]:
+    """(file, column) of `input.csv[u]`; the column is None where none is named."""
+    column = _COLUMN.fullmatch(path)
+    return (column[1], column[2].strip()) if column else (path, None)
 
 
 def check_table_name(path: str, where: str) -> None:
     """Raises ParamError unless path ends in .csv or .npy."""
     if not path.strip():
         raise ParamError(f"{where}: a file name must follow @")
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise ParamError(f"{where}: {no_such('file format', Path(path).suffix[:20], SUFFIXES, show_text(path))}")
+    suffix = Path(split_column(path)[0]).suffix
+    if suffix.lower() not in SUFFIXES:
+        raise ParamError(f"{where}: {no_such('file format', suffix[:20], SUFFIXES, show_text(path))}")
 
 
 def read_table(path: str, rank: int, where: str) -> "Array":
-    """The numbers in a file as an array.
+    """The numbers in a file, or in a column of a csv by its name, as an array.
 
     A .csv has cells between semicolons, commas, tabs or spaces, and perhaps a first line of names, which is left out. Its shape is
     (rows, columns);
@@ -89,8 +97,9 @@ def read_table(path: str, rank: int, where: str) -> "Array":
     Raises ParamError with the number of the wrong line.
     """
     check_table_name(path, where)
+    path, column = split_column(path)
     try:
-        return _read_npy(path, where) if Path(path).suffix.lower() == ".npy" else _read_csv(path, rank, where)
+        return _read_npy(path, where) if Path(path).suffix.lower() == ".npy" else _read_csv(path, rank, where, column)
     except FileNotFoundError:
         raise ParamError(f"{where}: there is no file {path!r}") from None
     except OSError as e:
@@ -114,11 +123,11 @@ def _read_npy(path: str, where: str) -> "Array":
     return array
 
 
-def _read_csv(path: str, rank: int, where: str) -> "Array":
+def _read_csv(path: str, rank: int, where: str, column: str | None) -> "Array":
     import numpy as np
 
     rows: list[list[float]] = []
-    first, width, mark = 0, 0, ""
+    first, width, mark, chosen = 0, 0, "", slice(None)
     try:
         with open(_check_path(path, where), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
@@ -127,13 +136,15 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
                 mark = mark or next((mark for mark in MARKS if mark in line), "")
                 cells = [unquoted(cell) for cell in line.split(mark or None)]
                 if not first and is_header(cells):
-                    first, width = number, len(cells) if mark else 0
+                    first, width = number, len(cells) if mark or column is not None else 0
+                    chosen = slice(None) if column is None else _column_place(cells, column, f"{where}: {path!r}")
                     continue
-                row = _csv_row(cells, f"{where}: {path!r}, line {number}")
-                first, width = first or number, width or len(row)
-                if len(row) != width:
-                    raise ParamError(f"{where}: {path!r}, line {number}: {counted(len(row), 'value')}, where line {first} has {width}")
-                rows.append(row)
+                if column is not None and not first:
+                    raise ParamError(f"{where}: {path!r} has no column {show_text(column)}: its first line is not one of names")
+                first, width = first or number, width or len(cells)
+                if len(cells) != width:
+                    raise ParamError(f"{where}: {path!r}, line {number}: {counted(len(cells), 'value')}, where line {first} has {width}")
+                rows.append(_csv_row(cells[chosen], f"{where}: {path!r}, line {number}"))
     except UnicodeDecodeError:
         raise ParamError(f"{where}: {path!r} is not text") from None
     if not rows:
@@ -142,6 +153,15 @@ def _read_csv(path: str, rank: int, where: str) -> "Array":
     if rank < 2 and 1 in table.shape:
         table = table.reshape(-1)
     return table.reshape(()) if rank == 0 and table.size == 1 else table
+
+
+def _column_place(names: list[str], column: str, where: str) -> slice:
+    """Where the cell of a column by this name is. Raises ParamError."""
+    if names.count(column) != 1:
+        twice = f"two columns are named {show_text(column)}"
+        raise ParamError(f"{where}: {twice if column in names else no_such('column', column, names)}")
+    place = names.index(column)
+    return slice(place, place + 1)
 
 
 def is_header(cells: list[str]) -> bool:

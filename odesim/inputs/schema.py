@@ -249,7 +249,7 @@ def _state_place(s: System, key: Indexed | Symbol, assumed: sp.Interval | None) 
 
 
 def _rule(s: System, c: Constraint) -> Rule:
-    number, expr = c.expr.as_coeff_Add()
+    number, expr = (sp.S.Zero, c.expr) if c.sense == "increasing" else c.expr.as_coeff_Add()
     return Rule(c, expr, 0.0 - float(number), _formula(s, expr, free_in_order(expr, s.axes)))
 
 

@@ -68,7 +68,8 @@ def open_run(path: str | Path) -> xr.Dataset:
         dataset = xr.open_dataset(
             place, engine="zarr", consolidated=False, zarr_format=3, chunks=None, drop_variables=sorted(unused), **undecoded
         )
-        dataset = dataset[names]  # files in a folder have no order
+        # files in a folder have no order; a parameter may have an axis that no result has
+        dataset = dataset[[*names, *(name for name in run.coordinates if name in dataset.coords)]]
         if run.kind == ENSEMBLE:
             return with_members(dataset)
         axes = dict.fromkeys(axis for v in dataset.data_vars.values() for axis in v.dims)

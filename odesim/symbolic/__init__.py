@@ -13,6 +13,7 @@ from odesim.symbolic.layered import inverse, layers, named, solve
 from odesim.symbolic.parts import Attention, ClosedForm, Constraint, Event, Invariant, Lines, Log, Matrix, Param, Points, Source
 from odesim.symbolic.reductions import MaxOver, Shift, at, over
 from odesim.symbolic.system import Map, System, descent
+from odesim.symbolic.tables import table
 
 if TYPE_CHECKING:
     from odesim.transforms.gradients import grad, gradient_flow, sgd_noise
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Attention", "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Lines", "Log", "Map", "Matrix", "MaxOver", "Param",
     "Points", "Shift", "Source", "System", "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse",
-    "layers", "logsumexp", "named", "over", "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "time",
-    "xlogy",
+    "layers", "logsumexp", "named", "over", "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "table",
+    "time", "xlogy",
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from odesim.symbolic.indices import base_name, our_element, time
 from odesim.symbolic.layered import bounded, layers_in, names_read, with_layers
 from odesim.symbolic.noise import check_noise
 from odesim.symbolic.parts import Definition, Event, Key, checked_expression, element_text, error_part, free_in_order, key_indices
-from odesim.symbolic.reductions import REDUCTIONS, subexpressions
+from odesim.symbolic.reductions import REDUCTIONS, free_indices, subexpressions
 from odesim.symbolic.scope import NameScope
 from odesim.symbolic.times import KNOWN, UnknownTimesError, zero_times
 
@@ -238,10 +238,12 @@ def check_laws(s: Definition, scope: NameScope) -> None:
             check_resets(s, event, scope)
     for number, c in enumerate(s.constraints):
         with error_part("constraints", number):
-            _check_choice(c.sense, ("==0", ">=0"), f"{s.name}: constraint {c.name!r}: sense")
+            _check_choice(c.sense, ("==0", ">=0", "increasing"), f"{s.name}: constraint {c.name!r}: sense")
             if not is_tolerance(c.tol):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {value_text(c.tol)}")
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+            if c.sense == "increasing" and not free_indices(c.expr, set(s.axes)):
+                raise SpecError(f"{s.name}: constraint {c.name!r}: what increases has an index, such as T[k], not {value_text(c.expr)}")
             _check_timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
     for number, form in enumerate(s.closed_forms):
         with error_part("closed_forms", number):

@@ -134,8 +134,8 @@ class Constraint:
     ----------
     name, expr : str, expression
         What it says.
-    sense : "==0" or ">=0"
-        Of the expression.
+    sense : "==0", ">=0" or "increasing"
+        Of the expression; increasing is each value along its last index above the one before.
     tol : float
         Up to which it holds.
 

@@ -42,6 +42,39 @@ def test_csv(tmp_path, text, rank, wanted):
 
 
 @pytest.mark.parametrize(
+    ("text", "column", "wanted"),
+    [
+        ("t,u\n0,1\n0.5,3\n", "u", [1, 3]),
+        ("t,u\n0,1\n0.5,3\n", " t ", [0, 0.5]),
+        ("t;note;mu[0]\n0;a;1\n1;;3\n", "mu[0]", [1, 3]),  # other columns may hold what they like
+        ("t u\n0 1\n2 3\n", "u", [1, 3]),
+        ("t\n0\n2\n", "t", [0, 2]),
+    ],
+)
+def test_a_column_by_its_name(tmp_path, text, column, wanted):
+    (tmp_path / "a.csv").write_text(text)
+    np.testing.assert_array_equal(parse_value(f"@{tmp_path}/a.csv[{column}]", "x").array(1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        ("t,u\n0,1\n", "v", "no column 'v'; choose from t, u"),
+        ("t,u,u\n0,1,2\n", "u", "two columns are named 'u'"),
+        ("0,1\n", "u", "has no column 'u': its first line is not one of names"),
+        ("t,u\n0,x\n", "u", "line 2: 'x' is not a number"),
+        ("t,u\n0,1\n0\n", "t", "line 3: 1 value, where line 1 has 2"),
+        ("t u\n0\n", "u", "line 2: 1 value, where line 1 has 2"),
+    ],
+)
+def test_a_column_that_is_not_there(tmp_path, text, column, words):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ParamError) as caught:
+        parse_value(f"@{tmp_path}/a.csv[{column}]", "--set u").array(1)
+    assert str(caught.value).startswith("--set u: ") and words in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"1,2\n3\n", "line 2: 1 value, where line 1 has 2"),

@@ -1,0 +1,306 @@
+"""Tables: the function through given points, held against numpy and SciPy, and runs that it drives."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.interpolate import PchipInterpolator
+from sympy import Interval, Sum, Symbol, oo
+
+import odesim
+from odesim.base.errors import ParamError, SpecError
+from odesim.inputs.grammar import parse_value
+from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, over, sizes, table
+from odesim.symbolic import time as t
+
+KINDS = ("linear", "pchip", "step")
+(k, i), (K, N) = index("k i"), sizes("K N")
+T, u, U = IndexedBase("T", shape=(K,)), IndexedBase("u", shape=(K,)), IndexedBase("U", shape=(N, K))
+x, real = Symbol("x", real=True), Interval(-oo, oo)
+TIMES = Param(T, lambda sizes: range(sizes["K"]), real, "times")
+INCREASING = (Constraint("times", T[k], "increasing"),)
+POINTS = {"T": [0.0, 0.5, 0.51, 2.0, 3.0], "u": [1.0, 3.0, -1.0, 2.0, 0.5]}
+"""A peak of a hundredth of the others' distance."""
+
+
+@cache
+def driven(kind):
+    """A state that follows a table of the time, and the table itself."""
+    e = table(t, T[k], u[k], kind)
+    return System(
+        name="test.driven",
+        source=Source("own", "test"),
+        axes={k: K},
+        equations={x: e - x},
+        params=(TIMES, Param(u, 0.0, real, "input")),
+        constraints=INCREASING,
+        initial={x: 0},
+        observables={"input": e},
+        sizes={K: 5},
+        span=(-1.0, 4.0),
+    )
+
+
+def curve(kind, times, values):
+    """The table by numpy and SciPy, a function of an array of times."""
+    times, values = np.asarray(times), np.asarray(values)
+    if kind == "linear" or len(times) == 1:
+        return lambda at: np.interp(at, times, values)
+    if kind == "step":
+        return lambda at: values[np.maximum(np.searchsorted(times, at, "right") - 1, 0)]
+    smooth = PchipInterpolator(times, values)
+    return lambda at: smooth(np.clip(at, times[0], times[-1]))
+
+
+def by_scipy(kind, times, values, span=(-1.0, 4.0)):
+    """x at the end, by DOP853 from one point to the next."""
+    f, y = curve(kind, times, values), 0.0
+    edges = [span[0], *times, span[1]]
+    for a, b in pairwise(edges):
+        held = f(0.5 * (a + b))  # a step that ends at a point would see the jump there
+
+        def rate(at, y, held=held):
+            return (held if kind == "step" else f(at)) - y
+
+        y = solve_ivp(rate, (a, b), [y], method="DOP853", rtol=1e-12, atol=1e-14).y[0, -1]
+    return y
+
+
+@pytest.mark.first(3)
+@pytest.mark.parametrize("count", [5, 9, 1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_table_and_run(kind, count):
+    """At the points, between and beyond them; rounding of sums of a few rises, integration at 1e-10."""
+    rng = np.random.default_rng(count)
+    points = {"T": np.sort(rng.uniform(0, 3, count)), "u": rng.normal(size=count)}
+    if count == 9:  # flat, and steep
+        points["u"][3:6] = 1.0
+        points["T"][7] = points["T"][6] + 1e-3
+    save = np.unique([*points["T"], *np.linspace(-1, 4, 41)])
+    run = odesim.integrate(driven(kind), params=points, save=save, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(run.observables["input"], curve(kind, **names(points))(run.t), rtol=0, atol=1e-14)
+    assert float(run.final["x"]) == pytest.approx(by_scipy(kind, **names(points)), abs=1e-11)
+
+
+def names(points):
+    return {"times": points["T"], "values": points["u"]}
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize("method", ["tsit5", "rk4", "rodas5p"])
+def test_no_step_passes_over_a_peak(method):
+    """Points are stops of every method: at a loose tolerance, and with steps 50 times as long as the peak."""
+    options: dict[str, Any] = {"step": 0.5} if method == "rk4" else {"rtol": 1e-3, "atol": 1e-3}
+    run = odesim.integrate(driven("linear"), params=POINTS, method=method, **options)
+    wanted = by_scipy("linear", POINTS["T"], POINTS["u"])
+    assert float(run.final["x"]) == pytest.approx(wanted, abs=2e-3)
+    flat = by_scipy("linear", [0, 2, 3], [1, 2, 0.5])
+    assert abs(wanted - flat) > 0.05
+
+
+@pytest.mark.first(1)
+@pytest.mark.parametrize("kind", KINDS[::-1])
+def test_members_are_runs(kind):
+    """Each member has its own points, and the bits of its run."""
+    many: dict[str, Any] = {
+        "T": np.multiply.outer(1 + np.arange(9) / 50, POINTS["T"]),
+        "u": np.multiply.outer(1 + np.arange(9) / 10, POINTS["u"]),
+    }
+    members = odesim.ensemble(driven(kind), zipped=many, strict=True)
+    for n in (0, 5, 8):
+        alone = odesim.integrate(driven(kind), params={name: rows[n] for name, rows in many.items()}, strict=True)
+        assert members["x"].values[n, -1] == alone.final["x"]
+
+
+@pytest.mark.first(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_sensitivities(kind):
+    """Derivatives by values and by times beside central differences of runs: h**2 and rounding/h are about 1e-9."""
+    tight: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
+    run = odesim.integrate(driven(kind), params=POINTS, sensitivities=["u", "T"], **tight)
+    for name in ("u", "T"):
+        for n in (0, 2, 3):
+            ends = []
+            for h in (1e-5, -1e-5):
+                moved = {key: np.array(rows) for key, rows in POINTS.items()}
+                moved[name][n] += h
+                ends.append(float(odesim.integrate(driven(kind), params=moved, **tight).final["x"]))
+            assert run.final[f"dx_d{name}"][n] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-8)
+
+
+def test_values_are_fitted():
+    """The input behind a response, from the response."""
+    run = odesim.integrate(driven("linear"), params=POINTS, save=31, rtol=1e-9)
+    fit = odesim.fit(driven("linear"), {"t": run.t, "x": run.y["x"]}, free=["u"], params={"T": POINTS["T"]}, starts=1)
+    np.testing.assert_allclose(fit["value"], POINTS["u"], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exports(kind, tmp_path):
+    """A document gives the same bits; code for numpy, JAX and C the same table."""
+    again = odesim.from_json(odesim.to_json(driven(kind)))
+    runs = [odesim.integrate(s, params=POINTS, strict=True).final["x"] for s in (driven(kind), again)]
+    assert runs[0] == runs[1]
+    at = np.array([-1.0, 0.0, 0.2, 0.505, 0.51, 1.7, 3.0, 3.5])
+    wanted = curve(kind, POINTS["T"], POINTS["u"])(at) - 2.0
+    points = {name: np.array(rows) for name, rows in POINTS.items()}
+    for language in ("numpy", "jax") if find_spec("jax") else ("numpy",):
+        made = ModuleType("exported")
+        exec(compile(odesim.to_code(driven(kind), language), "exported.py", "exec"), made.__dict__)
+        found = [float(made.right_hand_side(float(a), {"x": 2.0}, points)["x"]) for a in at]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_c(kind, tmp_path):
+    """C with the default points, 0 to 4 with the values 1 to 5."""
+    gcc = shutil.which("gcc") or shutil.which("cc")
+    if gcc is None:
+        pytest.skip("no C compiler")
+    system = driven(kind)
+    code = odesim.to_code(system, "c")
+    (tmp_path / "a.c").write_text(code)
+    subprocess.run([gcc, "-O1", "-shared", "-fPIC", "-o", tmp_path / "a.so", tmp_path / "a.c", "-lm"], check=True)
+    call = ctypes.CDLL(str(tmp_path / "a.so")).right_hand_side
+    numbers = ctypes.c_double * 10
+    parameters = numbers(0, 1, 2, 3, 4, 1, 3, -1, 2, 0.5)
+    for at in (-1.0, 0.0, 0.3, 2.0, 3.9, 5.0):
+        state, rates = (ctypes.c_double * 1)(2.0), (ctypes.c_double * 1)()
+        call(ctypes.c_double(at), state, rates, parameters)
+        assert rates[0] == pytest.approx(curve(kind, [0, 1, 2, 3, 4], POINTS["u"])(at) - 2.0, abs=1e-14)
+
+
+def test_a_stored_run(tmp_path):
+    """Columns of a csv drive a run; an ensemble of inputs that was begun elsewhere goes on with the same bits."""
+    (tmp_path / "input.csv").write_text("t,u,note\n0,1,a\n0.5,3,\n0.51,-1,\n2,2,b\n3,0.5,\n")
+    values = {name: parse_value(f"@{tmp_path}/input.csv[{column}]", name) for name, column in (("T", "t"), ("u", "u"))}
+    system = driven("pchip")
+    read: dict[str, Any] = {name: value.array(1) for name, value in values.items()}
+    run = odesim.integrate(system, params=read, strict=True)
+    assert run.final["x"] == odesim.integrate(system, params=POINTS, strict=True).final["x"]
+    rows = np.multiply.outer([1.0, 2.0, 3.0], POINTS["u"])
+    options: dict[str, Any] = {"params": {"T": POINTS["T"]}, "vary": {"u": rows}, "strict": True}
+    odesim.ensemble(driven("step"), out=tmp_path / "a.zarr", shard=(2, 2), **options)
+    again = odesim.ensemble(driven("step"), out=tmp_path / "a.zarr", resume=True, **options)
+    np.testing.assert_array_equal(again["x"], odesim.ensemble(driven("step"), **options)["x"])
+    np.testing.assert_array_equal(again["u"], rows)  # on an axis that no state has
+
+
+@pytest.mark.first(1)
+@pytest.mark.parametrize("kind", KINDS[::-1])
+def test_rows_of_inputs(kind):
+    """u[i, k] is an input for each i, also inside a sum."""
+    y = IndexedBase("y", shape=(N,))
+    system = System(
+        name="test.rows",
+        source=Source("own", "test"),
+        axes={i: N, k: K},
+        equations={y[i]: table(t, T[k], U[i, k], kind) - y[i], x: over(Sum, table(t, T[k], U[i, k], kind), (i, N)) - x},
+        params=(TIMES, Param(U, 0.0, real, "inputs")),
+        constraints=INCREASING,
+        initial={y[i]: 0, x: 0},
+        sizes={N: 2, K: 5},
+        span=(-1.0, 4.0),
+    )
+    rows = np.array([POINTS["u"], [0.0, 1.0, 1.5, 1.5, -2.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
+    run = odesim.integrate(system, params={"T": POINTS["T"], "U": rows}, rtol=1e-10, atol=1e-12)
+    wanted = [by_scipy(kind, POINTS["T"], row) for row in rows]
+    np.testing.assert_allclose(run.final["y"], wanted, rtol=0, atol=1e-11)
+    assert float(run.final["x"]) == pytest.approx(sum(wanted), abs=1e-10)
+
+
+def test_a_characteristic_of_a_state():
+    """x' = -I(x) with I(x) = 2 x up to 1, then constant 2: a line down from 3, then an exponential."""
+    system = System(
+        name="test.characteristic",
+        source=Source("own", "test"),
+        axes={k: K},
+        equations={x: -table(x, T[k], u[k])},
+        params=(TIMES, Param(u, 0.0, real, "rates")),
+        constraints=INCREASING,
+        initial={x: 3},
+        sizes={K: 3},
+        span=(0.0, 2.0),
+    )
+    run = odesim.integrate(system, params={"T": [0, 1, 4], "u": [0, 2, 2]}, rtol=1e-10, atol=1e-12)
+    assert float(run.final["x"]) == pytest.approx(np.exp(-2.0), rel=1e-8)
+
+
+@pytest.mark.parametrize("members", [False, True])
+def test_doses_at_times_of_a_list(members):
+    """The sum of exponentials from each dose on."""
+    blood, rate, dose = Symbol("blood"), Symbol("rate"), IndexedBase("dose", shape=(K,))
+    system = System(
+        name="test.doses",
+        source=Source("own", "test"),
+        axes={k: K},
+        equations={blood: -rate * blood},
+        params=(Param(rate, 0.1, real, "rate"), TIMES, Param(dose, 1.0, real, "doses")),
+        initial={blood: 0},
+        sizes={K: 3},
+        span=(0.0, 48.0),
+        events=(Event("dose", t - T[k], direction=1, resets={blood: blood + dose[k]}),),
+    )
+    times, doses = np.array([2.0, 8.0, 20.0, 30.0]), np.array([1.0, 1.0, 0.5, 2.0])
+    options: dict[str, Any] = {"params": {"T": times, "dose": doses}, "rtol": 1e-10, "atol": 1e-12}
+    if members:
+        found = [*odesim.ensemble(system, grid={"rate": [0.1, 0.2]}, **options)["blood"].values[:, -1]]
+    else:
+        found = [odesim.integrate(system, **options).final["blood"]]
+    for rate_of_it, end in zip((0.1, 0.2), found, strict=False):
+        assert float(end) == pytest.approx(float(doses @ np.exp(-rate_of_it * (48 - times))), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([0, 1, 1, 2, 3], "times: T[k] must increase along k, and 1 at k = 2 follows 1"),
+        ([0, 1, 2, 3, -1], "times: T[k] must increase along k, and -1 at k = 4 follows 3"),
+    ],
+)
+def test_times_that_do_not_increase(times, words):
+    with pytest.raises(ParamError) as caught:
+        odesim.integrate(driven("linear"), params={"T": times})
+    assert str(caught.value) == words
+    rows = np.array([range(5), times])
+    with pytest.raises(ParamError, match="in member 1"):
+        odesim.ensemble(driven("linear"), zipped={"T": rows})
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda: table(t, T[k], u[k], "cubic"), "no kind 'cubic'; choose from linear, pchip, step"),
+        (lambda: table(t, T, u[k]), "places are an element of an array with a shape, such as u[k]"),
+        (lambda: table(t, T[k], x), "values are an element of an array with a shape"),
+        (lambda: table(t, T[0], u[0]), "the last index of T[0] numbers the points"),
+        (lambda: table(t, T[k], u[i]), "u[i] lacks k, the index of the points of T[k]"),
+        (lambda: table(t, T[k], IndexedBase("w", shape=(N,))[k]), "T[k] has K points, w[k] N"),
+        (lambda: table("now then", T[k], u[k]), "table() takes an expression"),
+    ],
+)
+def test_what_is_no_table(write, words):
+    with pytest.raises(SpecError) as caught:
+        write()
+    assert words in str(caught.value)
+
+
+def test_what_increases_has_an_index():
+    with pytest.raises(SpecError, match="what increases has an index"):
+        System(
+            name="test.none",
+            source=Source("own", "test"),
+            axes={},
+            equations={x: -x},
+            params=(Param(Symbol("c"), 1.0, real, "a number"),),
+            initial={x: 1},
+            constraints=(Constraint("one", Symbol("c"), "increasing"),),
+        )
