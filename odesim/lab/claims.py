@@ -90,7 +90,8 @@ class Statement:
 class Claim:
     """A numbered statement of a paper. printed: as the paper has it. corrected: None if it holds as printed.
 
-    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses.
+    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses. depends: names of the claims without which
+    this one makes no sense: the reduction whose states it speaks of, or the law that it refines.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Claim:
     printed: Statement
     corrected: Statement | None = None
     slow: bool = False
+    depends: tuple[str, ...] = ()
 
     @property
     def statements(self) -> dict[str, Statement]:

@@ -68,6 +68,7 @@ def test_claims_are_well_formed():
     assert len(claims()) == len(every) >= 20 and not set(NAMES) & set(list_models())
     assert [claim.source.key for claim in every] == sorted(claim.source.key for claim in every)
     for claim in every:
+        assert set(claim.depends) <= set(NAMES) and claim.name not in claim.depends
         assert claim.name.partition(".")[0] in families() and claim.source.key in keys and claim.source.where
         assert bool(claim.models) is not claim.name.startswith("static.")  # numbers alone, no run
         assert set(claim.models) <= set(list_models()) and set(claim.statements) <= {"printed", "corrected"}

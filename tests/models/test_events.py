@@ -160,6 +160,7 @@ EVENTS: dict[str, dict[str, tuple[int, Function]]] = {
         "knee": (1, lambda y, q, t: t * q["eta_Y"] / q["N"] - np.log(q["M"])),
     },
     "modular.phases": {"right angle": (1, lambda y, q, t: np.cos(y["psi"] - 2 * y["phi"]))},
+    "scaling.single_index": {"half way": (0, lambda y, q, t: y["m"] - 0.5)},
     "self_supervised.modes": {"half way": (0, lambda y, q, t: 2 * (1 + q["sigma2"]) * y["p"] - 1)},
     "scan_snap.decoder": REDUCED,
     "scan_snap.full": FULL,

@@ -276,6 +276,9 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "margin.next_token": {"y": [0, 0.5, 0.5]},
     "self_supervised.direct_pred": {"eps": 0.0},
     "skills.mixture": {"eta": 0.0},
+    "scaling.multi_index": {"k": 2},
+    "scaling.diagonal": {"G": [[1.0, 0, 0], [0, 0.7, 0], [0, 0, 2]]},
+    "scaling.mirror": {"G": [[1.0, 0, 0], [0, 0.7, 0], [0, 0, 2]]},
 }
 """Parameters, for a closed form that does not hold for all."""
 

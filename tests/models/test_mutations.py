@@ -28,6 +28,8 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
     "margin.next_token": {"params": {"y": [0, 0.5, 0.5]}},
     "self_supervised.direct_pred": {"params": {"eps": 0}},
     "skills.mixture": {"params": {"eta": 0}},
+    "scaling.multi_index": {"params": {"k": 2}},
+    **{f"scaling.{name}": {"params": {"G": [[1.0, 0, 0], [0, 0.7, 0], [0, 0, 2]]}} for name in ("diagonal", "mirror")},
     "scan_snap.symmetric": {"params": {"p": np.arange(1, 11) / 55, "pc": 0}, "span": (0, 20)},
 }
 # The rate of the attention alone, in the systems that have no solution in closed form where it moves.

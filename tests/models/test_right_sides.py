@@ -85,6 +85,16 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     **{f"self_supervised.{name}": {"sizes": {"n": 3}} for name in ("modes", "direct_pred")},
     "self_supervised.modes_ema": {"sizes": {"n": 3}, "params": {"alpha": 1.7, "beta": 0.3}},
     **{f"self_supervised.{name}": {"params": {"alpha": 1.7, "eta": 0.3}} for name in ("simsiam", "byol", "no_stop")},
+    **{f"scaling.{name}": {"sizes": {"n": 4}, "params": {"a": 0.7, "B": 3.0, "s2": 0.3}} for name in ("sgd", "sgd_steps")},
+    "scaling.word2vec": {
+        "sizes": {"V": 4, "d": 3},
+        "params": {"flat": 0.3, "P": np.array([[10, 6, 1, 1], [6, 12, 2, 1], [1, 2, 20, 8], [1, 1, 8, 20]]) / 100},
+    },
+    "scaling.multi_index": {"params": {"k": 4, "a": [1.0, 0.3, 0.0, 0.7]}},
+    **{
+        f"scaling.{name}": {"params": {"G": [[1.0, 0.6, 0.3], [0.6, 1.2, 0.2], [0.3, 0.2, 0.9]], "alpha": 0.2}}
+        for name in ("diagonal", "mirror")
+    },
     "particles.gamma": {"params": {"beta": 1.3, "n": 5.0}},
     "particles.two_clusters": {"params": {"beta": 1.3, "m1": 5.0, "m2": 3.0}},
     "gibbs.master": {"sizes": {"S": 9}, "params": {"q": 3, "k": 1, "p": NINE}},

@@ -71,6 +71,8 @@ STILL: dict[str, tuple[str, ...]] = {
 STILL |= {f"margin.{name}": ("size", "lack") for name in ("key_query", "prompt", "weights")} | {"margin.next_token": ("y",)}
 STILL |= {"modular.energy": ("u0", "v0"), "modular.phases": ("lam",), "modular.powers": ("rest0",)}
 STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
+STILL |= {"scaling.word2vec": ("P", "W0"), "scaling.single_index": ("d",), "scaling.multi_index": ("m0",)}
+STILL |= {"scaling.diagonal": ("alpha",), "scaling.sgd": ("b",)}
 TABLES = ("eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)
 """Parameters that the test below does not move: they set the start alone, are tables, 0, or probabilities."""
@@ -91,7 +93,7 @@ DEAR = (
     "topics.full", "topics.reduced", "topics.stage1", "topics.tied",
 )  # fmt: skip
 """Models whose derivatives take seconds to derive and lower."""
-ALONE = ("topics.stage1", "topics.tied")
+ALONE = ("topics.stage1", "topics.tied", "scaling.single_index")
 """Models with one name that matters."""
 CASES = [
     pytest.param(model, part, marks=pytest.mark.slow if model in DEAR else ())
