@@ -48,9 +48,15 @@ def head(X, label, p, end):
         to_Z = alpha * (pull - (alpha * pull).sum(axis=1, keepdims=True))
         return np.concatenate([to_Z.sum(axis=0), (alpha.T @ miss).ravel()])
 
-    run = solve_ivp(
-        slope, (0, end[-1]), np.zeros(V * (1 + K)), t_eval=end, rtol=1e-9, atol=1e-12
-    )
+    with np.errstate(under="ignore"):  # scipy asks for the number next to t = 0
+        run = solve_ivp(
+            slope,
+            (0, end[-1]),
+            np.zeros(V * (1 + K)),
+            t_eval=end,
+            rtol=1e-9,
+            atol=1e-12,
+        )
     return run.y[:V].T, run.y[V:].T.reshape(-1, V, K)
 
 
