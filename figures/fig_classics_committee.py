@@ -15,6 +15,7 @@ from odesim.models.classics._committee_claims import FIRST, START, half_a_unit, 
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why plateaus?"
 END, CHECKS, N = 150.0, (1.0, 5.0, 20.0), 400
 FIRST_DIFFERENCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 FINE = {"rtol": 1e-12, "atol": 1e-14}

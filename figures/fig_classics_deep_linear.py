@@ -13,6 +13,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 STRENGTHS, FIRST = np.array([3.0, 1.5, 0.5]), 1e-3
 SPREAD = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0])
 MODEL, FINE = "classics.deep_linear_modes", {"rtol": 1e-10, "atol": 1e-14}

@@ -22,6 +22,7 @@ from odesim.lab.tasks.dyck import TASK, independent_balance
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 WATCHED = ("accuracy", "last", "balance", "map")
 FULL = {"k": 2, "depth": 4, "length": 28, "width": 32, "lr": 0.004, "test_length": 500}
 FEW = {"k": 2, "depth": 3, "length": 16, "width": 16, "mlp": 32, "batch": 32, "lr": 0.01, "test_length": 120}

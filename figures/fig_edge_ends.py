@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 EA, STEPS = 1e-3, 900
 STARTS = (4.4, 5.0, 6.0)
 RATES = (0.2, 0.1, 0.05, 0.02, 0.01)

@@ -17,6 +17,7 @@ from odesim.models.galore._adam_claims import BARS, LEAST, SIZES, end, gib, prob
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why low rank?"
 STEPS = np.unique(np.round(np.geomspace(1, 1000, 120)).astype(int))
 RUNS = {"rank 1": (1, 10), "rank 2": (2, 10), "rank 3": (3, 10), "rank 2, never": (2, 0)}
 CHOICES = {"as they are": "", "turned once": "once", "each time": "each time", "moments turned": "turned"}

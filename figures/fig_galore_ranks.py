@@ -15,6 +15,7 @@ from odesim.models.galore.claims import ETA, FAST, SLOW, two_modes
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why low rank?"
 LEFT = np.logspace(-0.01, -6, 121)  # 1 - t/t*
 RANKS = {0: 1.6049, 1: 1.5534, 5: 1.4185, 10: 1.3357, 30: 1.2574, 60: 1.2502}
 BOUND = {0: 1.3000, 1: 1.2895, 5: 1.2654, 10: 1.2547, 30: 1.2500, 60: 1.2500}

@@ -18,6 +18,7 @@ from odesim.models.gibbs._spectra_claims import signs
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 DECODERS = {"with revision": "gibbs.mask_predict", "block after block": "gibbs.unmask", "all at once": "gibbs.mask_predict:SYNCHRONOUS"}
 STEPS, COUPLINGS, PLACES, DRAWS = (1, 2, 4, 8), (0.1, 0.3), 8, 400_000
 

@@ -18,6 +18,7 @@ from odesim.models.gibbs._laws import equal_pairs
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 N, J, TIMES = 5, 0.2, np.linspace(0, 60, 121)
 START, FINE = np.eye(10)[0] + np.eye(10)[4], {"rtol": 1e-11, "atol": 1e-14}
 

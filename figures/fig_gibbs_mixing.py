@@ -17,6 +17,7 @@ from odesim.models.gibbs.lumped import curie_weiss, target
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "how does it scale?"
 COUPLINGS, SIZES, SHARES = (0.5, 1.0, 1.5), (16, 32, 64, 128), (1, 2, 4, 8, 16, 32, 48, 56, 60, 62, 63)
 MASKED, TIMES, J_TIMES = (1, 2, 4, 7), np.linspace(0, 60, 121), 0.1
 DECODED, TOKENS = (0.2, 0.4, 0.9), 4

@@ -16,6 +16,7 @@ from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "what is learned first?"
 CLASSES, SMALL, LARGE, KAPPA = 10, 4, 8, 3.0
 EPS = (0.1, 0.01)
 BEYOND = {0.1: (-0.0418, -0.0519, -0.0364, 0.0, 0.0532, 0.1200, 0.1979), 0.01: (-0.0038, -0.0050, -0.0037, 0.0, 0.0062, 0.0147, 0.0255)}

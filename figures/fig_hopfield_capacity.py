@@ -15,6 +15,7 @@ from odesim.models.hopfield._sign_claims import of_statistical_mechanics, signs_
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "how does it scale?"
 LOADS, GROUP, SWEEPS, PATTERNS = (0.05, 0.10, 0.13, 0.14, 0.15, 0.16, 0.18), 50, 20, 4
 OVERLAPS = {  # mean, and deviation of the mean of four patterns of a memory, by an independent script; 200 and 100 memories for each load
     500: ((0.13, 0.982, 0.027), (0.14, 0.950, 0.060), (0.15, 0.911, 0.086), (0.16, 0.848, 0.100), (0.18, 0.694, 0.137)),

@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 FINE = {"rtol": 1e-10, "atol": 1e-13}
 FLOWS, N, MEMORIES = 20, 8, 40
 ENERGY_TIMES, TIMES = np.linspace(0, 4, 81), np.linspace(0, 30, 301)

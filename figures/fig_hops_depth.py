@@ -17,6 +17,7 @@ from odesim.base.errors import counted
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "how does it scale?"
 FILE = Path(__file__).parent / "published" / "hops_depth.csv"
 OURS = Path(__file__).parent / "stored" / "hops_depth_ours.csv"
 HOPS = (1, 2, 3, 4, 6, 8, 16)

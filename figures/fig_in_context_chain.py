@@ -13,6 +13,7 @@ import odesim
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 CHAINS = ((0.1, 0.1), (0.5, 0.8))
 STARTS = [(w, e) for w in (-1.7, -1.3, -0.9, -0.6, -0.3, 0.1, 0.4, 0.9) for e in (0.15, 0.5, 0.9)]
 TIMES = np.append(0, np.geomspace(0.05, 2000, 80))

@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why plateaus?"
 LAM, N, SIZE, END = np.array([0.4, 0.3, 0.2, 0.1]), 31, 5e-3, 4e4
 GAMMA = (1 + 1 / N) * LAM + LAM.sum() / N
 LEVELS = (1.0, 0.6405797101, 0.3773721630, 0.2098045954, 0.1359950716)

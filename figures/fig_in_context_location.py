@@ -13,6 +13,7 @@ import odesim
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why plateaus?"
 D, LAM, G2, RADIUS, RUNS = 400, 0.1, 0.5, 0.3, 30
 TIMES = np.append(0, np.geomspace(0.01, 80, 120))
 

@@ -27,6 +27,7 @@ from odesim.plot.style import (
     project_style,
 )
 
+QUESTION = "why plateaus?"
 N, V, END = 32, 64, 1000.0
 VARIANTS = {"": "a, b, c", ":MATRIX": "matrices"}
 WHOLE = {"N": 4, "V": 6, "S": 360}

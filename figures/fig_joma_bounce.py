@@ -27,6 +27,7 @@ from odesim.plot.style import (
     project_style,
 )
 
+QUESTION = "why sparse attention?"
 DELTA, MU = np.array([0.2, 0.5, -0.7, 0.9, 1.0]), np.array([0.5, 1.0, 1.5, 2.0, 2.5])
 T_STAR, START = float(np.sqrt(np.pi / 2)), 0.01
 DEPTHS = {1.0: 3.8e-5, 1.5: 3.3e-3, 2.0: 2.75e-2, 2.5: 6.6e-2}

@@ -17,6 +17,7 @@ from odesim.lab.training.randomness import INITIAL, generators
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 TASK = "joma_gaussian"
 SEEDS, STEPS = range(10), 2000
 SHOWN = 4  # components of the first node

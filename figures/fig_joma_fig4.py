@@ -14,6 +14,7 @@ from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, FAINT, INK, SMALL, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 MODEL = "joma.nonlinear_softmax"
 SIZE, T, STEP, STEPS, V0 = 10, 3.0, 0.02, 5000, 0.05
 RTOL, ATOL = 1e-10, 1e-12

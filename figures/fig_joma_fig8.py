@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 FOLDER = Path(__file__).parent
 LAYERS, PLACES, SHOWN = 5, 35, 1e-2
 LINE = 0.05

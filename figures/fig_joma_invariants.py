@@ -17,6 +17,7 @@ from odesim.models.joma._joint_claims import random_block
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 TIMES, SAVES, STEPS, END = np.linspace(0, 20, 201), np.linspace(0, 200, 2001), (0.05, 0.025, 0.0125, 0.00625), 20.0
 FINE = {"rtol": 1e-11, "atol": 1e-13}
 STATIC, MOVING = (0.16, 0.6), (0.08, 0.10)

@@ -19,6 +19,7 @@ from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 from odesim.symbolic import softmax
 
+QUESTION = "why low rank?"
 LARGEST = 6.0789599  # the longest row of the saliency, by which the model divides it
 RANKS = {1.0: 7.318, 5.0: 7.135, 10.0: 5.198, 20.0: 1.012, 40.0: 1.001}
 START, END, SHOWN = 7.324, 40.0, 8

@@ -24,6 +24,7 @@ from odesim.lab.tasks import load_task
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 FOLDER = Path(__file__).parent
 COLUMNS = ("s = 0, 10 + 20", "s = 0, 20 + 30", "s = 1, 10 + 20", "s = 1, 20 + 30")
 ROWS = [(C, children) for C in (20, 30, 50) for children in (2, 3)]

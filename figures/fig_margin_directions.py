@@ -17,6 +17,7 @@ from odesim.models.margin._svm import cosine, differences, nuclear_norm, nuclear
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}
 TIMES = np.logspace(0, 12, 49)
 EARLY = np.logspace(0, 4, 33)

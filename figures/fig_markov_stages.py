@@ -14,6 +14,7 @@ from odesim.lab.tasks import load_task
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 STRATEGIES = ("uniform", "unigram", "bigram")
 
 

@@ -14,6 +14,7 @@ from odesim.plot.figures import Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "what is learned first?"
 SHOWN, END, POWERS, TOKENS = 10, 300.0, (2.0, 3.0, 4.0), 2000
 FINE = {"rtol": 1e-10, "atol": 1e-12}
 

@@ -18,6 +18,7 @@ from odesim.models.ngrams.claims import TIMES, nearest
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 T, LONG, RIVALS = np.append(0.0, np.geomspace(0.5, 400, 240)), np.linspace(0, 250, 251), (5, 20, 80)
 STRATEGIES = ("uniform", "unigram", "bigram")
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-14, "backend": "numpy"}

@@ -15,6 +15,7 @@ from odesim.base.errors import counted
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 LAM, START, S2, ETA = np.array([2.0, 1.0, 0.3]), np.array([1.0, -1.0, 2.0]), 0.25, 0.05
 ETAS = 0.0125 * 2.0 ** np.arange(5)
 FINE = 0.0125 * 2.0 ** (np.arange(33) / 8)

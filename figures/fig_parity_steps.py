@@ -18,6 +18,7 @@ from odesim.models.static._learning_claims import PLACES, samples
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why plateaus?"
 BITS, FACTORS = (3, 5, 7), (2, 3, 4)
 STARTS = np.array([0.3, 0.1, 0.03, 0.01, 0.003])
 NOISE, EPS, WEIGHTS = (0.0, 0.1, 0.25), (0.1, 0.03, 0.01), np.arange(3, 14)

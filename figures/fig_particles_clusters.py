@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, FAINT, letter_panels, new_figure, project_style
 
+QUESTION = "why low rank?"
 FINE = {"rtol": 1e-8, "atol": 1e-10}
 SNAPSHOTS, ANGLE_TIMES, TIMES, AT = (0.0, 2.0, 5.0, 15.0), np.linspace(0, 30, 181), np.linspace(0, 10, 51), (2.5, 18.0, 30.0)
 COLD, WARM, HIGH, PAIRS = 9.0, 1.0, (1.0, 4.0), np.triu_indices(32, 1)

@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why plateaus?"
 FINE = {"rtol": 1e-10, "atol": 1e-13}
 STARTS, BETAS, MERGED = (0.0, 0.5), (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0), 0.9
 GROWTH, WAVES, EVEN, TIMES = (1.0, 4.0, 9.0), np.arange(1, 9), 256, np.linspace(0, 10, 51)

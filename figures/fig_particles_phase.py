@@ -18,6 +18,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import INK, letter_panels, new_figure, project_style
 
+QUESTION = "why low rank?"
 TOKENS, TIMES, SHORT, DIMENSIONS = 32, np.linspace(0, 30, 31), np.linspace(0, 1, 41), (2, 8, 32, 128)
 SPOTS = {  # at t = 5, 10, 20, 30, by an independent script: steps of .05 of order 4; 512 starts, 256 for d = 32, 64 for d = 128
     (2, 1): (0.1438, 0.8488, 0.9943, 0.9990), (2, 4): (0.2310, 0.4542, 0.5021, 0.5279), (2, 9): (0.2069, 0.3051, 0.3300, 0.3427),

@@ -17,6 +17,7 @@ from odesim.models.particles._noise_claims import KAPPA, order_of_density, thres
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why low rank?"
 BETAS, MODES = (1.0, 4.0), 40
 SEEN = (0.25, 0.5, 0.75, 1.1, 1.25, 1.5)
 """Shares of K# at which there are tokens; near 1 they would need long times."""

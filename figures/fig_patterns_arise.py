@@ -20,6 +20,7 @@ from odesim.models.patterns.claims import HALF_TIMES, whole
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 TIMES = np.geomspace(1, 1000, 91)
 SHOWN = (10.0, 100.0, 1000.0)
 T, RHO = 16, 0.2

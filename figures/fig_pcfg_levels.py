@@ -17,6 +17,7 @@ from odesim.lab.tasks.pcfg import levels
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 SEEDS = 3
 
 

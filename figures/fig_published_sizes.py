@@ -19,6 +19,7 @@ from odesim.models.galore._memory_claims import SIZES
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "how does it scale?"
 FOLDER = Path(__file__).parent / "published"
 MILLIONS = (60.0, 130.0, 350.0, 1000.0)
 WEIGHTS = [m.parameters / 1e6 for m in SIZES.values()]

@@ -33,6 +33,7 @@ from odesim.plot.style import (
     project_style,
 )
 
+QUESTION = "when does it fail?"
 M, N, ETA, EPOCHS = 802, 340, 0.5, 100
 VOCABULARIES, STEPS = (100.0, 802.0, 1e4), np.geomspace(0.01, 100, 81)
 START = int(np.abs(STEPS - 1).argmin())  # t = t1

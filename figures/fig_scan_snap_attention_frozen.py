@@ -16,6 +16,7 @@ from odesim.plot.figures import Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import FAINT, INK, SMALL, few_ticks, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 MODEL = "scan_snap.theorem4"
 ETAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 M, K, C0, END = 10_000, 1, 1.0, 50.0

@@ -16,6 +16,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 SIZES, RATES, END = (36.0, 1e3, 1e4), (0.3, 0.1, 0.03, 0.01, 0.003), 300.0
 RATIO = {"Syn-Small": (9.80, 39.2, 95.4), "one common token": (3.16, 52.8, 442.0)}
 ERROR = {0.3: -0.25, 0.03: -0.029, 0.003: -0.0029}

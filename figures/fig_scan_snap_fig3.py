@@ -14,6 +14,7 @@ from odesim import Solution
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 K, M, ETA_Z, RATES, END, C0 = 10, 1000.0, 0.5, (0.5, 1.0, 2.0, 5.0), 700.0, 1 / 160
 FINE = {"rtol": 1e-9, "atol": 1e-12}
 

@@ -17,6 +17,7 @@ from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 TASK = "scan_snap"
 LOG = Path(__file__).with_name("published") / "scan_snap_fig4_loss.csv"
 ETAS = (1.0, 10.0)  # eta_Y; eta_Z = 1

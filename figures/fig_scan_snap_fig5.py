@@ -14,6 +14,7 @@ from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 TASK, RATES, STEPS, COMMON = "scan_snap", (0.1, 0.5, 1.0), 100, 10
 ROWS = (0, 2, 4, 6, 8, 10, 20, 50, 100)
 TABLE = {0.1: ((2, 3), 0.08, 0.30), 0.5: ((5, 6), 0.15, 0.007), 1.0: ((8, 9), 0.165, 3e-5)}

@@ -17,6 +17,7 @@ from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, Feature
 from odesim.plot.style import FAINT, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 TASK = "scan_snap"
 TABLE = Path(__file__).with_name("published") / "scan_snap_fig6_entropy.csv"
 STEPS, SEEDS = 100, range(1, 11)

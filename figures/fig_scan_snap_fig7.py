@@ -16,6 +16,7 @@ from odesim.base.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 FILE = Path(__file__).parent / "stored" / "scan_snap_fig7_ours.csv"
 
 

@@ -12,6 +12,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 CASES = {
     50.0: (80, (0.1, 0.2, 0.5, 1.0, 2.0), (0.100758, 0.124164, 0.148029, 0.163772, 0.178621)),
     1000.0: (70, (0.2, 0.5, 1.0, 2.0, 4.0), (0.0085966, 0.0101222, 0.0109857, 0.0117617, 0.0124969)),

@@ -17,6 +17,7 @@ from odesim.plot.figures import Feature
 from odesim.plot.panels import thousands
 from odesim.plot.style import INK, few_log_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why sparse attention?"
 K, END, LEVEL = 2, 2000.0, float(np.log(2))
 SNAP = f"snapped: max(z) - {LEVEL!r}; terminal; direction up"
 LINES = (0.0, 0.35, 1.0)  # of the vocabularies, from the smallest to the largest

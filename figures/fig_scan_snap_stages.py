@@ -14,6 +14,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "why sparse attention?"
 K, M, COMMON, DISTINCT = 2, 34, 10, 10
 SCAN = K * np.log(M)
 STAGES = {"even": 0.0, "scanning": SCAN, "snapping": 2 * SCAN, "frozen": 1e4}

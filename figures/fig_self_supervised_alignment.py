@@ -17,6 +17,7 @@ from odesim.models.self_supervised._parabola import modes_at, rest_points
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "why low rank?"
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-14, "backend": "numpy"}
 S0 = (0.3, 0.1, 0.01, 0.001)
 HIGH = rest_points(0.04, 0.1)[1].real

@@ -17,6 +17,7 @@ from odesim.models.self_supervised._parabola import modes_at, rest_points
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
+QUESTION = "when does it fail?"
 MODEL, ETA, SIGMA2 = "self_supervised.modes", 0.04, 0.1
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 STARTS = (0.036, 0.041, 0.043, 0.06, 0.15, 0.6)

@@ -12,6 +12,7 @@ import odesim
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 RATES = np.geomspace(0.01, 100, 41)
 
 

@@ -17,6 +17,7 @@ from odesim.models.static._contrast_claims import EQUAL, STEPS, learned
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, break_lines, letter_panels, new_figure, project_style
 
+QUESTION = "when does it fail?"
 FILE = Path(__file__).parent / "published" / "static_hypercube.csv"
 
 

@@ -16,6 +16,7 @@ from odesim.models.static._learning_claims import ACCURACIES, training
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 FILE = Path(__file__).parent / "published" / "static_random_labels.csv"
 SEEDS = 10
 

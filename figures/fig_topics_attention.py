@@ -17,6 +17,7 @@ from odesim.models.topics._reduced_claims import SETTING
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 HERE = Population(10, 10, 2, 0.1)
 OPTIMA = {0: (None, 6.5832, 0.9459059), 1: (0.8777, 57.2, 0.8709127)}
 ALPHA, BETA = np.linspace(0.2, 6.0, 59), 0.5 + 0.9 * np.arange(111)

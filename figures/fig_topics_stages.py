@@ -14,6 +14,7 @@ from odesim.models.topics._reduced_claims import ATTENTION, COPYING, SETTING
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 MODEL, EPS, END, G2 = "topics.reduced", 1e-3, 6e5, 5.5748e-5
 FINE = {"rtol": 1e-9, "atol": 1e-12}
 

@@ -17,6 +17,7 @@ import odesim
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 END, P_C, M0, P_R = 6000.0, 0.3, 0.15 * 0.6, 0.1
 LEAK_LR, NOISE = 4.0, {20: 0.024, 120: 0.011}  # deviation of a_w at rest, by a program of ours outside odesim
 FEW: dict[str, Any] = {"p_c": 0.1, "shortest": 400, "longest": 400}

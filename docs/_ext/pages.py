@@ -29,7 +29,7 @@ from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
 from odesim.display.document import markdown
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
-from odesim.plot.figures import list_figures, load_figure
+from odesim.plot.figures import figures_by_question, list_figures, load_figure
 from odesim.plot.files import METADATA, page_of_figure, save
 
 ROOT = Path(__file__).parents[2]
@@ -64,10 +64,14 @@ def write_pages(folder: Path, run: bool) -> None:
     write(folder / "methods.txt", methods_table())
     groups = [[job.result() for job in jobs.values()] for jobs in (notebooks, figures)]
     groups.append(list(chain.from_iterable(job.result() for job in models.values())))
-    write(folder / "figures.txt", cards(groups[1], "generated/"))
+    items = dict(zip(figures, groups[1], strict=True))
+    by_question = {
+        f"{question[0].upper()}{question[1:]}": [items[name] for name in names] for question, names in figures_by_question().items()
+    }
+    write(folder / "figures.txt", sections(by_question, "generated/"))
     write(folder / "families.txt", cards([family_card(family, job.result()) for family, job in models.items()], "generated/"))
-    parts = dict(zip(("Notebooks", "Figures of the papers", "Models"), groups, strict=True))
-    write(folder / "gallery.md", "# Gallery\n\n" + "\n\n".join(f"## {title}\n\n{cards(items)}" for title, items in parts.items()))
+    rest = {"Notebooks": groups[0], "Models": groups[2]}
+    write(folder / "gallery.md", f"# Gallery\n\n{sections(by_question)}\n\n{sections(rest)}")
 
 
 @cache
@@ -125,6 +129,11 @@ def cards(items: list[Item], folder: str = "") -> str:
         grid += [f":::{{grid-item-card}} {title}", f":img-top: {folder}pictures/{picture}", f":link: {folder}{page}", ":link-type: doc"]
         grid += ["", text] * bool(text) + [":::", ""]
     return "\n".join([*grid, "::::"]) + "\n"
+
+
+def sections(parts: dict[str, list[Item]], folder: str = "") -> str:
+    """A heading and a grid for each part."""
+    return "\n\n".join(f"## {title}\n\n{cards(items, folder)}" for title, items in parts.items())
 
 
 def blank(*pictures: Path) -> None:
@@ -188,7 +197,8 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
         "|---|---|---|---|---|",
         *("| " + " | ".join(map(plain, row)) + " |" for row in rows),
     ]
-    about = [f"# {plain(name)}", plain(title), shown(name, plain(title), run), plain(text.strip())]
+    about = [f"# {plain(name)}", f"*{module.QUESTION[0].upper()}{module.QUESTION[1:]}*", plain(title), shown(name, plain(title), run)]
+    about.append(plain(text.strip()))
     end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```", key]
     page.write_text("\n\n".join([*about, "\n".join(table), *end]), encoding="utf-8")
     return item

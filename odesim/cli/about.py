@@ -43,7 +43,7 @@ def complete_figure(ctx: click.Context, param: click.Parameter, incomplete: str)
 )
 @CLUSTER
 def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluster: str | None) -> int:
-    """Compute figure NAME, or all figures. Without a name, list them.
+    """Compute figure NAME, or all figures. Without a name, list them by what they answer.
 
     This writes the picture, NAME.nc (data) and NAME.json (parameters, versions, features), and replaces what odesim wrote there before.
     It prints each feature (a number that the figure shows) as measured, beside its target. Targets are published, follow from theory, or
@@ -53,12 +53,15 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
     """
     from odesim.api.cluster import run_figures
     from odesim.base.cluster import connected
-    from odesim.plot.figures import list_figures, load_figure
+    from odesim.plot.figures import figures_by_question, list_figures, load_figure
 
     if name is None:
-        for figure in list_figures():
-            first = (load_figure(figure).__doc__ or "").strip().partition("\n")[0]
-            echo(f"{figure}\n{wrap_paragraph(first, '  ')}")
+        for question, answers in figures_by_question().items():
+            echo(f"{question[0].upper()}{question[1:]}\n")
+            for figure in answers:
+                first = (load_figure(figure).__doc__ or "").strip().partition("\n")[0]
+                echo(f"{figure}\n{wrap_paragraph(first, '  ')}")
+            echo("")
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE

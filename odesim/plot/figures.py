@@ -20,6 +20,16 @@ PREFIX = "fig_"
 RECORDED_PACKAGES = ("odesim", "numpy", "scipy", "sympy", "numba", "matplotlib", "xarray")
 
 
+QUESTIONS = (
+    "what is learned first?",
+    "why plateaus?",
+    "why sparse attention?",
+    "why low rank?",
+    "how does it scale?",
+    "when does it fail?",
+)
+"""What figures answer; each script names one of them as its QUESTION."""
+
 PUBLISHED, THEORY, SCRIPT = "published", "theory", "own script"  # origins of a target; SCRIPT: a program of ours outside odesim
 
 
@@ -67,6 +77,12 @@ def load_figure(name: str) -> Any:
     return import_module(f"odesim.figures.{PREFIX}{name}")
 
 
+def figures_by_question() -> dict[str, list[str]]:
+    """{question: names of the figures that answer it, sorted}, in the order of QUESTIONS."""
+    asked = {name: load_figure(name).QUESTION for name in list_figures()}
+    return {question: [name for name, its in asked.items() if its == question] for question in QUESTIONS}
+
+
 def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats: Sequence[str] = ("png",)) -> FigureRun:
     """Computes a figure and writes NAME.<format>, NAME.nc (netCDF 3) and NAME.json into the folder out, which is created.
 
@@ -101,6 +117,7 @@ def figure_manifest(name: str, module: Any, fast: bool, dataset: Any, features: 
     return {
         "figure": name,
         "beside": (module.__doc__ or "").strip(),
+        "question": module.QUESTION,
         "fast": fast,
         "parameters": {key: as_json(value) for key, value in dataset.attrs.items()},
         "sizes": {str(key): int(value) for key, value in dataset.sizes.items()},

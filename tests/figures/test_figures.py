@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.text import Text
 
 from odesim.base.errors import StoreError
-from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, list_figures, load_figure, run_figure
+from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, figures_by_question, list_figures, load_figure, run_figure
 from odesim.plot.style import FAINT, INK
 from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
@@ -36,12 +36,19 @@ def test_features(done: FigureRun) -> None:
     assert done.passed and len({feature.name for feature in done.features}) == len(done.features) > 5
 
 
+def test_every_figure_answers_a_question() -> None:
+    """Each has one of the questions, no question is without answers, and no figure stands twice."""
+    found = figures_by_question()
+    assert sorted(name for answers in found.values() for name in answers) == NAMES and all(found.values())
+
+
 @pytest.mark.first(1)
 def test_files(done: FigureRun) -> None:
     """The manifest holds every feature and the sha256 of pictures and data; the data are those that were judged and drawn."""
     folder = done.files[0].parent
     assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in done.files)
     manifest = json.loads((folder / f"{done.name}.json").read_text())
+    assert manifest["question"] == load_figure(done.name).QUESTION
     assert manifest["figure"] == done.name and manifest["fast"] is True and "Stands beside" in manifest["beside"]
     assert [row["measured"] for row in manifest["features"]] == [feature.measured for feature in done.features]
     assert manifest["versions"]["numpy"] == np.__version__
