@@ -347,6 +347,20 @@ RECIPES: Mapping[str, Recipe] = {
             observables=("loss", "share"),
         ),
         Recipe(
+            "modular",
+            "a layer of squares learns to add mod 23 by gradient descent: 88 frequencies, each by itself",
+            "modular.phases",
+            "modular",
+            (
+                *distances(("alpha",), 1e-3, "steps of 1, to first order; logits of .002 from step 600 on"),
+                Reading("the largest alpha at step 600, flow", lambda c: float(c.theory["alpha"][0, -1].max()), 0.0343, 1e-4, DIGITS),
+                Reading("trained", lambda c: float(c.training["alpha"][0, -1].max()), 0.0343, 1e-4, DIGITS),
+            ),
+            steps=600,
+            save=4,
+            observables=("alpha", "beta", "D"),
+        ),
+        Recipe(
             "hierarchy_layers",
             "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
             "hierarchy.multilayer",

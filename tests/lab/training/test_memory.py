@@ -54,6 +54,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("hops", {"batch": 500}, 2, None),
     ("pcfg", {}, 2, None),
     ("pcfg", {"depth": 1, "batch": 3000}, 2, None),
+    ("modular", {"p": 31, "N": 200}, 2, None),
 )
 
 
@@ -87,6 +88,7 @@ BEYOND = {
     "hops": ("letters", "length", "batch", "width", "mlp"),
     "in_context": ("D", "N", "H", "batch"),
     "induction": ("N", "V", "samples", "batch", "width"),
+    "modular": ("p", "N"),
     "pcfg": ("layers", "batch", "width", "mlp"),
     "topics": ("T", "v", "longest", "documents", "batch"),
     "hierarchy_layers": ("vocabulary", "K1", "K2"),
