@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -132,3 +133,48 @@ def test_error(bench):
     exact, values = np.array([2.0, 1e-9]), np.array([2.0002, 2e-9])
     assert stiff.error(values, exact) == pytest.approx(0.1) and plain.error(values, exact) == pytest.approx(2e-4)
     assert plain.error(np.array([np.nan, 1.0]), np.ones(2)) == np.inf
+
+
+FLOWS = """
+import numpy as np
+
+
+class Driven:
+    damping = 0.5
+
+    def rhs(self, X, t):
+        x, v, phase = X
+        force = np.heaviside(x, 0.5) * np.abs(v) ** 2.0 - max(0, x)
+        return v, -np.sin(x) - self.damping * v + force + np.cos(phase), 1.3
+
+
+class Array:
+    k = np.array([[1.0, 2.0], [0.5, -1.0]])
+
+    def rhs(self, X, t):
+        rate = np.zeros_like(X)
+        rate[:] = np.tanh(self.k @ X) - X
+        return rate
+"""
+
+
+def test_flows_of_a_collection(tmp_path):
+    """Right-hand sides in numpy become Systems, and end where SciPy's DOP853 does."""
+    package = tmp_path / "dysts"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "flows.py").write_text(FLOWS)
+    fact = {"delay": False, "period": 2.0, "lyapunov_spectrum_estimated": []}
+    facts = {
+        "Driven": {**fact, "initial_conditions": [0.3, 1.0, 0.0], "std": [1.0, 1.0, 1.0]},
+        "Array": {**fact, "initial_conditions": [0.3, -1.0], "std": [0.0, 2.0]},
+        "Late": {**fact, "delay": True},
+    }
+    (package / "data" / "chaotic_attractors.json").write_text(json.dumps(facts))
+    places = os.pathsep.join([str(tmp_path), str(FOLDER.parent)])
+    command = [sys.executable, FOLDER / "dysts_flows.py", "--json", tmp_path / "a.json"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": places})
+    found = json.loads((tmp_path / "a.json").read_text())
+    score = found["tables"][0]["rows"][0]
+    assert (score["method"], score["flows"], score["passed"]) == ("auto", 2, 2)
+    assert all(row["error"] < 1e-7 for row in found["flows"])
