@@ -244,7 +244,7 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
             "## What the papers state",
             "Each row is checked by `odesim verify CLAIM`; see [all claims](../../claims.md).",
         ]
-        parts.append("\n".join(claim_table(claims)))
+        parts.append("\n".join(claim_table(claims, "../../claims.html")))
     page.write_text(re.sub(r"\n{3,}", "\n\n", "\n\n".join([*parts, key])), encoding="utf-8")
     return items
 

@@ -102,6 +102,7 @@ COMMITTEE = (
             "of the order of the first difference, 1e-3",
         ),
         slow=True,
+        depends=("classics.committee_errors",),
     ),
     Claim(
         "classics.finite_dimensions",

@@ -74,6 +74,7 @@ CLAIMS = (
         Statement(
             "a mode has half of its strength at ln(s / a(0) - 1) / (2 s)", half_times, Verdict.HOLDS, "1000 times the relative tolerance"
         ),
+        depends=("classics.sigmoids",),
     ),
     Claim(
         "classics.three_layers",

@@ -177,6 +177,7 @@ CLAIMS = (
         "edge.four_layers, eta = .2 to .01",
         (LAYERS,),
         Statement("the gap to 2/eta is eta/2 for small eta", partial(four_layers, True), Verdict.HOLDS, DIGIT),
+        depends=("edge.sharpness",),
     ),
     Claim(
         "edge.sam_cycles",

@@ -174,6 +174,7 @@ ADAM = (
             Verdict.HOLDS,
             "half a unit of the last recorded digit",
         ),
+        depends=("galore.algorithm",),
     ),
     Claim(
         "galore.seven_billion",

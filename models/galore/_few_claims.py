@@ -119,5 +119,6 @@ FEW = (
             Verdict.HOLDS,
             "1e4 times the relative tolerance 1e-10 of the run; the modes above the slowest are below 1e-3 by t = 1e4",
         ),
+        depends=("galore.exponential",),
     ),
 )

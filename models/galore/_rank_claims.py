@@ -77,5 +77,6 @@ LOW_RANK = (
             Verdict.HOLDS,
             "half a unit of the last digit; rounding of a stable rank near 1, some 1e-14",
         ),
+        depends=("galore.ties",),
     ),
 )

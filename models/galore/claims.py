@@ -160,6 +160,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "the rest at t = 20 is 2e-9 of G; that of relative error 1e-10 against a rest of 1e-5 at t = 10",
         ),
+        depends=("galore.exponential",),
     ),
     Claim(
         "galore.stable_rank_bound",

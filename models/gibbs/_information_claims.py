@@ -215,6 +215,7 @@ INFORMATION = (
             Verdict.HOLDS,
             "four standard errors of a variance",
         ),
+        depends=("gibbs.dictionary",),
     ),
     Claim(
         "gibbs.training_rate",
@@ -227,5 +228,6 @@ INFORMATION = (
             Verdict.HOLDS,
             "10 times the distance; " + DIGITS,
         ),
+        depends=("gibbs.dictionary",),
     ),
 )

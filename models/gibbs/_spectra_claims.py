@@ -212,6 +212,7 @@ SPECTRA = (
         "gibbs.lumped, Curie-Weiss, n = 30",
         ("gibbs.lumped",),
         Statement("ln 2 / gap <= mixing time <= ln(4 / min p) / gap", mixing_times, Verdict.HOLDS, "relative, " + DIGITS),
+        depends=("gibbs.redraws",),
     ),
     Claim(
         "gibbs.late_rate",
@@ -219,6 +220,7 @@ SPECTRA = (
         "gibbs.master, six signs, J = .3, k = 1",
         ("gibbs.master",),
         Statement("the total variation to the target falls at the rate of the gap", late_rate, Verdict.HOLDS, DIGITS + "; the run's error"),
+        depends=("gibbs.redraws",),
     ),
     Claim(
         "gibbs.strong_correlations",

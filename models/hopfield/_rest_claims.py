@@ -133,5 +133,6 @@ REST = (
             Verdict.HOLDS,
             "exp(-18) of the other group times what it pulls; the square of 1e-4",
         ),
+        depends=("hopfield.one_pattern",),
     ),
 )

@@ -159,6 +159,7 @@ SIGNS = (
             "four standard errors of a count; a tenth and a hundredth of a sign, which fall as 1 / sqrt(ln d)",
         ),
         slow=True,
+        depends=("hopfield.signs_of_one_update",),
     ),
     Claim(
         "hopfield.load",

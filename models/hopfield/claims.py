@@ -204,6 +204,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "rounding; what is left of a start at t = 200",
         ),
+        depends=("hopfield.one_pattern", "hopfield.average"),
     ),
     Claim(
         "hopfield.capacity",

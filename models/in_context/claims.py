@@ -200,6 +200,7 @@ CLAIMS = (
             "starts are small; from weights of .1 the first plateau is passed",
             partial(drops, 0.1),
         ),
+        depends=("in_context.one_drop",),
     ),
     Claim(
         "in_context.few_heads",

@@ -163,6 +163,7 @@ CLAIMS = (
         "induction.stages, N = 8 to 128, V = 2N, from .01",
         ("induction.stages",),
         Statement("an induction head forms at a time of order N^(3/2)", lambda: half_times("", SCALAR), Verdict.HOLDS, DIGITS),
+        depends=("induction.reduction",),
     ),
     Claim(
         "induction.half_times_of_matrices",
@@ -170,6 +171,7 @@ CLAIMS = (
         "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
         ("induction.stages",),
         Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), Verdict.HOLDS, DIGITS),
+        depends=("induction.whole_flow",),
     ),
     Claim(
         "induction.fixed_output",
@@ -189,6 +191,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "what c moves in a time of .01",
         ),
+        depends=("induction.reduction",),
     ),
     Claim(
         "induction.cliff",

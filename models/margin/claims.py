@@ -145,6 +145,7 @@ CLAIMS = (
         "margin.key_query from the identity on the harder data, to t = 10^12",
         (KEY_QUERY,),
         Statement("from a start of order one the nuclear norm falls towards the least one, slowly", lower_from_one, Verdict.HOLDS, TABLE),
+        depends=("margin.nuclear_norm",),
     ),
     Claim(
         "margin.direction",

@@ -65,6 +65,7 @@ CLAIMS = (
         "memory.softmax_regression, ten tokens",
         ("memory.softmax_regression",),
         Statement("margins depend on p t alone, late as ln(M p t)", collapse, Verdict.HOLDS, "interpolation; ln ln over ln"),
+        depends=("memory.closed_form",),
     ),
     Claim(
         "memory.power_law",
@@ -72,5 +73,6 @@ CLAIMS = (
         "memory.softmax_regression, 1000 tokens, p ~ x^-2",
         ("memory.softmax_regression",),
         Statement("for p ~ x^-a the loss falls as t^-(1 - 1/a)", power_law, Verdict.HOLDS, "1000 tokens, not infinitely many"),
+        depends=("memory.closed_form",),
     ),
 )

@@ -95,5 +95,6 @@ CLAIMS = (
             Verdict.HOLDS,
             DIGITS + "; 3 %",
         ),
+        depends=("ngrams.stages",),
     ),
 )

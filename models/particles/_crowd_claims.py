@@ -98,6 +98,7 @@ CROWDS = (
             "none: tokens apart have a negative product",
         ),
         slow=True,
+        depends=("particles.lifetimes",),
     ),
     Claim(
         "particles.many_dimensions",
@@ -110,6 +111,7 @@ CROWDS = (
             Verdict.HOLDS,
             "a third of the largest deviation; of the ratio 2, whose logarithm makes it 1.8, two standard errors of five starts",
         ),
+        depends=("particles.equal_products",),
     ),
     Claim(
         "particles.cold_in_many_dimensions",
@@ -123,5 +125,6 @@ CROWDS = (
             "10 times the relative tolerance of the runs, and half a unit of the last digit",
         ),
         slow=True,
+        depends=("particles.many_dimensions",),
     ),
 )

@@ -95,6 +95,7 @@ NOISY = (
         Statement("for beta < 2.447 noisy tokens are spread evenly up to K# = kappa beta / I_1(beta), and ordered above", sets_in,
                   Verdict.HOLDS, "four standard errors of 64 runs, each seen at five times"),
         slow=True,
+        depends=("particles.modes",),
     ),
     Claim(
         "particles.modes",
@@ -112,5 +113,6 @@ NOISY = (
         Statement("for beta < 2.447 order sets in as a_1^2 = 2 (1 - r) (K/K# - 1) / (1 - 2 r), r = I_2 / I_1; above by a jump, and what is "
                   "ordered stays so below K#", transition, Verdict.HOLDS, "the law near K#: the next order; else what is left in the end"),
         slow=True,
+        depends=("particles.threshold",),
     ),
 )  # fmt: skip

@@ -155,6 +155,7 @@ CLAIMS = (
         "particles.gamma from orthogonal tokens, n = 32 and 128, to gamma = .5 and 1 - 1e-3",
         ("particles.gamma",),
         Statement("tokens merge at once for small beta, after exp(beta) / n for large", times_to_merge, Verdict.HOLDS, "the recorded grid"),
+        depends=("particles.equal_products",),
     ),
     Claim(
         "particles.lifetimes",

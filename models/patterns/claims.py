@@ -116,6 +116,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "the next order, 1/ln(t)^2; 100 rtol",
         ),
+        depends=("patterns.reduction",),
     ),
     Claim(
         "patterns.half_times",
@@ -123,6 +124,7 @@ CLAIMS = (
         "patterns.skip_gram, K = 10, N = 50, n = 8 to 256",
         (SKIP,),
         Statement("one token among n others is found at a time of order n", half_times, Verdict.HOLDS, DIGITS + "; ln(n)/n"),
+        depends=("patterns.one_token_tells",),
     ),
     Claim(
         "patterns.all_tell",

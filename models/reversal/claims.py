@@ -213,6 +213,7 @@ CLAIMS = (
             when="c <= 0.7505, its largest value at t1; for c below 0.698 the bound is empty there",
             otherwise=lambda: every_constant(0.8),
         ),
+        depends=("reversal.learned",),
     ),
     Claim(
         "reversal.empty_bound",
@@ -233,6 +234,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "half a unit of the last recorded digit; 1e-9 of a root",
         ),
+        depends=("reversal.learned",),
     ),
     Claim(
         "reversal.rate",
@@ -240,6 +242,7 @@ CLAIMS = (
         "reversal.row, M = 802, to 100 t1",
         ("reversal.row",),
         printed=Statement("1 - p decays as a power of t: it tends to N / (eta_Y t)", rate, Verdict.HOLDS, "three printed digits"),
+        depends=("reversal.attention",),
     ),
     Claim(
         "reversal.test_pairs",
@@ -264,6 +267,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "printed digits of the table",
         ),
+        depends=("reversal.test_pairs",),
     ),
     Claim(
         "reversal.two_targets",

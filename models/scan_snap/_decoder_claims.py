@@ -142,6 +142,7 @@ DECODER = (
             Verdict.HOLDS,
             "100 times the relative tolerance 1e-10 of the run; Gamma is of order 100",
         ),
+        depends=("scan_snap.decoder_alone",),
     ),
     Claim(
         "scan_snap.decoder_steps",
@@ -151,6 +152,7 @@ DECODER = (
         printed=Statement(
             "0 <= h* - h <= 2 eta_Y / M at every step", steps, Verdict.HOLDS, "of the bounds the error of the runs; digits as recorded"
         ),
+        depends=("scan_snap.decoder_solution",),
     ),
     Claim(
         "scan_snap.gamma_max",
@@ -164,5 +166,6 @@ DECODER = (
             "a grid of 1e-3 in t, on which the maximum is flat to 1e-6",
             marks=(Mark("gamma", (1 - 1 / Symbol("M")) * LambertW((Symbol("M") - 1) / E)),),
         ),
+        depends=("scan_snap.decoder_solution",),
     ),
 )

@@ -208,6 +208,7 @@ SNAP = (
             Verdict.HOLDS,
             "terms of order eps0; the last recorded digit",
         ),
+        depends=("scan_snap.strength",),
     ),
     Claim(
         "scan_snap.common_speed",
@@ -278,6 +279,7 @@ SNAP = (
             Verdict.HOLDS,
             "half a unit of the last recorded digit; of order 1/M",
         ),
+        depends=("scan_snap.decoder_solution", "scan_snap.strength"),
     ),
     Claim(
         "scan_snap.scanning",
@@ -290,6 +292,7 @@ SNAP = (
             Verdict.HOLDS,
             "the error of the approximation: .0006, .0148, .0315",
         ),
+        depends=("scan_snap.snap_formula",),
     ),
     Claim(
         "scan_snap.snapped",
@@ -302,6 +305,7 @@ SNAP = (
             Verdict.HOLDS,
             "the error of the approximation: .0257, .0114, .0053, .0005",
         ),
+        depends=("scan_snap.snap_formula",),
     ),
     Claim(
         "scan_snap.late",
@@ -314,5 +318,6 @@ SNAP = (
             Verdict.HOLDS,
             "the error of the approximation, at most 2e-4",
         ),
+        depends=("scan_snap.snapped",),
     ),
 )

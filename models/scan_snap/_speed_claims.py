@@ -82,6 +82,7 @@ SPEED = (
         corrected=Statement(
             "it moves common tokens faster, by a factor that grows with M", lambda: push(False), Verdict.HOLDS, "three printed digits"
         ),
+        depends=("scan_snap.reduced_limit",),
     ),
     Claim(
         "scan_snap.plain_gradients",

@@ -185,6 +185,7 @@ CLAIMS = (
         "scan_snap.reduced_symmetric at its defaults, scan_snap.reduced with two classes that differ",
         ("scan_snap.reduced_symmetric", "scan_snap.reduced"),
         printed=Statement("exp(2 f(0)^2 B) <= chi <= exp(2 B) for the dominant token", bounds, Verdict.HOLDS, SOLVER),
+        depends=("scan_snap.pair_law",),
     ),
     Claim(
         "scan_snap.gamma_collapse",

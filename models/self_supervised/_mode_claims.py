@@ -166,6 +166,7 @@ MODE_CLAIMS = (
             when="they start on the parabola s = p^2/alpha; off it the edge is a curve, and s counts too",
             otherwise=partial(basin, ((0.01, 0.3), (0.01, 0.02), (0.02, 0.001))),
         ),
+        depends=("self_supervised.integral",),
     ),
     Claim(
         "self_supervised.no_decay",
@@ -190,6 +191,7 @@ MODE_CLAIMS = (
             Verdict.HOLDS,
             LAST,
         ),
+        depends=("self_supervised.basin",),
     ),
     Claim(
         "self_supervised.moving_average",

@@ -135,6 +135,7 @@ REDUCED = (
             Verdict.HOLDS,
             "what the values move in a time of 1e-3",
         ),
+        depends=("topics.sixteen_numbers",),
     ),
     Claim(
         "topics.second_stage",
@@ -144,6 +145,7 @@ REDUCED = (
         Statement(
             "attention to the topic comes at ln(1/eps) / g2 and a constant", attention, Verdict.HOLDS, "half a unit of the last digit"
         ),
+        depends=("topics.slopes",),
     ),
     Claim(
         "topics.scaled_logits",
@@ -157,6 +159,7 @@ REDUCED = (
             Verdict.HOLDS,
             "rounding; of the time .5 %, the transient and saturation",
         ),
+        depends=("topics.second_stage",),
     ),
     Claim(
         "topics.plateaus",
@@ -164,6 +167,7 @@ REDUCED = (
         "topics.reduced, T = v = 10, tau = 2, eps = 1e-3, to t = 6e5",
         ("topics.reduced",),
         Statement("the loss falls in stages: 1, .9500, .9459", stages, Verdict.HOLDS, "half a unit of the last digit"),
+        depends=("topics.sixteen_numbers",),
     ),
     Claim(
         "topics.third_stage",
@@ -176,5 +180,6 @@ REDUCED = (
             Verdict.HOLDS,
             "half a unit of the last digit; of the loss, how far it still is from the least, .61915",
         ),
+        depends=("topics.sixteen_numbers",),
     ),
 )

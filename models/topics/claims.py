@@ -212,6 +212,7 @@ CLAIMS = (
             Verdict.HOLDS,
             "of the rate .5 %, of ln(1/eps)/g2 5 %: the transient and saturation; half a unit of the last digit of the time",
         ),
+        depends=("topics.logistic",),
     ),
     Claim(
         "topics.generic_start",
@@ -225,6 +226,7 @@ CLAIMS = (
             "of the rate 1 %, the transient; of the rest, how far they still are from rest; half a unit of a digit, a step of times",
         ),
         slow=True,
+        depends=("topics.two_stages",),
     ),
     Claim(
         "topics.alike",

@@ -90,8 +90,8 @@ class Statement:
 class Claim:
     """A numbered statement of a paper. printed: as the paper has it. corrected: None if it holds as printed.
 
-    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses. depends: names of the claims without which
-    this one makes no sense: the reduction whose states it speaks of, or the law that it refines.
+    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses. depends: names of the claims that this
+    one builds on: the reduction whose states it speaks of, the law that it refines.
     """
 
     name: str

@@ -3,6 +3,7 @@
 The command line stands below the lab and imports this module by name, so numpy and the networks are imported inside functions.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -318,18 +319,23 @@ def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping
 @click.option("--slow", is_flag=True, help="Check the slow claims (minutes) too.")
 @click.option("--list", "listed", is_flag=True, help="List the claims; check none.")
 @click.option("--page", is_flag=True, help="Print the claims as a page of Markdown; check none.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of --json; check none.")
 @options("as_json quiet", as_json={"help": "Print one JSON object on stdout."}, quiet={"help": "Print no progress."})
-def verify_command(name: str | None, slow: bool, listed: bool, page: bool, as_json: bool, quiet: bool) -> int:
+def verify_command(name: str | None, slow: bool, listed: bool, page: bool, schema: bool, as_json: bool, quiet: bool) -> int:
     """Check a claim, the claims of a model or of a family, or all: each is a statement of a paper and a run that shows whether it holds.
 
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
     if a check gives another one, the exit code is 3.
     """
     from odesim.lab.claims import choose_claims, verify
+    from odesim.lab.claims_schema import SCHEMA
     from odesim.lab.output import claims_json, claims_page, claims_text, list_text
 
-    if sum((listed, page, as_json)) > 1:
-        raise ParamError("--list, --page and --json exclude each other")
+    if sum((listed, page, schema, as_json)) > 1:
+        raise ParamError("--list, --page, --schema and --json exclude each other")
+    if schema:
+        echo(json.dumps(SCHEMA, indent=2))
+        return DONE
     if page or listed:
         echo((claims_page if page else list_text)(choose_claims(name, slow=True)))
         return DONE

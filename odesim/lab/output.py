@@ -14,6 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.cli.tables import GLUE, number_text, shape_text, table, wrap_paragraph
+from odesim.lab.claims_schema import FORM, VERSION
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
@@ -141,6 +142,7 @@ def claim_text(result: "ClaimResult") -> str:
     """A claim: its place in the paper, what is run, and its statements."""
     claim = result.claim
     lines = [f"{claim.name}: {claim.source.where}", wrap_paragraph(f"run: {claim.run}", "  ")]
+    lines += [wrap_paragraph(f"builds on: {', '.join(claim.depends)}", "  ")] * bool(claim.depends)
     for kind, finding in result.findings.items():
         lines += [wrap_paragraph(f"{kind}: {finding.statement.text}", "  "), finding_text(finding)]
     return "\n".join(lines)
@@ -170,15 +172,29 @@ def finding_text(finding: "Finding") -> str:
     return "\n".join(lines)
 
 
+def building_on(names: Iterable[str]) -> list[str]:
+    """The names of all other claims that build on these, some by way of others, in the order of the page."""
+    from odesim.lab.claims import all_claims
+
+    first, claims = set(names), all_claims()
+    reached, size = set(first), 0
+    while len(reached) > size:
+        size = len(reached)
+        reached |= {claim.name for claim in claims if reached & set(claim.depends)}
+    return [claim.name for claim in claims if claim.name in reached - first]
+
+
 OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
 
 
 def claims_summary(results: Sequence["ClaimResult"]) -> str:
-    """One sentence: claims by outcome, and whether all verdicts are as recorded."""
+    """Claims by outcome, whether all verdicts are as recorded, and what builds on those that are not."""
     counts = Counter(outcome(result) for result in results)
     parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
     off = [result.claim.name for result in results if not result.as_recorded]
     end = f"not as recorded: {', '.join(off)}" if off else "all verdicts are as recorded"
+    others = building_on(off) if off else []
+    end += f"; see also what builds on {'it' if len(off) == 1 else 'them'}: {', '.join(others)}" * bool(others)
     return wrap_paragraph(f"{counted(len(results), 'claim')}: {parts}; {end}")
 
 
@@ -195,7 +211,7 @@ def outcome(result: "ClaimResult") -> str:
 def claims_json(checked: "Verification") -> str:
     """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
     rows = [claim_object(result) for result in checked.results]
-    return json.dumps({"as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
+    return json.dumps({"format": FORM, "version": VERSION, "as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
 
 
 def claim_object(result: "ClaimResult") -> dict[str, Any]:
@@ -216,13 +232,17 @@ def claim_object(result: "ClaimResult") -> dict[str, Any]:
         words |= {"tolerance": statement.tolerance, "error": finding.error}
         statements[kind] = {**words, "measurements": measured(finding.measurements), "outside": measured(finding.outside)}
     about = {"name": claim.name, "paper": claim.source.key, "place": claim.source.where, "run": claim.run, "models": list(claim.models)}
+    about["depends"] = list(claim.depends)
     outcome = {"slow": claim.slow, "seconds": result.seconds, "as_recorded": result.as_recorded}
     return {**about, **outcome, "statements": statements}
 
 
 def claims_page(claims: Iterable["Claim"]) -> str:
     """docs/claims.md: all claims with their recorded verdicts, a table for each paper."""
-    about = "Statements of the papers, each checked by `odesim verify NAME`. This page is written by `odesim verify --page`."
+    about = (
+        "Statements of the papers, each checked by `odesim verify NAME`. A claim has the address `claims.html#NAME`, and names those that "
+        "it builds on. [Reading claims](howto/claims.md) has them for other programs. This page is written by `odesim verify --page`."
+    )
     lines = ["# Claims of the papers", "", about]
     for paper, group in groupby(claims, key=lambda claim: claim.source.key):
         parts = re.fullmatch(r"([a-z]+)(\d{4})(\w+)", paper)  # tian2023joma -> Tian 2023, joma
@@ -231,12 +251,17 @@ def claims_page(claims: Iterable["Claim"]) -> str:
     return "\n".join(lines)
 
 
-def claim_table(claims: Iterable["Claim"]) -> list[str]:
-    """The lines of a table of Markdown: each claim with its place in the paper, its statement and verdict, then the corrected statement."""
+def claim_table(claims: Iterable["Claim"], home: str = "") -> list[str]:
+    """The lines of a table of Markdown: each claim with its place in the paper, its statement and verdict, then the corrected statement.
+
+    home: the address of the page that has all claims, seen from this one; empty on that page itself.
+    """
     lines = ["| claim | statement | verdict |", "|---|---|---|"]
     for claim in claims:
         for kind, statement in claim.statements.items():
-            first = f"`{claim.name}`<br>{claim.source.where}" if kind == "printed" else kind
+            on = ", ".join(f'<a href="{home}#{name}">{name}</a>' for name in claim.depends)
+            about = "<br>".join(filter(None, (claim.source.where, on and f"builds on {on}")))
+            first = f'`{claim.name}`<a id="{claim.name}"></a><br>{about}' if kind == "printed" else kind
             verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
             lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (first, statement.text, verdict)) + " |")
     return lines

@@ -2,18 +2,22 @@
 
 import json
 import random
+import re
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 import odesim as library
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, all_claims
+from odesim.lab.claims_schema import SCHEMA
 from odesim.lab.output import claims_page
 from odesim.symbolic import Source
 
@@ -57,12 +61,52 @@ def test_text_and_json_agree(odesim):
         assert all(f"{row['measured']:.6g}" in text for row in statement["measurements"])
 
 
+@pytest.mark.parametrize("name", ["joma.conserved_ratio", "joma.blow_up_time", "galore.memory"])
+def test_json_follows_its_schema(name, odesim):
+    """A claim that holds, a corrected one, one of numbers alone: valid, every key described; without a key, or of another version, not."""
+    schema, data = json.loads(odesim("verify", "--schema").stdout), json.loads(odesim("verify", name, "--json").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    claim = data["claims"][0]
+    described = schema["properties"]["claims"]["items"]["properties"]
+    assert set(claim) == set(described)
+    for statement in claim["statements"].values():
+        assert set(statement) == set(described["statements"]["properties"]["printed"]["properties"])
+    for broken in ({**data, "version": 2}, {**data, "claims": [{key: claim[key] for key in claim if key != "depends"}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
+
+
+def test_a_json_of_errors_and_infinities_follows_it(odesim, monkeypatch):
+    """A check that raised, and a number that is not finite, which is null."""
+    for check in (broken, lambda: [Measurement("a", float("inf"), 1.0, 0.1)]):
+        monkeypatch.setattr("odesim.lab.claims.all_claims", lambda check=check: [claim_of(Verdict.HOLDS, check)])
+        jsonschema.validate(json.loads(odesim("verify", "--json").stdout), SCHEMA)
+
+
+def test_what_builds_on_a_changed_verdict_is_named(odesim, monkeypatch):
+    """The claims that build on it, also by way of another one; in the text, and those it builds on as well."""
+    first = claim_of(Verdict.FAILS)
+    second = replace(claim_of(Verdict.HOLDS), name="joma.second", depends=("joma.made",))
+    third = replace(claim_of(Verdict.HOLDS), name="joma.third", depends=("joma.second",))
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [third, first, second])
+    assert "see also what builds on it: joma.third, joma.second" in " ".join(odesim("verify", "joma.made").stdout.split())
+    assert "  builds on: joma.made\n" in odesim("verify", "joma.second").stdout and "see also" not in odesim("verify", "joma.third").stdout
+
+
+def test_every_claim_has_an_address():
+    """The page has one anchor for each name, and a link for each claim that another builds on."""
+    page = (ROOT / "docs/claims.md").read_text()
+    assert re.findall(r'<a id="([\w.]+)"></a>', page) == [claim.name for claim in all_claims()]
+    assert re.findall(r'<a href="#([\w.]+)">', page) == [name for claim in all_claims() for name in claim.depends]
+
+
 def test_the_page_is_current(odesim):
     """docs/claims.md is what `odesim verify --page` prints."""
     assert (ROOT / "docs/claims.md").read_text() == claims_page(all_claims()) + "\n" == odesim("verify", "--page").stdout
 
 
-@pytest.mark.parametrize("options", ["--list --json", "--page --list"])
+@pytest.mark.parametrize("options", ["--list --json", "--page --list", "--schema --json"])
 def test_options_that_exclude_each_other(options, odesim):
     done = odesim("verify", *options.split())
     assert (done.exit_code, done.stdout) == (2, "") and "exclude each other" in done.stderr
