@@ -4,10 +4,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
+from time import perf_counter
 from typing import Any
 
 from bokeh.layouts import column
-from bokeh.models import Button, CheckboxButtonGroup, CustomJS, Div, PreText, Row, Select, Slider, TabPanel, Tabs, TextInput, Toggle
+from bokeh.models import (
+    Button,
+    CheckboxButtonGroup,
+    ColumnDataSource,
+    CustomJS,
+    Div,
+    PreText,
+    Row,
+    Select,
+    Slider,
+    TabPanel,
+    Tabs,
+    TextInput,
+    Toggle,
+)
 
 from odesim.base.arrays import Array
 from odesim.base.errors import OdesimError, counted
@@ -31,14 +46,14 @@ from odesim.run.solution import Solution
 from odesim.symbolic.system import System
 
 COPY = """
-const text = source.text
+const [text] = source.data.text
 navigator.clipboard?.writeText(text).catch(() => {})
 shown.text = text
 shown.visible = true
 """
 DOWNLOAD = """
 const link = document.createElement("a")
-link.href = URL.createObjectURL(new Blob([source.text], {type: "application/x-ipynb+json"}))
+link.href = URL.createObjectURL(new Blob(source.data.text, {type: "application/x-ipynb+json"}))
 link.download = name
 link.click()
 URL.revokeObjectURL(link.href)
@@ -52,6 +67,7 @@ PHONE = "@media (max-width: 700px) { :host { max-height: 44vh; overflow-y: auto;
 LAST = "@media (max-width: 700px) { :host { order: 9; } }"
 MAIN = {"flex": "3 1 340px", "min-width": "0"}
 MOST_NAMES = 100  # numbers of the state that a portrait offers
+LONG = 0.2  # s: of a run that takes longer one sees that it is computed
 SENTENCE = {"color": "#9b1c1c", "font": "14px system-ui, sans-serif"}
 
 
@@ -59,11 +75,13 @@ SENTENCE = {"color": "#9b1c1c", "font": "14px system-ui, sans-serif"}
 class Result:
     """A run with its numbers and quantities, or the sentence that says why there is none.
 
+    seconds: that it took.
     portrait: in the plane of these numbers of the state, where that is looked at; without: why there is none. rests: finds its rest states.
     """
 
     controls: Controls
     sentence: str = ""
+    seconds: float = 0.0
     numbers: Numbers | None = None
     solution: Solution | None = None
     page: tuple[Quantity, ...] = ()
@@ -118,7 +136,8 @@ class Explorer:
         )
         self.sweep: SweepPanel | None = None
         self.rested: Result | None = None  # whose rest states were looked for
-        self.copied = [PreText(text="", visible=False) for _ in range(3)]
+        # sources, and no widgets: a text that changes in a widget has the page laid out again, which takes 10 to 30 ms
+        self.copied = [ColumnDataSource({"text": [""]}) for _ in range(3)]
         self.about: tuple[Claim, ...] = ()
         self.claims = Div(text="", disable_math=True, sizing_mode="stretch_width", name="claims")
         self.root = self.layout()
@@ -165,7 +184,7 @@ class Explorer:
             name="tabs",
         )
         self.tabs.on_change("active", lambda attr, old, new: self.look())
-        parts = [equations(system), self.sentence, self.status, self.tabs, self.copy_row(), *self.copied, self.claims]
+        parts = [equations(system), self.sentence, self.status, self.tabs, self.copy_row(), self.claims]
         main = column(*parts, sizing_mode="stretch_width", styles=MAIN)
         return Row(side, main, sizing_mode="stretch_width", stylesheets=[ROW])
 
@@ -235,7 +254,8 @@ class Explorer:
     def redraw(self) -> None:
         """Has the run of the controls computed and shown."""
         controls = self.controls
-        self.status.text = "computing ..."
+        if self.result.seconds > LONG:
+            self.status.text = "computing ..."
         plane = self.plane_shown()
         self.schedule(lambda: self.compute(controls, plane), self.show)
 
@@ -254,6 +274,7 @@ class Explorer:
 
     def compute(self, controls: Controls, plane: tuple[str, str] = ("", "")) -> Result:
         """The Result of these controls; nothing of the page is touched. plane: of the portrait."""
+        begun = perf_counter()
         try:
             plain = replace(controls, params={}, initial={})
             solution = self.explored.run(controls)
@@ -263,7 +284,7 @@ class Explorer:
             numbers = self.explored.numbers(plain)
         except OdesimError as error:
             return Result(controls, str(error))
-        result = Result(controls, "", numbers, solution, tuple(page), tuple(every), texts, plane=plane)
+        result = Result(controls, "", perf_counter() - begun, numbers, solution, tuple(page), tuple(every), texts, plane=plane)
         if not all(plane):
             return result
         try:
@@ -282,12 +303,8 @@ class Explorer:
         if result.controls == self.controls:
             self.show_controls()
         solution = result.solution
-        seconds = solution.stats["seconds"]
-        words = f"{solution.method}, {counted(int(solution.stats['steps']), 'step')}, {seconds * 1e3:.3g} ms"
-        end = f"{solution.status}: {solution.message}" if solution.status not in ("ok",) else ""
-        self.status.text = escape("; ".join(filter(None, (words, end))))
         for source, text in zip(self.copied, result.texts, strict=True):
-            source.text = text
+            source.data = {"text": [text]}
         names = [quantity.name for quantity in result.every]
         chosen = [name for name in names if name in self.names] or [quantity.name for quantity in result.page]
         self.silent = True
@@ -297,6 +314,9 @@ class Explorer:
         at_end = self.time.value == self.time.end
         self.time.update(end=max(rows, 1), value=rows if at_end else min(self.time.value, rows))
         self.draw()
+        words = f"{solution.method}, {counted(int(solution.stats['steps']), 'step')}, {solution.stats['seconds'] * 1e3:.3g} ms"
+        end = f"{solution.status}: {solution.message}" if solution.status not in ("ok",) else ""
+        self.status.text = escape("; ".join(filter(None, (words, end))))  # after the curves: the page is laid out again for it
         if not self.claims.text:  # after the first curves: reading the claims of all families takes seconds
             self.schedule(lambda: claims_about(str(solution.model)), self.show_claims)
 
@@ -320,12 +340,13 @@ class Explorer:
             return
         chosen = [q for q in self.result.every if q.name in self.names] or self.result.page
         label = f"t ({unit})" if (unit := self.result.solution.attrs["time_unit"]) else "t"
-        keys = {(q.name, q.dims, q.kind, q.count, log): q for q in chosen for log in [bool(self.log.active or q.view == "Log")]}
-        other = keys.keys() != self.panels.keys()
+        shown = {(q.name, bool(self.log.active or q.view == "Log")): q for q in chosen}
+        kept = {key: panel for key, panel in self.panels.items() if key in shown and panel.fits(shown[key])}
+        other = [*kept] != [*shown]
         if other:
-            self.panels = {key: self.panels.get(key) or TimePanel(q, label, log=key[-1]) for key, q in keys.items()}
+            self.panels = {key: kept.get(key) or TimePanel(q, label, log=key[-1]) for key, q in shown.items()}
         named = numbers_named(self.about, self.explored.system, self.result.solution)
-        for key, quantity in keys.items():
+        for key, quantity in shown.items():
             self.panels[key].show(quantity, self.result.solution)
             self.panels[key].show_claims(quantity.name, named)
         if other:  # with data in them: a browser cannot set the ranges of an empty figure

@@ -1,13 +1,15 @@
 """Panels of the explorer in bokeh: quantities of a run over time, arrays at one time, with the data replaced when a number changes.
 
-A panel that keeps its form keeps its figure: only numbers travel to the page, some ten times faster than a new figure.
+A panel keeps its figure, also at other sizes: only numbers travel to the page, some ten times faster than a new figure. Those that are as
+before stay, and lines travel as one array: a page takes longest for many small messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, HoverTool, LinearColorMapper
+from bokeh.models import BasicTicker, ColorBar, ColumnDataSource, CustomJSTransform, HoverTool, Legend, LegendItem, LinearColorMapper
 from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
@@ -25,6 +27,11 @@ NAMED = 6  # largest number of lines with a legend
 MARKERS = ("circle", "square", "triangle", "star", "diamond", "inverted_triangle")
 SEQUENTIAL, DIVERGING = "Viridis256", "RdBu11"
 TOOLS = "pan,box_zoom,reset,save"
+ROWS = """
+const [n, T] = xs.shape ?? [0, 0]
+return Array.from({length: n}, (_, i) => new Float64Array(xs.buffer, xs.byteOffset + 8 * i * T, T))
+"""
+"""The rows of an array as lines, in the page: of a list of lines bokeh sends each one as two messages."""
 
 
 def new_figure(title: str, **more: Any) -> Any:
@@ -59,16 +66,16 @@ class TimePanel:
             self.figure.add_tools(HoverTool(tooltips=[("t", "$x"), ("component", "$y{0}"), ("value", "@image")]))
         else:
             self.source = ColumnDataSource({"xs": [], "ys": [], "color": [], "name": []})
-            legend = {"legend_field": "name"} if 1 < quantity.count <= NAMED else {}
-            lines = self.figure.multi_line("xs", "ys", color="color", line_width=1.6, source=self.source, **legend)
+            xs, ys = ({"field": name, "transform": CustomJSTransform(v_func=ROWS)} for name in ("xs", "ys"))
+            lines = self.figure.multi_line(xs, ys, color="color", line_width=1.6, source=self.source)
             self.figure.add_tools(
                 HoverTool(renderers=[lines], tooltips=[("", "@name"), ("t", "$data_x"), ("value", "$data_y")], line_policy="interp")
             )
-            if legend:
-                self.figure.legend[0].update(
-                    orientation="horizontal", border_line_color=None, padding=0, margin=0, spacing=4, label_text_font_size="11px"
-                )
-                self.figure.add_layout(self.figure.legend[0], "above")
+            self.item = LegendItem(label={"field": "name"}, renderers=[lines])
+            self.legend = Legend(
+                orientation="horizontal", border_line_color=None, padding=0, margin=0, spacing=4, label_text_font_size="11px", visible=False
+            )
+            self.figure.add_layout(self.legend, "above")
         self.marks = ColumnDataSource({"t": [], "y": [], "name": [], "marker": []})
         marks = self.figure.scatter("t", "y", marker="marker", size=8, fill_color="white", line_color=INK, source=self.marks)
         self.figure.add_tools(HoverTool(renderers=[marks], tooltips=[("event", "@name"), ("t", "@t{0.000000}")]))
@@ -78,6 +85,10 @@ class TimePanel:
         spans += [] if self.is_map else [self.figure.hspan(y="at", source=self.levels, **look)]
         self.figure.add_tools(HoverTool(renderers=spans, tooltips=[("claim", "@words"), ("value", "@at")]))
 
+    def fits(self, quantity: Quantity) -> bool:
+        """Whether it can show its quantity at another size: a map stays one, and lines are lines as long as each is drawn."""
+        return self.is_map or self.log or quantity.kind != "map" or quantity.count <= LINES
+
     def show(self, quantity: Quantity, solution: Solution) -> None:
         """Replaces the data by those of this run."""
         if self.is_map:
@@ -86,16 +97,18 @@ class TimePanel:
             image = masked(quantity.flat[even].T)
             colors(self.mapper, image)
             width = float(t[-1] - t[0]) or 1.0
-            self.source.data = {"image": [image], "x": [float(t[0])], "y": [-0.5], "w": [width], "h": [quantity.count]}
+            replace_data(self.source, {"image": [image], "x": [float(t[0])], "y": [-0.5], "w": [width], "h": [quantity.count]})
         else:
-            self.source.data = line_data(quantity, solution.t, log=self.log)
-        self.marks.data = self.mark_data(quantity, solution)
+            few = 1 < quantity.count <= NAMED
+            self.legend.update(items=[self.item] * few, visible=few)  # a page takes a second for 60 items, also where none is seen
+            replace_data(self.source, line_data(quantity, solution.t, log=self.log))
+        replace_data(self.marks, self.mark_data(quantity, solution))
 
     def show_claims(self, name: str, named: Sequence[Named]) -> None:
         """Replaces the numbers that statements of papers name: times, and levels of the quantity with this name."""
         for source, of in ((self.times, "t"), (self.levels, name)):
             chosen = [number for number in named if number.of == of and (of == "t" or not self.log or number.value > 0)]
-            source.data = {"at": [number.value for number in chosen], "words": [number.words for number in chosen]}
+            replace_data(source, {"at": [number.value for number in chosen], "words": [number.words for number in chosen]})
 
     def mark_data(self, quantity: Quantity, solution: Solution) -> dict[str, Any]:
         """Where the events of a run stand in the panel of a quantity."""
@@ -103,7 +116,7 @@ class TimePanel:
         for number, (name, occurrences) in enumerate(solution.events.items()):
             if len(occurrences):
                 events = Events.of(occurrences)
-                chosen, heights = event_heights(quantity, solution, name, events)
+                chosen, heights = event_heights(quantity, solution, name, events, lines=not self.is_map)
                 if heights is not None:
                     data["t"] += [float(t) for t in events.t[chosen]]
                     data["y"] += [height if not self.log or height > 0 else float("nan") for height in heights]
@@ -112,20 +125,37 @@ class TimePanel:
         return data
 
 
+def replace_data(source: ColumnDataSource, data: Mapping[str, Any]) -> None:
+    """Gives a source other data; what is as before is not sent again."""
+    before = source.data
+    if before.keys() != data.keys() or any(np.ndim(v) > 1 or not np.array_equal(before[name], v) for name, v in data.items()):
+        source.data = dict(data)
+
+
 def line_data(quantity: Quantity, t: Array, *, log: bool = False) -> dict[str, Any]:
-    """The lines of the components of a quantity, with their jumps; of very many evenly spread ones. log: positive values only."""
+    """The lines of the components of a quantity, with their jumps; of very many evenly spread ones. log: positive values only.
+
+    xs, ys (n, T): a line a row, filled with NaN where others have more jumps.
+    """
     chosen = spread_indices(quantity.count, LINES)
-    colors_of: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [to_hex(color) for color in ordered_colors(len(chosen))]
-    xs: list[Any] = []
-    ys: list[Any] = []
-    for i in chosen:
-        x, line = t, np.ma.masked_invalid(quantity.flat[:, i])
-        if quantity.jumps:
-            x, line, _ = with_jumps(x, line, quantity.jumps[i])
-        y: Any = np.ma.filled(np.ma.asarray(line, float), np.nan)
-        xs.append(np.asarray(x, float))
-        ys.append(np.where(y > 0, y, np.nan) if log else y)
-    return {"xs": xs, "ys": ys, "color": colors_of, "name": [quantity.part_name(int(i)) for i in chosen]}
+    values = np.ma.masked_invalid(quantity.flat[:, chosen])
+    xs, ys = np.tile(np.asarray(t, float), (len(chosen), 1)), values.filled(np.nan).T
+    if quantity.jumps:
+        both = [with_jumps(t, values[:, k], quantity.jumps[i])[:2] for k, i in enumerate(chosen)]
+        longest = max(len(x) for x, _ in both)
+        xs, ys = (np.full((len(chosen), longest), np.nan) for _ in range(2))
+        for k, (x, line) in enumerate(both):
+            xs[k, : len(x)], ys[k, : len(x)] = x, np.ma.filled(np.ma.asarray(line, float), np.nan)
+    if log:
+        ys = np.where(ys > 0, ys, np.nan)
+    names = [quantity.part_name(int(i)) for i in chosen]
+    return {"xs": xs, "ys": np.ascontiguousarray(ys), "color": list(line_colors(len(chosen))), "name": names}
+
+
+@lru_cache
+def line_colors(n: int) -> tuple[str, ...]:
+    """The colours of n lines."""
+    return (str(CATEGORIES[0]),) if n == 1 else tuple(to_hex(color) for color in ordered_colors(n))
 
 
 def masked(values: Array) -> Array:

@@ -120,11 +120,13 @@ def add_events(
             )
 
 
-def event_heights(quantity: Quantity, solution: "Solution", name: str, events: Events) -> tuple[Any, Any]:
+def event_heights(quantity: Quantity, solution: "Solution", name: str, events: Events, *, lines: bool | None = None) -> tuple[Any, Any]:
     """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
 
     An event of components stands on these, another one on the line of a number, else at the foot of the panel. None: not in this panel.
+    lines: whether the panel has lines, default as pictures have them.
     """
+    lines = quantity.kind == "lines" if lines is None else lines
     t, values = solution.t, quantity.flat
     chosen: Any = spread_indices(len(events), LARGEST)
     of_state = quantity.name in solution.y
@@ -134,7 +136,7 @@ def event_heights(quantity: Quantity, solution: "Solution", name: str, events: E
     components: Any = np.zeros(len(events), int)
     if matching and events.indices is not None:
         components = np.ravel_multi_index(tuple(events.indices.T), quantity.shape)
-    if quantity.kind != "lines":
+    if not lines:
         return chosen, [int(i) for i in components[chosen]] if matching else None
     if matching or quantity.count == 1:
         return chosen, [float(np.interp(events.t[k], t, values[:, components[k]])) for k in chosen]

@@ -19,10 +19,15 @@ from odesim.lab.claims import all_claims
 
 pytest.importorskip("bokeh", reason="the explorer needs bokeh: pip install 'odesim[explore]'")
 
+from bokeh.document import Document
+from bokeh.document.events import ColumnDataChangedEvent
+
 from odesim.explorer.app import Explorer
 from odesim.explorer.claims import claims_about, claims_text, numbers_named
+from odesim.explorer.panels import line_data
 from odesim.explorer.schedule import Newest
 from odesim.explorer.server import HOST, make_server
+from odesim.plot.panels import Quantity
 from tests.explorer.test_views import TOGGLE
 
 TWO = "hopfield.two_patterns"
@@ -56,6 +61,36 @@ def test_a_slider_moves_the_curves():
     assert [panel.figure for panel in explorer.panels.values()] == figures
 
 
+def test_a_slider_sends_what_changed():
+    """Of a move the page gets each curve as two arrays, the texts to copy and one text that is seen; nothing is laid out again."""
+    explorer = explorer_of("scan_snap.decoder")
+    document = Document()
+    document.add_root(explorer.root)
+    events: list[Any] = []
+    document.on_change(events.append)
+    field = explorer.fields["params", "eta_Y"]
+    field.slider.value = field.slider.start + 0.6 * (field.slider.end - field.slider.start)
+    models = [event.model for event in events if isinstance(event, ColumnDataChangedEvent)]
+    curves = [panel.source for panel in explorer.panels.values()]
+    assert [model for model in models if model in curves] == curves and models[:3] == explorer.copied
+    others = {(event.model, event.attr) for event in events if not isinstance(event, ColumnDataChangedEvent)}
+    assert others == {(explorer.status, "text"), (field.text, "value"), (field.slider, "value")}
+    assert all(panel.source.data["ys"].ndim == 2 for panel in explorer.panels.values())
+
+
+def test_lines_of_other_jumps_are_rows_of_one_array():
+    """A row has the points of its line with a vertical part at each jump, and ends with NaN where others have more."""
+    t = np.linspace(0.0, 3.0, 4)
+    quantity = Quantity("v", np.stack([t, 2 * t], axis=1), ("k",), (np.array([0.5, 1.5]), np.array([2.5])))
+    data = line_data(quantity, t)
+    assert data["xs"].shape == data["ys"].shape == (2, 8)
+    assert np.array_equal(data["xs"][0], [0, 0.5, 0.5, 1, 1.5, 1.5, 2, 3])
+    assert np.array_equal(data["xs"][1], [0, 1, 2, 2.5, 2.5, 3, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(data["ys"][1, [0, 1, 2, 5, 6, 7]], [0, 2, 4, 6, np.nan, np.nan], equal_nan=True)
+    logarithmic = line_data(quantity, t, log=True)["ys"]
+    assert np.array_equal(logarithmic, np.where(data["ys"] > 0, data["ys"], np.nan), equal_nan=True)
+
+
 def test_what_is_typed_wrong_is_said_beside_the_last_curves():
     """A wrong text shows the sentence of integrate, escaped, and leaves the curves; the default, or Reset, takes it away."""
     explorer = explorer_of(TWO)
@@ -77,13 +112,20 @@ def test_what_is_typed_wrong_is_said_beside_the_last_curves():
 
 
 def test_sizes_change_what_follows_from_them():
-    """Another size shows its curves, and the defaults of the arrays that have it."""
+    """Another size shows its curves in the figures that are there, marks on them, and the defaults of the arrays that have it."""
     explorer = explorer_of("joma.nonlinear", sizes={"M": "3"})
+    figures = [panel.figure for panel in explorer.panels.values()]
     assert len(lines(explorer)["v"]) == 3
-    explorer.fields["sizes", "M"].text.value = "2"
-    run = odesim.integrate("joma.nonlinear", sizes={"M": 2}, save=POINTS)
-    assert np.array_equal([y for _, y in lines(explorer)["v"]], run.y["v"].T)
+    for size in (11, 2):  # pictures have a map of 11
+        explorer.fields["sizes", "M"].text.value = str(size)
+        run = odesim.integrate("joma.nonlinear", sizes={"M": size}, save=POINTS)
+        assert np.array_equal([y for _, y in lines(explorer)["v"]], run.y["v"].T)
+        panel = next(panel for key, panel in explorer.panels.items() if key[0] == "v")
+        assert panel.legend.visible == (size == 2)
+        heights = [run.at(event["t"])["v"][event["index"]] for occurrences in run.events.values() for event in occurrences]
+        assert heights and panel.marks.data["y"] == pytest.approx(heights, rel=1e-3)  # linear between 200 times of a smooth curve
     assert explorer.fields["params", "mu"].text.placeholder == ",".join(f"{x:.4g}" for x in run.attrs["params"]["mu"])
+    assert [panel.figure for panel in explorer.panels.values()] == figures
 
 
 def test_events_are_marked_on_their_curve():

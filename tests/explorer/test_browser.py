@@ -61,7 +61,7 @@ def curve(browser: Any, title: str) -> Any:
     script = """
     for (const model of Bokeh.documents[0]._all_models.values())
         if (model.type == "Figure" && model.title.text == arguments[0])
-            return Array.from(model.renderers[0].data_source.data.ys[0])
+            return Array.from(Bokeh.index.find_one(model.renderers[0]).glyph.ys.get(0))
     """
     return np.array(browser.execute_script(script, title))
 
