@@ -30,18 +30,40 @@ def array_namespace(*arrays: Any) -> ModuleType:
 
 
 def on_host(value: Any) -> Any:
-    """value with its GPU arrays copied to the host, those inside lists and mappings too; anything else is returned unchanged.
+    """value with its arrays of GPUs and of other libraries as numpy's, those inside lists and mappings too; anything else unchanged.
 
-    Raises DeviceError where a copy fails.
+    Raises DeviceError where a copy fails, ParamError where a library does not hand out an array.
     """
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
         with device_errors("a copy of an array", "a smaller one"):
             return value.get()
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        return _from_dlpack(value)
     if isinstance(value, Mapping):
         return {name: on_host(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple) and any(type(inner) not in (float, int) for inner in value):
         return [on_host(inner) for inner in value]
     return value
+
+
+ON_HOST = (1, 3)
+"""DLPack's devices whose memory the processor reads: kDLCPU and kDLCUDAHost."""
+
+
+def _from_dlpack(value: Any) -> Array:
+    """The array of a library that speaks DLPack, such as a tensor of torch; copied from its GPU by cupy."""
+    what = f"an array of {type(value).__module__.partition('.')[0]}"
+    try:
+        if value.__dlpack_device__()[0] in ON_HOST:
+            return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # it needs a gradient, or has a type that numpy lacks
+        raise ParamError(f"{what} is not handed out by DLPack: {error}") from None
+    try:
+        from cupy import from_dlpack
+    except ImportError:
+        raise ParamError(f"{what} lies on a GPU: copy it to the host, or install cupy") from None
+    with device_errors("a copy of an array", "a smaller one"):
+        return np.asarray(from_dlpack(value).get())
 
 
 def extreme(values: Iterable[Any], dtype: str) -> bool:

@@ -83,6 +83,7 @@ def integrate_command(
       1,2,3   [[1, 2], [3, 4]]     an array
       @file.csv   @file.npy        a table; one row or column is a vector
       @file.csv[u]                 the column named u
+      @file.safetensors[fc.weight] the tensor of this name; with .T transposed
       linspace(a,b)  logspace(a,b) evenly spaced a to b, or 10^a to 10^b
       uniform(a,b)   normal(m,s)   random numbers, from --seed
       loguniform(a,b)              random numbers with uniform logarithms

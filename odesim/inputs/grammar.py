@@ -68,28 +68,31 @@ def device_sentence(path: str | os.PathLike[str]) -> str:
 # This reader knows less, and says which line is wrong.
 NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+([eE][-+]?[0-9]+)?")
-SUFFIXES = (".csv", ".npy")
+SUFFIXES = (".csv", ".npy", ".safetensors")
 MARKS = (";", ",", "\t")  # between cells; else spaces
-_COLUMN = re.compile(r"(.*\.csv)\[(.*)\]", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(.*\.(?:csv|safetensors))\[(.*)\](\.T)?", re.IGNORECASE | re.DOTALL)
 
 
-def split_column(path: str) -> tuple[str, str | None]:
-    """(file, column) of `input.csv[u]`; the column is None where none is named."""
-    column = _COLUMN.fullmatch(path)
-    return (column[1], column[2].strip()) if column else (path, None)
+def split_part(path: str) -> tuple[str, str | None, bool]:
+    """(file, part, whether it is transposed) of `input.csv[u]`, `model.safetensors[fc.weight].T`; the part is None where none is named."""
+    part = _PART.fullmatch(path)
+    return (part[1], part[2].strip(), bool(part[3])) if part else (path, None, False)
 
 
 def check_table_name(path: str, where: str) -> None:
-    """Raises ParamError unless path ends in .csv or .npy."""
+    """Raises ParamError unless path ends in one of SUFFIXES, and names a tensor where it has to."""
     if not path.strip():
         raise ParamError(f"{where}: a file name must follow @")
-    suffix = Path(split_column(path)[0]).suffix
+    file, part, _ = split_part(path)
+    suffix = Path(file).suffix
     if suffix.lower() not in SUFFIXES:
         raise ParamError(f"{where}: {no_such('file format', suffix[:20], SUFFIXES, show_text(path))}")
+    if suffix.lower() == ".safetensors" and part is None:
+        raise ParamError(f"{where}: {show_text(path)} has many tensors: name one, as in {show_text(file)[1:-1]}[layer.weight]")
 
 
 def read_table(path: str, rank: int, where: str) -> "Array":
-    """The numbers in a file, or in a column of a csv by its name, as an array.
+    """The numbers in a file, in a column of a csv by its name, or in a tensor of a .safetensors by its name, as an array.
 
     A .csv has cells between semicolons, commas, tabs or spaces, and perhaps a first line of names, which is left out. Its shape is
     (rows, columns);
@@ -97,9 +100,16 @@ def read_table(path: str, rank: int, where: str) -> "Array":
     Raises ParamError with the number of the wrong line.
     """
     check_table_name(path, where)
-    path, column = split_column(path)
+    path, part, transposed = split_part(path)
+    suffix = Path(path).suffix.lower()
     try:
-        return _read_npy(path, where) if Path(path).suffix.lower() == ".npy" else _read_csv(path, rank, where, column)
+        if suffix == ".safetensors":
+            from odesim.inputs.tensors import read_tensor
+
+            array = read_tensor(_check_path(path, where), part or "", where)
+        else:
+            array = _read_npy(path, where) if suffix == ".npy" else _read_csv(path, rank, where, part)
+        return array.T if transposed else array
     except FileNotFoundError:
         raise ParamError(f"{where}: there is no file {path!r}") from None
     except OSError as e:
@@ -291,7 +301,7 @@ def parse_value(text: str, where: str) -> Value:
         )
     if "," in s:
         return make("list", _parse_list(f"[{s}]", where))
-    if s.lower().endswith((".csv", ".npy")):
+    if s.lower().endswith(SUFFIXES):
         raise ParamError(f"{where}: {show_text(s)} is not a number; a file is written @{s}")
     return make("number", parse_number(s, where, f"; {FORMS}"))
 
