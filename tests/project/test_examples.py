@@ -3,6 +3,10 @@
 import csv
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -42,3 +46,19 @@ def test_pydoc_script_counts_the_committed_table(script, tmp_path):
     script.write(tmp_path)
     for name in ("P.csv", "tokens.csv"):
         assert (tmp_path / name).read_bytes() == (TABLE / name).read_bytes()
+
+
+def test_a_package_of_models(tmp_path):
+    """Copied and installed as its README says, its models are found by name, and its own tests pass."""
+    copy, installed = tmp_path / "package", tmp_path / "installed"
+    shutil.copytree(EXAMPLES / "package", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(EXAMPLES.parent)])}
+
+    def run(*arguments: object) -> str:
+        done = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", installed, copy)
+    assert run("odesim", "list", "my").split() == ["my.two_layers", "my.two_layers_deep"]
+    assert "passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-c", copy / "pyproject.toml", copy / "tests")

@@ -1,0 +1,1 @@
+"""Models of mine for odesim; pyproject.toml says under which names it finds them."""
