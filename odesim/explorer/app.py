@@ -1,6 +1,6 @@
 """The explorer in bokeh: controls beside panels, which are drawn again whenever a number changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -90,7 +90,7 @@ class Result:
     portrait: Portrait | None = None
     plane: tuple[str, str] = ("", "")
     without: str = ""
-    rests: Callable[[], tuple[Array, tuple[str, ...]]] | None = None
+    rests: Callable[[], Iterator[tuple[Array, tuple[str, ...]]]] | None = None
 
 
 class Explorer:
@@ -382,14 +382,19 @@ class Explorer:
             slice_ = "" if portrait.whole else "; the other numbers are those at the end of the run"
             self.flow.figure.title.text = f"flow, from each dot on{slice_}"
             self.flow_place.children = [self.flow.figure]
-            if self.result.rests and self.result is not self.rested:  # they may take seconds where Newton's method finds none
-                self.rested = result = self.result
-                self.schedule(self.result.rests, lambda found: self.show_rests(result, *found), more=True)
+            if self.result.rests and self.result is not self.rested:
+                self.rested = self.result
+                self.search(self.result, self.result.rests())
 
-    def show_rests(self, result: Result, rests: Array, stability: tuple[str, ...]) -> None:
-        """Shows the rest states of a Result, if it is still the last one."""
-        if result is self.result and self.flow is not None:
-            self.flow.show_rests(rests, stability)
+    def search(self, result: Result, rests: Iterator[tuple[Array, tuple[str, ...]]]) -> None:
+        """Shows the rest states of a Result as they are found, from one start after another, while it is the last one."""
+
+        def show(found: tuple[Array, tuple[str, ...]] | None) -> None:
+            if found and result is self.result and self.flow is not None:
+                self.flow.show_rests(*found)
+                self.search(result, rests)
+
+        self.schedule(lambda: next(rests, None), show, more=True)
 
     def refine(self, level: int) -> None:
         """Has the map computed by LEVELS[level] members along each side, and then by more, while nothing else is asked for."""

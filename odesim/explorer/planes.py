@@ -1,13 +1,14 @@
 """Panels of planes in bokeh: a phase portrait, and a map over two parameters."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
 
 from odesim.base.arrays import Array
 from odesim.explorer.controls import Scale
-from odesim.explorer.panels import SEQUENTIAL, color_bar, colors, new_figure
+from odesim.explorer.panels import SEQUENTIAL, color_bar, colors, new_figure, replace_data
 from odesim.explorer.views import Portrait, Sweep, borders
 from odesim.plot.style import CATEGORIES, INK
 
@@ -71,13 +72,14 @@ class PortraitPanel:
     def show_rests(self, rests: Array, stability: Sequence[str]) -> None:
         """Shows rest states (R, 2), with how stable each is."""
         looks = [LOOKS[word] for word in stability]
-        self.rests.data = {
+        data: dict[str, Any] = {
             "x": rests[:, 0],
             "y": rests[:, 1],
             "stability": list(stability),
             "marker": [marker for marker, _ in looks],
             "color": [color for _, color in looks],
         }
+        replace_data(self.rests, data)
 
 
 class SweepPanel:

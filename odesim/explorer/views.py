@@ -11,7 +11,7 @@ from contourpy import contour_generator
 from odesim.api.ensemble import ensemble
 from odesim.base.arrays import Array
 from odesim.dynamics.field import make_field
-from odesim.dynamics.rest import distinct, slow_states
+from odesim.dynamics.rest import Rest, distinct, is_same, slow_states
 from odesim.explorer.controls import Controls, Explored, Scale
 from odesim.run.solution import Solution
 
@@ -96,16 +96,22 @@ class Plane:
         first, second = (zero_lines(x, y, part) for part in flow)
         return Portrait(x, y, flow, (first, second), self.path[:, self.places], self.whole)
 
-    def rests(self) -> tuple[Array, tuple[str, ...]]:
-        """Rest states (R, 2), and how stable each is: found from slow states of the run, and of two numbers all over the plane."""
+    def rests(self) -> Iterator[tuple[Array, tuple[str, ...]]]:
+        """Rest states (R, 2), and how stable each is, as found so far: from slow states of the run, and of two numbers all over the plane.
+
+        A start takes tens of milliseconds, and all of them longer than one waits for a slider.
+        """
         if self.field.n > MOST_STATES:
-            return np.empty((0, 2)), ()
+            return
         starts = list(slow_states(self.field, self.path[:: max(1, len(self.path) // 100)]))
         if self.whole:
             starts += self.states(*(np.linspace(axis[0], axis[-1], STARTS) for axis in self.axes))
-        with np.errstate(all="ignore"):
-            rests, _ = distinct(self.field, np.array(starts), None)
-        return np.array([r.root.y[self.places] for r in rests]).reshape(-1, 2), tuple(r.spectrum.stability for r in rests)
+        found: list[Rest] = []
+        for start in starts:
+            with np.errstate(all="ignore"):
+                rests, _ = distinct(self.field, start[None], None)
+            found += [rest for rest in rests if not any(is_same(known.root, rest.root, None) for known in found)]
+            yield np.array([r.root.y[self.places] for r in found]).reshape(-1, 2), tuple(r.spectrum.stability for r in found)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def test_the_portrait_of_a_toggle_switch():
     run = odesim.integrate(TOGGLE, save=POINTS)
     assert np.array_equal(portrait.way, np.stack([run.y["x"], run.y["y"]], axis=1))
 
-    rests, stability = plane.rests()
+    *_, (rests, stability) = plane.rests()
     low, high = (3 - 5**0.5) / 2, (3 + 5**0.5) / 2
     saddle = float(np.roots([1, 0, 1, -3])[-1].real)
     expected = sorted([(low, high, "stable"), (saddle, saddle, "saddle"), (high, low, "stable")])
