@@ -10,6 +10,7 @@ from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.topics._population import Population
 from odesim.models.topics._reduced_claims import REDUCED
 from odesim.models.topics._stage1_claims import PAPER, PLAIN, SCRIPT, SMALL, STAGE1
+from odesim.models.topics._text_claims import TEXT_CLAIMS
 from odesim.symbolic import Source
 
 TALK = Population(T=10, v=10, tau=2, p_c=0.1)
@@ -240,4 +241,5 @@ CLAIMS = (
             "10 times the relative tolerance 1e-8 of the run",
         ),
     ),
+    *TEXT_CLAIMS,
 )

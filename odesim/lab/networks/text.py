@@ -4,7 +4,7 @@ Topics are nonnegative factors of counts of words in chunks of a text (lee2001al
 Attention is (R, B, H, T, T), query axis before key axis, without padding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from math import ceil
 
@@ -74,28 +74,29 @@ class WordTopics:
         return rows
 
 
-def topic_attention(attention: Sequence[Array], tokens: Array, labels: Array) -> Array:
+def topic_attention(passes: Iterable[tuple[Sequence[Array], Array]], labels: Array) -> Array:
     """Attention between words of one topic over that between words of two (R, S, L, H), by rows of labels (S, M); 1: no difference.
 
-    attention: of each layer. tokens (R, B, T), those from M on have no topic, such as the mask. Pairs of one word do not count. nan where a
-    batch has no such pairs.
+    passes: attention of each layer, and the tokens (R, B, T) that it is of; those from M on have no topic, such as the mask. Pairs of one
+    word do not count. nan where there are no pairs.
     """
-    topics = np.concatenate([labels, np.full((len(labels), 1), -1)], axis=1)[:, np.minimum(tokens, labels.shape[1])]  # (S, R, B, T)
-    both = (topics[0, ..., :, None] >= 0) & (topics[0, ..., None, :] >= 0) & (tokens[..., :, None] != tokens[..., None, :])  # (R, B, T, T)
-    result = np.empty((len(tokens), len(labels), len(attention), attention[0].shape[2]))
-    for s, row in enumerate(topics):
-        one = (row[..., :, None] == row[..., None, :]) & both
-        for layer, a in enumerate(attention):
-            same, different = (mean_where(a, where) for where in (one, both & ~one))
-            result[:, s, layer] = same / different
-    return result
-
-
-def mean_where(a: Array, where: Array) -> Array:
-    """The mean (R, H) of entries of a (R, B, H, T, T) where (R, B, T, T); nan where there are none."""
-    count = where.sum(axis=(1, 2, 3)).astype(float)
-    total = np.einsum("rbhij,rbij->rh", a, where.astype(a.dtype), optimize=True)
-    return np.divide(total, count[:, None], out=np.full(total.shape, np.nan), where=count[:, None] > 0)
+    sums, counts = 0.0, 0.0
+    for attention, tokens in passes:
+        (R, B, T), H = tokens.shape, attention[0].shape[2]
+        topics = np.concatenate([labels, np.full((len(labels), 1), -1)], axis=1)[:, np.minimum(tokens, labels.shape[1])]  # (S, R, B, T)
+        different_words = tokens[..., :, None] != tokens[..., None, :]  # (R, B, T, T)
+        both = (topics[0, ..., :, None] >= 0) & (topics[0, ..., None, :] >= 0) & different_words
+        # all pairs, then those of one topic, as columns of one matrix: all rows of labels in one product
+        chosen = np.stack([both, *((row[..., :, None] == row[..., None, :]) & both for row in topics)], axis=-1)
+        columns = chosen.reshape(R, 1, B * T * T, -1).astype(attention[0].dtype)
+        rows = np.stack([a.swapaxes(1, 2).reshape(R, H, 1, B * T * T) for a in attention], axis=1)
+        sums = sums + (rows @ columns[:, None])[..., 0, :].transpose(0, 3, 1, 2).astype(float)  # (R, 1 + S, L, H)
+        counts = counts + chosen.sum(axis=(1, 2, 3))[..., None, None].astype(float)  # (R, 1 + S, 1, 1)
+    (total, same), (n, pairs) = ((a[:, :1], a[:, 1:]) for a in (np.asarray(sums), np.asarray(counts)))
+    some = np.broadcast_to((pairs > 0) & (n > pairs), same.shape)
+    means = [np.divide(a, np.broadcast_to(k, a.shape), out=np.full(a.shape, np.nan), where=some) for a, k in (
+        (same, pairs), (total - same, n - pairs))]  # fmt: skip
+    return np.asarray(means[0] / means[1])
 
 
 def topic_cosines(E: Array, labels: Array) -> Array:
@@ -141,8 +142,12 @@ def sparse_share(a: Array, *, causal: bool, below: float = 0.01) -> Array:
     return np.asarray(small.sum(axis=(1, 3, 4)) / (a.shape[1] * seen.sum()))
 
 
-def attention_to_text(model: Transformer, batch: Batch, topics: WordTopics) -> tuple[Observable, ...]:
-    """What attention to a batch looks at, by layer and head; where tokens are hidden, also how far it and embeddings know topics."""
+def attention_to_text(model: Transformer, batches: Sequence[Batch], topics: WordTopics) -> tuple[Observable, ...]:
+    """What attention looks at, by layer and head, in the first of these batches; without a causal mask, what it knows of topics, in all.
+
+    How far embeddings know topics, too.
+    """
+    batch = batches[0]
 
     def of_heads(measure: Callable[[Array], Array]) -> Callable[[Params], Array]:
         def by_layer(params: Params) -> Array:
@@ -151,7 +156,8 @@ def attention_to_text(model: Transformer, batch: Batch, topics: WordTopics) -> t
         return by_layer
 
     def attention(params: Params) -> Array:
-        return like(params, topic_attention(on_host(model.forward(params, batch).attention), batch["tokens"], topics.labels))
+        passes = ((on_host(model.forward(params, b).attention), b["tokens"]) for b in batches)
+        return like(params, topic_attention(passes, topics.labels))
 
     def cosines(params: Params) -> Array:
         return like(params, topic_cosines(on_host(params["embedding"]), topics.labels))

@@ -82,7 +82,7 @@ def test_a_text_without_candidates():
     """Few words have no topics, and no measure of them is a number."""
     topics = WordTopics(("<unk>", "the", "cat"), np.array([1, 2, 0, 1]))
     assert (topics.of == -1).all()
-    assert np.isnan(topic_attention([attention()], RNG.integers(3, size=(R, B, T)), topics.labels)).all()
+    assert np.isnan(topic_attention([([attention()], RNG.integers(3, size=(R, B, T)))], topics.labels)).all()
     assert np.isnan(topic_cosines(RNG.standard_normal((R, 3, 4)), topics.labels)).all()
 
 
@@ -93,7 +93,9 @@ def test_topic_attention():
     """Means over pairs of different words, one by one; token M has no topic; even attention makes no difference."""
     T = 9
     tokens, layers = RNG.integers(1, M + 1, size=(R, B, T)), [attention(T=T), attention(T=T)]
-    found = topic_attention(layers, tokens, LABELS)
+    found = topic_attention([(layers, tokens)], LABELS)
+    parts = [([a[:, rows] for a in layers], tokens[:, rows]) for rows in (slice(0, 2), slice(2, B))]
+    np.testing.assert_allclose(topic_attention(parts, LABELS), found, rtol=1e-12)
     assert found.shape == (R, 2, 2, H)
     for r, s, layer, h in np.ndindex(R, 2, 2, H):
         sums: dict[bool, list[float]] = {True: [], False: []}
@@ -102,7 +104,7 @@ def test_topic_attention():
             if u != v and M not in (u, v) and LABELS[0, u] >= 0 and LABELS[0, v] >= 0:
                 sums[bool(LABELS[s, u] == LABELS[s, v])].append(layers[layer][r, b, h, i, j])
         assert found[r, s, layer, h] == pytest.approx(np.mean(sums[True]) / np.mean(sums[False]), rel=1e-12)
-    np.testing.assert_allclose(topic_attention([np.full((R, B, H, T, T), 1 / T)], tokens, LABELS), 1, rtol=1e-12)
+    np.testing.assert_allclose(topic_attention([([np.full((R, B, H, T, T), 1 / T)], tokens)], LABELS), 1, rtol=1e-12)
 
 
 def test_topic_cosines():
