@@ -1,0 +1,115 @@
+"""The task flip_flop: remember one bit, and pass over all others until it is asked for.
+
+Source: Liu, Ash, Goel, Krishnamurthy and Zhang 2023, arXiv 2306.00946, flip-flop language modelling. A sequence is of pairs of an
+instruction and a bit: write, ignore or read; after a read stands the bit that was written last, any other bit is a coin's. The first
+instruction writes, the last reads. A transformer that is trained where a share `ignore` is ignored errs now and then on rare sequences,
+sparser ones, whose reads are further from their writes, and denser ones: attention glitches. The published experiment: 512 tokens, .8
+ignored, tested on .98 and on .1, 6 layers of width 512 with 8 heads.
+
+error: share of wrong bits at reads of test sequences, as trained, sparse and dense. In exact: error_before, that of the bit of the
+instruction before, the best guess without the instructions: it is right by chance where that one is ignored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.lab.networks.transformer import Transformer
+from odesim.lab.training.optimizers import adam, of_settings
+from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+
+WRITE, READ, IGNORE = 2, 3, 4
+"""Tokens of the instructions; 0 and 1 are the bits."""
+SETS = ("as trained", "sparse", "dense")
+DENSE = 0.1
+"""The share that is ignored in dense test sequences."""
+
+
+def draw_sequences(rng: Generator, count: int, *, instructions: int, ignore: tuple[float, ...]) -> Batch:
+    """Tokens and targets (count, 2 * instructions): a target at each read. ignore: shares, for sequences in turn."""
+    share = np.resize(ignore, count)[:, None]
+    u = rng.random((count, instructions))
+    kind = np.where(u < share, IGNORE, np.where(u < (1 + share) / 2, WRITE, READ))
+    kind[:, 0], kind[:, -1] = WRITE, READ
+    bit = rng.integers(2, size=kind.shape)
+    last = np.maximum.accumulate(np.where(kind == WRITE, np.arange(instructions), 0), axis=1)
+    bit = np.where(kind == READ, np.take_along_axis(bit, last, axis=1), bit)
+    tokens, targets = np.empty((count, 2 * instructions), dtype=int), np.full((count, 2 * instructions), -1)
+    tokens[:, ::2], tokens[:, 1::2] = kind, bit
+    targets[:, ::2] = np.where(kind == READ, bit, -1)
+    return {"tokens": tokens, "targets": targets}
+
+
+TEST_SEQUENCES = 64
+"""Of each set."""
+
+
+def wrong(answers: Array, targets: Array) -> Array:
+    """The share of wrong bits (R, 3) from answers and targets (R, B, T) of the sets in turn."""
+    asked, off = targets >= 0, (answers != targets) & (targets >= 0)
+    return np.stack([off[:, k::3].sum(axis=(1, 2)) / np.maximum(asked[:, k::3].sum(axis=(1, 2)), 1) for k in range(3)], axis=1)
+
+
+def bit_before(tokens: Array) -> Array:
+    """The bit before each token (R, B, T), 0 for the first one."""
+    return np.concatenate([np.zeros_like(tokens[..., :1]), tokens[..., :-1]], axis=-1)
+
+
+SETTINGS = (
+    Setting("instructions", 16, "pairs of an instruction and a bit", low=2),
+    Setting("ignore", 0.8, "share of instructions that are ignored in training", low=0.0, high=1.0),
+    Setting("sparse", 0.98, "that share in sparse test sequences", low=0.0, high=1.0),
+    Setting("batch", 64, "sequences of an iteration", low=1),
+    Setting("layers", 2, "of the transformer", low=1),
+    Setting("width", 32, "of the embeddings", low=1),
+    Setting("mlp", 64, "nodes of the MLP", low=0),
+    Setting("heads", 2, "heads, which divide the width", low=1),
+    *adam(3e-3),
+)
+
+
+def network(values: Settings) -> Transformer:
+    """With learned positions. Raises ParamError for heads that do not divide the width."""
+    shape = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
+    return Transformer(5, outputs=2, positions=2 * values["instructions"], at="all", **shape)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
+    places, tests = 2 * values["instructions"], 3 * TEST_SEQUENCES
+    return {
+        **network(values).memory(seeds=seeds, batch=max(values["batch"], tests), length=places, read=places),
+        "the sequences": 6 * seeds * (values["batch"] + tests) * places,
+    }
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError for heads that do not divide the width."""
+    transformer = network(values)
+    draw = partial(draw_sequences, instructions=values["instructions"])
+    ignore = values["ignore"]
+    test = Drawn(seeds, partial(draw, ignore=(ignore, values["sparse"], DENSE)), batch=0).test(3 * TEST_SEQUENCES)
+
+    def error(params: Params) -> Array:
+        E, outputs = params["embedding"], on_host(transformer.forward(params, test).outputs)
+        return array_namespace(E).asarray(wrong(outputs.argmax(axis=-1), test["targets"]).astype(str(E.dtype)))
+
+    watched = Observable("error", error, ("sequences",), "wrong bits at reads of test sequences", costly=True)
+    return Experiment(
+        model=replace(transformer, extra=(watched,)),
+        stream=Drawn(seeds, partial(draw, ignore=(ignore,)), batch=values["batch"]),
+        optimizer=of_settings(values, transformer.rates(values["lr"])),
+        steps=1000,
+        vocabulary=transformer.vocabulary,
+        exact={"error_before": wrong(bit_before(test["tokens"]), test["targets"])},
+        labels={"sequences": SETS},
+    )
+
+
+DOC = "one bit is remembered while others are passed over (liu2023flipflop)"
+TASK = ReferenceTask("flip_flop", DOC, SETTINGS, make, memory, ("transformer",))

@@ -1,0 +1,73 @@
+"""The task counting: its counts by walking, seeds by themselves, and who can count."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import odesim
+from odesim.base.errors import ParamError
+from odesim.lab.tasks.counting import CLOSE, OPEN, draw_rows, guess, wrong
+
+
+@pytest.mark.parametrize(("length", "regions"), [(9, 2), (6, 3), (12, 1)])
+def test_counts_are_those_of_a_walk(length: int, regions: int) -> None:
+    """300 rows, bracket by bracket; all pairs of brackets come; the questions follow in order."""
+    batch = draw_rows(np.random.default_rng(length), 300, length=length, regions=regions)
+    for tokens, positions, targets in zip(batch["tokens"].tolist(), batch["positions"], batch["targets"].tolist(), strict=True):
+        found, inside = [], False
+        for token in tokens[:length]:
+            if token in (OPEN, CLOSE):
+                assert inside == (token == CLOSE)
+                inside = not inside
+                found += [0] * inside
+            elif inside:
+                found[-1] += token
+        assert found == targets and not inside and tokens[length:] == [4 + n for n in range(regions)]
+        np.testing.assert_array_equal(positions, length + np.arange(regions))
+    places = {tuple(np.flatnonzero(row[:length] >= OPEN)) for row in batch["tokens"]}
+    assert len(places) > 1 or 2 * regions == length
+
+
+def test_wrong_counts() -> None:
+    """Right answers err never, and no constant answer less than guess()."""
+    targets = draw_rows(np.random.default_rng(0), 500, length=9, regions=2)["targets"][None]
+    np.testing.assert_array_equal(wrong(np.eye(6)[targets], targets), np.zeros((1, 2)))
+    constant = np.array([wrong(np.tile(np.eye(6)[c], (*targets.shape, 1)), targets) for c in range(6)])
+    np.testing.assert_allclose(constant.min(axis=0), guess(targets), atol=1e-15)
+
+
+def test_brackets_must_fit() -> None:
+    with pytest.raises(ParamError, match="5 regions of two brackets each need a length of 10, not 9"):
+        odesim.train("counting", settings={"length": 9, "regions": 5})
+
+
+ASKED: dict[str, Any] = {"settings": {"length": 6, "width": 8, "mlp": 8, "batch": 6}, "steps": 3, "observe": ["error"]}
+
+
+def test_a_seed_is_that_alone() -> None:
+    """Two seeds together and each by itself, in the same bits."""
+    together = odesim.train("counting", seeds=(7, 1), **ASKED)
+    for row, seed in enumerate((7, 1)):
+        alone = odesim.train("counting", seeds=seed, **ASKED)
+        np.testing.assert_array_equal(together.observables["error"][row], alone.observables["error"][0])
+        np.testing.assert_array_equal(together.observables["loss"][row], alone.observables["loss"][0])
+
+
+@pytest.mark.slow
+def test_who_can_count() -> None:
+    """After 400 steps: who sees the past alone counts, with positions or without; who sees all does less well, or cannot at all."""
+    ends = {}
+    for sees, positions in (("past", "none"), ("past", "learned"), ("all", "learned"), ("all", "none")):
+        run = odesim.train(
+            "counting",
+            settings={"sees": sees, "positions": positions},
+            seeds=range(2),
+            steps=400,
+            save=3,
+            observe=["error"],
+            dtype="float32",
+        )
+        ends[sees, positions] = run.observables["error"][:, -1]
+    assert np.all(ends["past", "none"] < 0.1) and np.all(ends["past", "learned"] < 0.15)
+    assert np.all(ends["all", "learned"] > 0.07) and np.all(ends["all", "none"] > 0.5)
