@@ -274,3 +274,47 @@ def test_the_paper_cites_what_it_lists():
     paper, bib = ((ROOT / "docs" / "paper" / f"paper.{ending}").read_text() for ending in ("md", "bib"))
     listed = re.findall(r"^@\w+\{(\w+),", bib, re.MULTILINE)
     assert sorted(listed) == sorted(set(re.findall(r"@(\w+)", paper)))
+
+
+def test_readme_on_the_index(tmp_path):
+    """Every link and picture of the README that is released is absolute, at the tag, to a file or folder that is here."""
+    shutil.copy(ROOT / "README.md", tmp_path)
+    subprocess.run([sys.executable, ROOT / ".ci" / "index_readme", "v9.8", tmp_path / "README.md"], check=True)
+    text = (tmp_path / "README.md").read_text()
+    pattern = re.compile(r"(!?)\[[^\[\]]*\]\(([^()]+)\)|\]\(([^()]+)\)")
+    links = [(bool(mark), target or other) for mark, target, other in pattern.findall(text)]
+    assert len(links) == len(re.findall(r"\]\(", (ROOT / "README.md").read_text())) > 20
+    for picture, link in links:
+        host = "raw.githubusercontent.com/odesim/odesim" if picture else r"github.com/odesim/odesim/(blob|tree)"
+        found = re.fullmatch(rf"https://{host}/v9.8/(?P<path>[^#]+)", link)
+        assert found is not None, link
+        path = ROOT / found["path"]
+        assert path.is_file() if picture else path.is_dir() == ("/tree/" in link) and path.exists()
+    subprocess.run([sys.executable, ROOT / ".ci" / "index_readme", "v1", tmp_path / "README.md"], check=True)
+    assert (tmp_path / "README.md").read_text() == text
+    (tmp_path / "README.md").write_text("[a](docs/no_such_file.md)")
+    done = subprocess.run([sys.executable, ROOT / ".ci" / "index_readme", "v1", tmp_path / "README.md"], capture_output=True, text=True)
+    assert done.returncode == 1 and "links to docs/no_such_file.md, which is not there" in done.stderr
+
+
+def test_conda_recipe():
+    """It names what pyproject.toml does: version, Python, requirements, command; matplotlib without its windows."""
+    recipe, project = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text()), PROJECT["project"]
+    assert recipe["context"]["version"] == project["version"]
+    python = recipe["context"]["python_min"]
+    assert project["requires-python"] == f">={python}"
+    needed = [re.sub(r"(>=)", r" \1", line).replace("matplotlib ", "matplotlib-base ") for line in project["dependencies"]]
+    assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *needed]
+    (setuptools,) = PROJECT["build-system"]["requires"]
+    assert recipe["requirements"]["host"] == ["python ${{ python_min }}.*", "pip", setuptools.replace(">=", " >=")]
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {place}" for name, place in project["scripts"].items()]
+    about = recipe["about"]
+    assert (about["summary"], about["license"]) == (project["description"], project["license"])
+    assert (ROOT / about["license_file"]).is_file() and about["repository"] == project["urls"]["Source"]
+
+
+def test_conda_recipe_is_read():
+    """By rattler-build itself, which refuses a field or a value that it does not know."""
+    rattler_build = pytest.importorskip("rattler_build", reason="needs py-rattler-build, which .github/workflows/release.yml installs")
+    (made,) = rattler_build.Stage0Recipe.from_yaml((ROOT / "conda" / "recipe.yaml").read_text()).render(rattler_build.VariantConfig())
+    assert f"package='odesim', version='{PROJECT['project']['version']}'" in repr(made)
