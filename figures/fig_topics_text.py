@@ -16,6 +16,7 @@ from odesim.base.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, new_figure, project_style
 
+QUESTION = "what is learned first?"
 FOLDER = Path(__file__).parent / "stored"
 OPTIMIZERS = ("SGD", "Adam")
 SEEDS, LAYERS, HEADS = 2, 2, 4
