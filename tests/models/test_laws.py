@@ -73,7 +73,7 @@ WITHOUT_CLOSED_FORM = (
     ),
     *(f"edge.{name}" for name in ("four_layers", "product", "sam", "self_stabilisation", "threshold_neuron")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
-    "modular.energy",
+    *("modular.energy", "optimisers.muon", "optimisers.newton_schulz"),
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),
     *("galore.adam_map", "gibbs.mask_predict", "ngrams.linear", "topics.reduced"),
 )
@@ -275,6 +275,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
     "reversal.bilinear": {"E": np.eye(10, 20)[:, ::-1]},
     "margin.next_token": {"y": [0, 0.5, 0.5]},
     "self_supervised.direct_pred": {"eps": 0.0},
+    **{f"optimisers.{name}": {"H": np.zeros((2, 2)), "b": [0.3, -0.7]} for name in ("adam", "adam_steps")},
     "skills.mixture": {"eta": 0.0},
     "scaling.multi_index": {"k": 2},
     "scaling.diagonal": {"G": [[1.0, 0, 0], [0, 0.7, 0], [0, 0, 2]]},
@@ -288,7 +289,7 @@ WHERE_IT_HOLDS: dict[str, dict[str, Any]] = {  # classes of five tokens each, no
 def test_closed_forms(name, initial):
     """A run follows them. 1e-6: 1000 times rtol, for the flows that pull neighbours apart (linear near t*, softmax)."""
     params = WHERE_IT_HOLDS.get(name)
-    run = odesim.integrate(name, initial=initial, params=params, save=11, **TOLERANCE) if initial or params else default_run(name)
+    run = odesim.integrate(name, initial=initial, params=params, save=11, **tolerance(name)) if initial or params else default_run(name)
     y0 = seen_at(run, 0)
     for form in load_model(name).closed_forms:
         for k, t in enumerate(run.t):

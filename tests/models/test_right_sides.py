@@ -78,6 +78,14 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
         f"margin.{name}": {"sizes": {"N": 2, "T": 3, "d": 4}, "params": {"best": 0.7, "lack": [[0.0, 1.0, 0.4], [0.3, 0.0, 2.0]]}}
         for name in ("weights", "key_query")
     },
+    **{
+        f"optimisers.{name}": {
+            "sizes": {"n": 3},
+            "params": {"H": [[2.0, 0.5, 0.3], [0.5, 1.0, -0.4], [0.3, -0.4, 1.7]], "b": [0.3, -0.7, 0.2]},
+        }
+        for name in ("sign", "adam", "adam_steps", "momentum", "heavy_ball")
+    },
+    "optimisers.muon": {"sizes": {"m": 3, "n": 4}, "params": {"beta": 0.8, "lr": 0.3}},
     "modular.phases": {"sizes": {"N": 2, "K": 3}, "params": {"p": 9.0, "lam": 0.7}},
     "modular.energy": {"sizes": {"M": 5}, "params": {"seen": np.arange(25.0).reshape(5, 5) % 4 / 2}},
     "modular.powers": {"sizes": {"K": 4}},

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predict, unmask
-from tests.support.truth import in_context, modular, ngrams, patterns
+from tests.support.truth import in_context, modular, ngrams, optimisers, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
 from tests.support.truth.edge import four_layers, product, sam, self_stabilisation, threshold_neuron
@@ -144,6 +144,13 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scaling.multi_index": multi_index,
     "scaling.diagonal": diagonal,
     "scaling.mirror": mirror,
+    "optimisers.sign": optimisers.sign,
+    "optimisers.adam": optimisers.adam,
+    "optimisers.adam_steps": optimisers.adam_steps,
+    "optimisers.momentum": optimisers.momentum,
+    "optimisers.heavy_ball": optimisers.heavy_ball,
+    "optimisers.newton_schulz": optimisers.newton_schulz,
+    "optimisers.muon": optimisers.muon,
     "self_supervised.modes": modes,
     "self_supervised.modes_ema": modes,
     "self_supervised.simsiam": matrices,
