@@ -23,10 +23,27 @@ WORD = re.compile(r"(\w+)(?:\[([0-9, ]+)\])?", re.ASCII)
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice of what to draw; the run decides everything that is empty or None.
+    """What to draw of a run; the run decides everything that is empty or None. The methods `plot` of runs take the same words.
 
-    var: states and observables. x, y: what varies between members, or `time`. at: a saved time. index: a component.
-    log: letters of logarithmic scales (x, y, and c for colours), or "none". all: everything, not as many panels as fit a page.
+    Attributes
+    ----------
+    var : tuple of str
+        States and observables.
+    x, y : str
+        Of an ensemble: what varies between members, or `time`.
+    at : float
+        A saved time, the nearest one.
+    index : tuple of int
+        A component.
+    log : str
+        Letters of logarithmic scales (x, y, and c for colours), or "none".
+    all : bool
+        Everything, not as many panels as fit a page.
+
+    Examples
+    --------
+    >>> odesim.plot.Choice(("v",), index=(0,), log="y").var
+    ('v',)
     """
 
     var: tuple[str, ...] = ()

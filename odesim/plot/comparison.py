@@ -80,7 +80,27 @@ SAME, ALIKE = "the same to\nrounding", "no error:\nseeds alike"
 def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
     """A Figure with a row for each observable, at most three: both sides, their difference in standard errors, and numbers beside.
 
-    ax: Axes to draw one observable on, without its difference. Raises ParamError if there are several.
+    Parameters
+    ----------
+    comparison : Comparison
+        As of `compare`.
+    ax : Axes
+        To draw one observable on, without its difference.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
+
+    Raises
+    ------
+    ParamError
+        For several observables with ax.
+
+    Examples
+    --------
+    >>> comparison = odesim.compare("scan_snap")  # doctest: +SKIP
+    >>> odesim.plot.figure_of_comparison(comparison)  # doctest: +SKIP
     """
     names, left_out = list(comparison.theory)[:ROWS], list(comparison.theory)[ROWS:]
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])

@@ -41,8 +41,35 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     Where members differ in two numbers: a map of values at the end over them, a cell for each pair of a grid. In one number: values at
     the end against it. Else median and middle 80 % of all members against time, or histograms at a single time. Members that ended
     early stay at their value at the end in the panel of a quantity of which it is stored, and are left out of another one from their
-    end on. choice: quantities, axes, time, component, scales. ax: Axes to draw a picture of one panel on, without title and notes.
-    Raises ParamError for a choice that the run does not have, and StoreError if no member is done.
+    end on.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        As of `ensemble`, or of `open_run`.
+    choice : Choice
+        Quantities, axes, time, component, scales; default: as the members differ.
+    ax : Axes
+        To draw a picture of one panel on, without title and notes.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
+
+    Raises
+    ------
+    ParamError
+        For a choice that the run does not have.
+    StoreError
+        If no member is done.
+
+    Examples
+    --------
+    >>> runs = odesim.ensemble("hopfield.two_patterns", grid={"beta": [0.5, 1, 2, 4]})
+    >>> figure = odesim.plot.figure_of_ensemble(runs)
+    >>> figure.axes[0].get_xlabel()
+    '$\\\\beta$'
     """
     choice = choice or Choice()
     choice.check()

@@ -94,9 +94,32 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
-    """Writes a Figure, or that of Axes or of an array of Axes, to path as png, pdf, svg or html, by its extension, or a Page; returns path.
+    """Writes a picture to path as png, pdf, svg or html, by its extension; a file there is replaced.
 
-    A file there is replaced. Raises StoreError, and ParamError for what is no picture.
+    Parameters
+    ----------
+    picture : Figure, Axes, array of Axes or Page
+        As of `plot` of a run, of the functions here, or of matplotlib. Of Axes the whole Figure is written.
+    path : str or Path
+        Where. html needs plotly, the extra `odesim[html]`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    StoreError
+        Where the file cannot be written.
+    ParamError
+        For what is no picture, and for other extensions.
+
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", sizes={"M": 3})
+    >>> odesim.plot.save(run.plot(), "run.svg").name
+    'run.svg'
     """
     from odesim.plot.style import DPI, project_style
 

@@ -51,15 +51,46 @@ def animate(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Draws an array of a run along its time as a film, path: .mp4 (needs ffmpeg) or .gif; returns path.
+    """Draws an array of a run along its time as a film.
 
-    run: a Solution, a Trajectory, an ensemble Dataset, or a stored run's folder; of several seeds the mean. var: the array's name; default
-    attention, or the first one. A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or
-    3 components, a matrix of them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, as
-    a map over two, else as a histogram. choice: in the place of var, with the component, the axes and the scales of an ensemble. Saved
-    times beyond 200 are thinned evenly. fps: frames a second, of a gif at most 50. The file is complete or absent; an animation that
-    odesim made is replaced, another file with overwrite. progress: called with frames done and all.
-    Raises StoreError and ParamError, in a sentence.
+    A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or 3 components, a matrix of
+    them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, as a map over two, else as a
+    histogram. Saved times beyond 200 are thinned evenly. The file is complete or absent.
+
+    Parameters
+    ----------
+    run : Solution, Trajectory, xarray.Dataset, str or Path
+        A run, an ensemble, or the folder of a stored one; of several seeds the mean.
+    path : str or Path
+        The file: .gif, or .mp4, which needs ffmpeg.
+    var : str
+        The array; default attention, or the first one.
+    choice : Choice
+        In the place of var, with the component, the axes and the scales of an ensemble.
+    fps : int
+        Frames a second, of a gif at most 50.
+    overwrite : bool
+        Replace a file that odesim has not made; an animation of odesim is replaced in any case.
+    progress : callable
+        Called with the numbers of frames done, and of all.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    StoreError
+        Where the file cannot be written.
+    ParamError
+        For a choice that the run does not have.
+
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, save=3)
+    >>> odesim.plot.animate(run, "run.gif", var="v").name
+    'run.gif'
     """
     if isinstance(fps, bool) or not isinstance(fps, int) or not 1 <= fps <= MOST:
         raise ParamError(f"fps must be a whole number from 1 to {MOST}, not {fps!r}")

@@ -25,10 +25,34 @@ LARGEST = 5000  # occurrences of one event that are marked, evenly spread ones o
 
 
 def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page:
-    """A Page of a Solution: few components as lines, many as a map of components over time, events as marks.
+    """A page of html of a Solution: few components as lines, many as a map of components over time, events as marks.
 
-    choice: quantities, a component, scales. Raises ParamError for a choice that the run does not have. `odesim.plot.save(page, path)`
-    writes it. Nothing is loaded from elsewhere when the page is opened.
+    One can zoom, read values off and choose lines. Nothing is loaded from elsewhere when it is opened. It needs plotly, the extra
+    `odesim[html]`.
+
+    Parameters
+    ----------
+    solution : Solution
+        As of `integrate`.
+    choice : Choice
+        Quantities, a component, scales.
+
+    Returns
+    -------
+    Page
+        A text, which `save` writes.
+
+    Raises
+    ------
+    ParamError
+        For a choice that the run does not have.
+
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", sizes={"M": 3})
+    >>> page = odesim.plot.page_of_solution(run)
+    >>> odesim.plot.save(page, "run.html").name
+    'run.html'
     """
     text: str = make_figure(solution, choice or Choice()).to_html(include_plotlyjs=True, full_html=True)
     return Page(text.replace("<head>", f"<head>{MARKS[PAGE[0]].decode()}", 1))

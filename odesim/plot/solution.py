@@ -38,9 +38,33 @@ NARROW = 80.0  # points: the width of a panel in one of two columns
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide, 120 with three columns: lines, maps or bundles, by the number of components, and strips.
 
-    The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end. choice:
-    quantities, a component, scales. ax: Axes to draw one quantity on, without title and notes. Raises ParamError for a choice that the
-    run does not have.
+    The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end.
+
+    Parameters
+    ----------
+    solution : Solution
+        As of `integrate`.
+    choice : Choice
+        Quantities, a component, scales; default: six panels, or those with views.
+    ax : Axes
+        To draw one quantity on, without title and notes.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib; `Solution.plot` returns its Axes.
+
+    Raises
+    ------
+    ParamError
+        For a choice that the run does not have.
+
+    Examples
+    --------
+    >>> run = odesim.integrate("joma.nonlinear", sizes={"M": 3})
+    >>> figure = odesim.plot.figure_of_solution(run, odesim.plot.Choice(("v", "entropy")))
+    >>> len(figure.axes)
+    2
     """
     choice = choice or Choice()
     drawn, hidden, still = choose_quantities(solution, choice)

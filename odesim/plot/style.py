@@ -102,9 +102,28 @@ class Picture(Figure):
 
 @contextmanager
 def project_style(style: Any = STYLE) -> Iterator[None]:
-    """A context in which matplotlib creates and draws figures in the project's style, or in another one, one thread after another.
+    """A context in which matplotlib creates and draws figures in odesim's style, one thread after another.
 
     No setting of a matplotlibrc counts: one in the current folder may be a stranger's, and some name programs to run.
+
+    Parameters
+    ----------
+    style : dict
+        Settings of matplotlib; default `odesim.plot.STYLE`.
+
+    Returns
+    -------
+    context manager
+        For `with`.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> with odesim.plot.project_style():
+    ...     figure, axes = plt.subplots()
+    >>> axes.spines["top"].get_visible()
+    False
+    >>> plt.close(figure)
     """
     with DRAWING:
         DRAWING.check("drawing")

@@ -84,9 +84,35 @@ def figure_of_trajectory(
     """A Figure of a training Dataset (seed, time, ...): the mean over seeds, for numbers with bands.
 
     The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
-    not change is a note. labels {axis: names of its places}, such as the words of tokens; default those of a stored run. choice: its
-    logarithmic scales. ax: Axes to draw one observable on, without title and notes. Raises StoreError if nothing is recorded yet,
-    ParamError for scales that no panel has, and where nothing can be drawn.
+    not change is a note.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        As of `Trajectory.dataset`, or of `open_run`.
+    labels : mapping of str to list of str
+        Names of the places of an axis, such as the words of tokens; default those of a stored run.
+    choice : Choice
+        Its logarithmic scales.
+    ax : Axes
+        To draw one observable on, without title and notes.
+
+    Returns
+    -------
+    Figure
+        Of matplotlib.
+
+    Raises
+    ------
+    StoreError
+        If nothing is recorded yet.
+    ParamError
+        For scales that no panel has, and where nothing can be drawn.
+
+    Examples
+    --------
+    >>> run = odesim.open_run("training.zarr")  # doctest: +SKIP
+    >>> odesim.plot.figure_of_trajectory(run)  # doctest: +SKIP
     """
     labels = run.attrs.get("labels", {}) if labels is None else labels
     if not run.sizes.get(TIME):

@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import sympy
 
 import odesim
+import odesim.plot
 import odesim.symbolic
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
@@ -21,7 +23,7 @@ def names() -> dict[str, Any]:
     """{name on the page: function or class}, what is cheap to run first."""
     found: dict[str, Any] = {}
     for module, part in re.findall(r"currentmodule:: ([\w.]+)\n(.*?)```", PAGE, re.DOTALL):
-        home = odesim.symbolic if module == "odesim.symbolic" else odesim
+        home = import_module(module)
         found |= {f"{module}.{name}": getattr(home, name) for name in re.findall(r":: (\w+)", part)}
     return dict(sorted(found.items(), key=lambda item: "symbolic" not in item[0]))
 
@@ -44,6 +46,7 @@ def entries(text: str) -> list[str]:
 def test_page_has_every_public_name() -> None:
     """What odesim exports is on the page."""
     exported = {f"odesim.{name}" for name in odesim.__all__ if not name.startswith("_")} - {"odesim.System"}
+    exported |= {f"odesim.plot.{name}" for name in odesim.plot.__all__ if name != "STYLE"}
     assert exported <= set(NAMES) and len(NAMES) == len(re.findall(r"auto(?:function|class)::", PAGE))
 
 
