@@ -12,6 +12,7 @@ from odesim.models.scan_snap._overlap_claims import OVERLAP
 from odesim.models.scan_snap._range_claims import RANGE
 from odesim.models.scan_snap._snap_claims import SNAP
 from odesim.models.scan_snap._speed_claims import SPEED
+from odesim.models.scan_snap._text_claims import TEXT_CLAIMS
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
@@ -228,4 +229,5 @@ CLAIMS = (
     *SPEED,
     *RANGE,
     *OVERLAP,
+    *TEXT_CLAIMS,
 )
