@@ -95,16 +95,16 @@ for a0 in (1e-2, 1e-3):
 # `odesim.compare` trains the heads by SGD on drawn prompts, and integrates the flow from the same weights.
 
 # %%
-found = odesim.compare(
+comparison = odesim.compare(
     "in_context.separate", task="in_context", seeds=(0,), steps=1500, save=151
 )
 figure, axes = plt.subplots(figsize=(4.0, 2.3), layout="constrained")
-axes.plot(found.t, found.training["loss"][0], label="SGD, batches of 128")
-axes.plot(found.t, found.theory["loss"][0], "--", label="flow")
+axes.plot(comparison.t, comparison.training["loss"][0], label="SGD, batches of 128")
+axes.plot(comparison.t, comparison.theory["loss"][0], "--", label="flow")
 axes.set(xlabel="t", ylabel="mean squared error")
 axes.legend()
 plt.show()
-off = np.abs(found.training["loss"] - found.theory["loss"]).mean()
+off = np.abs(comparison.training["loss"] - comparison.theory["loss"]).mean()
 print("mean distance of the losses:", off.round(4))
 assert off < 0.03
 

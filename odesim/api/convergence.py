@@ -81,8 +81,8 @@ def convergence(
 
     Examples
     --------
-    >>> found = odesim.convergence("particles.noisy_circle", method="sra1", step=0.1, levels=3, members=200, span=(0, 1))
-    >>> bool(found.attrs["strong_order"]["theta"] > 1.2)
+    >>> errors = odesim.convergence("particles.noisy_circle", method="sra1", step=0.1, levels=3, members=200, span=(0, 1))
+    >>> bool(errors.attrs["strong_order"]["theta"] > 1.2)
     True
     """
     import xarray as xr
@@ -105,7 +105,7 @@ def convergence(
                 ends.setdefault(str(name), []).append(values.isel(time=-1).values.reshape(members, -1))
     whole = np.all([np.isfinite(v).all(axis=1) for per_level in ends.values() for v in per_level], axis=0)
     count, steps = int(whole.sum()), step / 2.0 ** np.arange(levels)
-    found: dict[str, tuple[str, np.ndarray]] = {}
+    variables: dict[str, tuple[str, np.ndarray]] = {}
     orders: dict[str, dict[str, float]] = {"strong": {}, "weak": {}}
     for name, per_level in ends.items():
         apart = np.array([fine[whole] - coarse[whole] for coarse, fine in pairwise(per_level)])
@@ -113,8 +113,8 @@ def convergence(
         noise = apart.std(axis=1, ddof=1) / np.sqrt(count)
         for kind, errors in (("strong", strong), ("weak", mean), ("noise", noise)):
             largest = errors.max(axis=1)
-            found[f"{name}_{kind}"] = ("step", largest)
+            variables[f"{name}_{kind}"] = ("step", largest)
             if kind in orders and (largest > 0).all():
                 orders[kind][name] = float(np.polyfit(np.log(steps), np.log(largest), 1)[0])
     about = {"model": system.name, "method": data.attrs["method"], "members": count, "seed": seed}
-    return xr.Dataset(found, {"step": steps}, {**about, "strong_order": orders["strong"], "weak_order": orders["weak"]})
+    return xr.Dataset(variables, {"step": steps}, {**about, "strong_order": orders["strong"], "weak_order": orders["weak"]})

@@ -106,7 +106,7 @@ def make_ensemble_request(
     held = held_of(rescaled_system(system) if options.rescaled else system, options.step)
     runs: dict[str, Any] = {"rescaled" if options.rescaled else "running": compiled_of(held.system, shared.sizes, checked)}
     request = EnsembleRequest(compiled, shared.sizes, shared.t0, shared.t1, times, checked, outputs=outputs, held=held, **runs)
-    if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.own)):
+    if options.strict and chosen in ROSENBROCK and (what := strict_obstacle(request, shared, members.varying)):
         raise SolveError(no_strict(chosen, what))
     return replace(request, auto=auto_rule(request)) if options.method == "auto" else request
 

@@ -61,13 +61,13 @@ def reduced(
     def variables(statistic: str, flat: Array, *first: str) -> dict[str, Any]:
         """{name: (dimensions, values)} of columns (..., columns)."""
         ends = np.cumsum([times * states, times * seen, *[states, seen] * len(over_time)])
-        found: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for k, part in enumerate(np.split(flat, ends[:-1], axis=-1)):
             what = f"_{over_time[k // 2 - 1]}" if k > 1 else ""
             rows = part if what else part.reshape(*flat.shape[:-1], times, -1)
             for name, values in (outputs.observed if k % 2 else layout).split(rows).items():
-                found[f"{name}{what}_{statistic}"] = ((*first, *([] if what else ["time"]), *axes[name]), values)
-        return found
+                arrays[f"{name}{what}_{statistic}"] = ((*first, *([] if what else ["time"]), *axes[name]), values)
+        return arrays
 
     data: dict[str, Any] = {}
     for statistic in statistics:

@@ -51,27 +51,27 @@ class Request:
     times: Array
 
 
-def read_request(model: Any, asked: Mapping[str, Any]) -> Request:
+def read_request(model: Any, arguments: Mapping[str, Any]) -> Request:
     """The Request of these arguments of odesim.integrate. Raises an OdesimError."""
-    options = RunOptions(**{name: asked[name] for name in NAMES})
-    if asked["max_seconds"] is not None:
-        check_seconds(asked["max_seconds"])
+    options = RunOptions(**{name: arguments[name] for name in NAMES})
+    if arguments["max_seconds"] is not None:
+        check_seconds(arguments["max_seconds"])
     check_run_options(options, RUN)
-    check_array_kind(asked["arrays"], options)
+    check_array_kind(arguments["arrays"], options)
     plain, origin = load_with_origin(model)
-    loaded, names, given = plain, asked["sensitivities"], asked["initial"] or {}
-    texts = events_until_rest(plain, asked["events"], asked["until_rest"], options.rtol)
+    loaded, names, initial = plain, arguments["sensitivities"], arguments["initial"] or {}
+    texts = events_until_rest(plain, arguments["events"], arguments["until_rest"], options.rtol)
     if texts:
         loaded = with_events(plain, texts)
     origin = {**origin, **event_attributes(loaded, texts)}
-    system, still = with_sensitivities(loaded, names, given)
-    span = span_of_steps(system, asked["span"], asked["steps"])
-    numbers = bind(system, params=asked["params"], initial={**still, **given}, sizes=asked["sizes"], span=span, seed=options.seed)
+    system, still = with_sensitivities(loaded, names, initial)
+    span = span_of_steps(system, arguments["span"], arguments["steps"])
+    numbers = bind(system, params=arguments["params"], initial={**still, **initial}, sizes=arguments["sizes"], span=span, seed=options.seed)
     options = options_for(system, options, numbers)
     check_range(system, numbers, options.dtype)
     check_sensitivities(system, numbers)
-    grid = to_save(asked["save"])
-    if asked["arrays"] == "numpy":
+    grid = to_save(arguments["save"])
+    if arguments["arrays"] == "numpy":
         check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(options.dtype).itemsize)
     times = times_of(system, grid, numbers, options)
     if stops := stop_times(options.stop_at, numbers.t0, numbers.t1):
@@ -137,13 +137,13 @@ def sizes_text(numbers: Numbers) -> str:
 
 def check_range(system: System, numbers: Numbers, dtype: str) -> None:
     """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then."""
-    given = {**numbers.params, **numbers.initial}
-    largest = max(given, key=lambda name: float(np.max(np.abs(given[name]), initial=0.0)), default="")
-    size, most = float(np.max(np.abs(given[largest]), initial=0.0)) if largest else 0.0, float(np.finfo(dtype).max)
+    values = {**numbers.params, **numbers.initial}
+    largest = max(values, key=lambda name: float(np.max(np.abs(values[name]), initial=0.0)), default="")
+    size, most = float(np.max(np.abs(values[largest]), initial=0.0)) if largest else 0.0, float(np.finfo(dtype).max)
     if size > most:
         raise ParamError(f"{largest} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
     start = {name: value[None] for name, value in numbers.initial.items()}
-    if extreme(given.values(), dtype) and (
+    if extreme(values.values(), dtype) and (
         wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype)
     ):
         raise ParamError(f"{wrong[1]}; {REMEDY}")

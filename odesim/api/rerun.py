@@ -46,7 +46,7 @@ def rerun_ensemble(path: Path, *, model: str | PathLike[str] | None = None, thre
         done = run_chunks(shadow, members, engines(store, members, first_engine), chunks, ways, at_once=members_at_once(first_engine))
     lost = store.lost_member_count()
     more = {"other": other, "bound": BOUND, "stopped": done.stopped, "lost": f"it {lost_sentence(lost)}" if lost else ""}
-    return shadow.found.report(path, "member", **more)
+    return shadow.differences.report(path, "member", **more)
 
 
 class Shadow:
@@ -57,7 +57,7 @@ class Shadow:
 
     def __init__(self, store: EnsembleStore, *, exact: bool) -> None:
         self.store, self.chunk, self.count, self.exact = store, store.chunk, store.count, exact
-        self.found = Differences()
+        self.differences = Differences()
 
     def status(self, first: int, end: int) -> Any:
         """Not done where the store is done, done where it is not."""
@@ -84,7 +84,7 @@ class Shadow:
                 bound = 0.0 if name == "status" else tolerance(name if name in attributes["states"] else "", then, attributes)
                 pairs[name] = then, new[name].astype(self.store.arrays[name].dtype, copy=False), bound
         done = self.store.status(first, first + len(chunk.status)) != UNDONE
-        self.found.add(pairs, done, lambda i: f"member {first + i}")
+        self.differences.add(pairs, done, lambda i: f"member {first + i}")
 
 
 def rerun_integration(path: Path, *, model: str | PathLike[str] | None = None, progress: Callable[[float], None] | None = None) -> Rerun:

@@ -144,8 +144,8 @@ def as_option(name: str, value: Any, file: Path) -> Any:
     where = f"{file}: {name}"
     row = OPTIONS[name]
     if row.reads == "tolerances":
-        given = value if isinstance(value, dict) else {"": value}
-        return tolerances([(state, as_text(part, where)) for state, part in given.items()], where)
+        members = value if isinstance(value, dict) else {"": value}
+        return tolerances([(state, as_text(part, where)) for state, part in members.items()], where)
     if row.reads == "flag":
         if not isinstance(value, bool):
             raise ParamError(f"{where} is true or false, not {value!r}")

@@ -48,9 +48,9 @@ def export_command(what: str, form: str | None, out: Path | None, overwrite: boo
          --set, --size, --init and --span give these three other numbers.
     """
     form = chosen_format(form, out)
-    given = [NUMBERS[name] for name, value in numbers.items() if value]
-    if given and form not in OF_MODELS[1:]:
-        raise ParamError(f"{given[0]} is for the formats {', '.join(OF_MODELS[1:])}, not {form}")
+    flags = [NUMBERS[name] for name, value in numbers.items() if value]
+    if flags and form not in OF_MODELS[1:]:
+        raise ParamError(f"{flags[0]} is for the formats {', '.join(OF_MODELS[1:])}, not {form}")
     if form in OF_RUNS:
         export_stored(RunPlace().convert(what, None, None), form, out, overwrite)
     else:

@@ -46,18 +46,18 @@ def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigm
     """
     from odesim.cli.arguments import once
 
-    own = {name: words.pop(name) for name in ("time", "starts", "level")}
+    of_data = {name: words.pop(name) for name in ("time", "starts", "level")}
     shown, request = split(words)
     deviations = ((name.strip() or REST, as_number(text)) for name, _, text in (part.rpartition("=") for part in sigma))
-    own |= {"sigma": once("--sigma", deviations) or None, "columns": once("--map", (pair(text, "--map") for text in columns))}
+    of_data |= {"sigma": once("--sigma", deviations) or None, "columns": once("--map", (pair(text, "--map") for text in columns))}
 
     def compute() -> "xarray.Dataset":
         from odesim.dynamics.fit import fit
 
-        return fit(model, data, free=read_free(free), **own, **request)
+        return fit(model, data, free=read_free(free), **of_data, **request)
 
-    found, code = answer(model, compute, fit_text, shown)
-    return code if found.attrs["status"] == "ok" else STOPPED
+    result, code = answer(model, compute, fit_text, shown)
+    return code if result.attrs["status"] == "ok" else STOPPED
 
 
 def read_free(text: str) -> dict[str, Any]:

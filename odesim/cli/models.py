@@ -208,9 +208,9 @@ def default_rows(described: dict[str, Any]) -> str:
     """The default sizes, span and step of a run."""
     start, end = described["span"]
     sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
-    step, given = described["noise"].get("step"), [("sizes", sizes)] if sizes else []
+    step, pairs = described["noise"].get("step"), [("sizes", sizes)] if sizes else []
     steps = [("step", number_text(step))] if step else []
-    return table([*given, ("span", f"{number_text(start)} to {number_text(end)} {described['time']}"), *steps])
+    return table([*pairs, ("span", f"{number_text(start)} to {number_text(end)} {described['time']}"), *steps])
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:

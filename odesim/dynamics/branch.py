@@ -98,8 +98,8 @@ def branch(
 
     Examples
     --------
-    >>> found = odesim.branch("hopfield.potts", "c", (3, 10), up_to="k")
-    >>> found["kind"].values.tolist(), found["special_c"].values.round(6).tolist()
+    >>> branch = odesim.branch("hopfield.potts", "c", (3, 10), up_to="k")
+    >>> branch["kind"].values.tolist(), branch["special_c"].values.round(6).tolist()
     (['branch', 'fold'], [8.0, 4.249799])
     """
     system, (begin, end) = load_model(model), map(float, span)

@@ -152,10 +152,10 @@ def special_points(a: Point, b: Point) -> list[Special]:
 
     def at(s: float) -> Point:
         if s not in near:
-            found = a.curve.point(a.z + s * chord, chord)
-            if found is None:
+            corrected = a.curve.point(a.z + s * chord, chord)
+            if corrected is None:
                 raise ArithmeticError
-            near[s] = found
+            near[s] = corrected
         return near[s]
 
     def root(test: Callable[[Point], float]) -> Point | None:
@@ -198,15 +198,15 @@ def branches_at(special: Special, size: float) -> list[Point]:
     if not len(kernel):
         return []
     ways = [kernel[0]] if len(kernel) == 1 else [kernel.T @ column for column in kernel.T if np.linalg.norm(column) > 0.1]
-    found: list[Point] = []
+    starts: list[Point] = []
     for way in ways:
         way = way / np.linalg.norm(way)
         for side in (way, -way):
             # near the point first, where the corrections are good; farther where they are lost in rounding
             tries = (point.curve.point(point.z + part * size * side, side) for part in (0.2, 0.05, 1.0))
             beside = next((b for b in tries if b is not None), None)
-            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other) for other in found):
+            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other) for other in starts):
                 continue
             away = beside.z - point.z
-            found.append(beside if beside.tangent @ away >= 0 else replace(beside, tangent=-beside.tangent))
-    return found
+            starts.append(beside if beside.tangent @ away >= 0 else replace(beside, tangent=-beside.tangent))
+    return starts

@@ -87,8 +87,8 @@ def lyapunov(
 
     Examples
     --------
-    >>> found = odesim.lyapunov("joma.nonlinear", params={"mu": [1.0, 0.5]}, span=(0, 400))
-    >>> found["value"].values.round(2).tolist()  # -exp(mu^2 / 2), at rest
+    >>> exponents = odesim.lyapunov("joma.nonlinear", params={"mu": [1.0, 0.5]}, span=(0, 400))
+    >>> exponents["value"].values.round(2).tolist()  # -exp(mu^2 / 2), at rest
     [-1.13, -1.65]
     """
     system = load_model(model)

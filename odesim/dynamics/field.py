@@ -75,9 +75,9 @@ class Field:
     @cached_property
     def weights(self) -> Array:
         """The linear invariants as rows (k, n): f changes no weights @ y. Of a Map none are known."""
-        found = () if self.system.discrete else self.linear.invariants()
-        rows = np.zeros((len(found), self.n))
-        for row, invariant in zip(rows, found, strict=True):
+        invariants = () if self.system.discrete else self.linear.invariants()
+        rows = np.zeros((len(invariants), self.n))
+        for row, invariant in zip(rows, invariants, strict=True):
             row[list(invariant.places)] = invariant.weights
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return independent(rows / np.where(norms > 0, norms, 1.0))

@@ -147,8 +147,8 @@ def fit(
     --------
     >>> truth = odesim.integrate("joma.nonlinear", params={"mu": [1.3]}, span=(0, 3), save=20)
     >>> data = {"t": truth.t, "v[0]": truth.y["v"][:, 0]}
-    >>> found = odesim.fit("joma.nonlinear", data, free=["mu"], sizes={"M": 1})
-    >>> found["value"].values.round(4).tolist()
+    >>> fit = odesim.fit("joma.nonlinear", data, free=["mu"], sizes={"M": 1})
+    >>> fit["value"].values.round(4).tolist()
     [1.3]
     """
     if starts < 1 or not 0 < level < 1:
@@ -250,7 +250,7 @@ def fit(
     return xr.Dataset(variables, coords=coords, attrs={**words, **sums, **tried, "time_unit": system.time, "fit": 1})
 
 
-def free_numbers(system: System, begin: Mapping[str, Any], asked: Mapping[str, Any]) -> Free:
+def free_numbers(system: System, begin: Mapping[str, Any], bounds: Mapping[str, Any]) -> Free:
     """The free numbers, by their names, starts and bounds {name: (low, high) or None}. Raises ParamError."""
     shapes, labels, rows = dict[str, tuple[int, ...]](), list[str](), list[tuple[Any, ...]]()
     for name, value in begin.items():
@@ -258,11 +258,11 @@ def free_numbers(system: System, begin: Mapping[str, Any], asked: Mapping[str, A
         domain: Any = (assumed_intervals(system)[name] or sp.S.Reals) if state else system.param(name).domain
         low, high = float(domain.inf), float(domain.sup)
         open_ = low == 0 and domain.contains(0) == sp.false
-        if asked.get(name) is not None:
+        if bounds.get(name) is not None:
             try:
-                a, b = map(float, asked[name])
+                a, b = map(float, bounds[name])
             except (TypeError, ValueError):
-                raise ParamError(f"the bounds of {name} are two numbers (low, high), not {value_text(asked[name])}") from None
+                raise ParamError(f"the bounds of {name} are two numbers (low, high), not {value_text(bounds[name])}") from None
             if not low <= a < b <= high:
                 raise ParamError(f"the bounds of {name} are (low, high) inside [{low:g}, {high:g}], not ({a:g}, {b:g})")
             low, high, open_ = a, b, open_ and a == 0

@@ -94,8 +94,8 @@ def sensitivity(
 
     Examples
     --------
-    >>> found = odesim.sensitivity("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, samples=64)
-    >>> found["total"].sel(quantity="v[0]").values.round(1).tolist()  # v[0] rests at mu[0]
+    >>> indices = odesim.sensitivity("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, samples=64)
+    >>> indices["total"].sel(quantity="v[0]").values.round(1).tolist()  # v[0] rests at mu[0]
     [1.0, 0.0]
     """
     if samples < 2 or samples & (samples - 1):
@@ -177,8 +177,8 @@ def screening(
 
     Examples
     --------
-    >>> found = odesim.screening("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, paths=4)
-    >>> found["size"].sel(quantity="v[0]").values.round(2).tolist()
+    >>> indices = odesim.screening("joma.nonlinear", vary={"mu": "uniform(1,2)"}, of="v[0]", sizes={"M": 2}, paths=4)
+    >>> indices["size"].sel(quantity="v[0]").values.round(2).tolist()
     [1.0, 0.0]
     """
     if paths < 2:
@@ -245,10 +245,10 @@ class Study:
             for part, a, b in zip(self.parts, ends[:-1], ends[1:], strict=True)
         }
         names = [of] if isinstance(of, str) else list(of)
-        given = [COLUMN.fullmatch(name.strip()) for name in names]
+        places = [COLUMN.fullmatch(name.strip()) for name in names]
         if not names:
             raise ParamError("of names what is looked at: a state, an observable, t_end, or the time of an event")
-        heads = [match[1].strip() if match else name for name, match in zip(names, given, strict=True)]
+        heads = [match[1].strip() if match else name for name, match in zip(names, places, strict=True)]
         request = self.request
         members = ensemble(
             self.system,
@@ -265,7 +265,7 @@ class Study:
             **options,
         )
         check_ended(members)
-        parts = [quantity(self.system, members, head, match[2] if match else "") for head, match in zip(heads, given, strict=True)]
+        parts = [quantity(self.system, members, head, match[2] if match else "") for head, match in zip(heads, places, strict=True)]
         labels = [label for those, _ in parts for label in those]
         values = np.concatenate([rows for _, rows in parts], axis=1)
         missing = ~np.isfinite(values)

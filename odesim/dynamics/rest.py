@@ -101,8 +101,8 @@ def rest(
 
     Examples
     --------
-    >>> found = odesim.rest("joma.nonlinear", params={"mu": [2.0, 1.0]})
-    >>> found["v"].values.round(6).tolist(), found["stability"].values.tolist()
+    >>> rests = odesim.rest("joma.nonlinear", params={"mu": [2.0, 1.0]})
+    >>> rests["v"].values.round(6).tolist(), rests["stability"].values.tolist()
     ([[2.0, 1.0]], ['stable'])
     """
     system = with_loss(load_model(model))

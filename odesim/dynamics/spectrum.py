@@ -88,8 +88,8 @@ def spectrum(
 
     Examples
     --------
-    >>> found = odesim.spectrum("joma.nonlinear", params={"mu": [2.0, 1.0]}, save=3)
-    >>> found["eigenvalue_real"].isel(time=-1).values.round(2).tolist()  # -exp(mu^2 / 2), at rest
+    >>> spectrum = odesim.spectrum("joma.nonlinear", params={"mu": [2.0, 1.0]}, save=3)
+    >>> spectrum["eigenvalue_real"].isel(time=-1).values.round(2).tolist()  # -exp(mu^2 / 2), at rest
     [-1.65, -7.39]
     """
     system = load_model(model)
@@ -106,9 +106,9 @@ def spectrum(
         raise SolveError(f"the run ends before its eigenvalues are known: {run.message}")
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=times, seed=seed)
     data: dict[str, Any] = {}
-    own = Derivative(system, numbers)
-    if own.n <= MOST_STATES:
-        values = np.array([own.eigenvalues(t, own.state(run.y, k)) for k, t in enumerate(run.t)])
+    jacobian = Derivative(system, numbers)
+    if jacobian.n <= MOST_STATES:
+        values = np.array([jacobian.eigenvalues(t, jacobian.state(run.y, k)) for k, t in enumerate(run.t)])
         rates = np.log(np.abs(np.where(values == 0, np.finfo(float).tiny, values))) if system.discrete else values.real
         with np.errstate(divide="ignore"):
             data |= {"eigenvalue_real": (("time", "mode"), values.real), "eigenvalue_imag": (("time", "mode"), values.imag)}
@@ -119,12 +119,12 @@ def spectrum(
         data |= {"sharpness": (("time", "top"), np.array([top for top, _ in ends])), "lowest": ("time", np.array([low for _, low in ends]))}
     if not data:
         raise ParamError(
-            f"{system.name} has {counted(own.n, 'state')} and no loss, and all eigenvalues are computed of at most {MOST_STATES}"
+            f"{system.name} has {counted(jacobian.n, 'state')} and no loss, and all eigenvalues are computed of at most {MOST_STATES}"
         )
     import xarray as xr
 
     register()
-    about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": own.n}
+    about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": jacobian.n}
     return xr.Dataset(data, coords={"time": run.t}, attrs=about | ({"time_unit": system.time} if system.time else {}))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.device import check_fits
-from odesim.base.errors import ParamError, counted, no_such
+from odesim.base.errors import ParamError, counted, no_such, value_text
 from odesim.base.options import DESIGNS, MAX_MEMBERS, Values
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.sequences import SEQUENCES, check_sequence, sequence
@@ -344,6 +344,8 @@ def vary_part(place: Place, value: Any, seed: int) -> Part:
     where = f"--vary {place.name}"
     if isinstance(value, str):
         value = parse_value(value, where)
+    if isinstance(value, tuple) and value and isinstance(value[0], str):
+        raise ParamError(f"{where}: a distribution is text, as in 'uniform(0, 1)', not {value_text(value)}")
     if not isinstance(value, Value):
         return Table(place.name, as_numbers(value, where, place.rank + 1))
     if value.kind == "fill":

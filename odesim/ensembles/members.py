@@ -32,14 +32,14 @@ ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated 
 
 
 def own_names_read(formula: Formula, varying: frozenset[str]) -> frozenset[str]:
-    """The names that a formula reads among `own`, those that differ between members."""
+    """The names that a formula reads among `varying`, those that differ between members."""
     return varying & names_read(formula.expr)
 
 
 def member_values(
     formula: Formula, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], varying: Mapping[str, Array]
 ) -> Array:
-    """The formula's values (N, *shape) for members with rows own {name: (N, *shape)}; it reads at least one of them.
+    """The formula's values (N, *shape) for members with rows varying {name: (N, *shape)}; it reads at least one of them.
 
     shared {name: value}: what all members have in common.
     """
@@ -128,7 +128,7 @@ class Members:
     dependent: tuple[Place, ...] = ()
 
     @property
-    def own(self) -> frozenset[str]:
+    def varying(self) -> frozenset[str]:
         """Parameters and states that differ between members, those that follow from others included."""
         return self.source.names | {place.name for place in self.dependent}
 

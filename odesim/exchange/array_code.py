@@ -100,8 +100,8 @@ def array_code(system: System, defaults: Defaults, library: Library) -> str:
 
 
 def _inverses(*programs: Any) -> set[str]:
-    found = [p[0] if isinstance(p, tuple) else p for p in programs if p is not None]
-    return {"inverse"} if any(s.op == "inverse" for p in found for s in p.statements()) else set()
+    nests = [p[0] if isinstance(p, tuple) else p for p in programs if p is not None]
+    return {"inverse"} if any(s.op == "inverse" for p in nests for s in p.statements()) else set()
 
 
 def _rate_words(system: System) -> str:

@@ -178,8 +178,8 @@ class Reader:
     def _element(self, key: Any, *places: Any) -> Any:
         base = self.array(key)
         if len(places) != len(base.shape):
-            axes, given = counted(len(base.shape), "axis", "axes"), counted(len(places), "index", "indices")
-            raise ModelError(f"{key} has {axes}, and an element of it {given}")
+            axes, count = counted(len(base.shape), "axis", "axes"), counted(len(places), "index", "indices")
+            raise ModelError(f"{key} has {axes}, and an element of it {count}")
         return base[tuple(self.read(p) for p in places)]
 
     def _reduction(self, kind: type, parts: list[Any]) -> Any:

@@ -90,8 +90,8 @@ class Explored:
 
     def numbers(self, controls: Controls) -> Numbers:
         """All numbers of a run, checked. Raises an OdesimError."""
-        asked = {name: controls.request.get(name) for name in ("params", "initial", "sizes", "span")}
-        return bind(self.system, **asked, seed=controls.request.get("seed", 0))
+        values = {name: controls.request.get(name) for name in ("params", "initial", "sizes", "span")}
+        return bind(self.system, **values, seed=controls.request.get("seed", 0))
 
     def run(self, controls: Controls) -> Solution:
         """The Solution that odesim.integrate gives for these controls at POINTS times. Raises an OdesimError."""

@@ -37,14 +37,14 @@ return Array.from({length: n}, (_, i) => new Float64Array(xs.buffer, xs.byteOffs
 def new_figure(title: str, **more: Any) -> Any:
     """An empty figure in the style of the page."""
     words = {"height": HEIGHT, "sizing_mode": "stretch_width", "tools": TOOLS, "title": title, "toolbar_location": "right", **more}
-    made: Any = figure(**words)
-    made.toolbar.logo, made.toolbar.autohide = None, True
-    made.outline_line_color = None
-    made.grid.grid_line_color = "#eeeeee"
-    for axis in made.axis:
+    panel: Any = figure(**words)
+    panel.toolbar.logo, panel.toolbar.autohide = None, True
+    panel.outline_line_color = None
+    panel.grid.grid_line_color = "#eeeeee"
+    for axis in panel.axis:
         axis.axis_line_color = axis.major_tick_line_color = axis.minor_tick_line_color = FAINT
-    made.title.text_font_style, made.title.text_color = "normal", INK
-    return made
+    panel.title.text_font_style, panel.title.text_color = "normal", INK
+    return panel
 
 
 class TimePanel:

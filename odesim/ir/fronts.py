@@ -139,7 +139,7 @@ def make_fronts(unknowns: int, rows: Array, columns: Array) -> Fronts:
     turned = np.empty(unknowns, np.int64)
     turned[after] = np.arange(unknowns)
     below = [np.sort(turned[below[j]]) for j in after]
-    groups = [(order[after[own]].tolist(), order[after[left]].tolist()) for own, left in _joined(below)]
+    groups = [(order[after[eliminated]].tolist(), order[after[changed]].tolist()) for eliminated, changed in _joined(below)]
     return _fronts(unknowns, groups)
 
 
@@ -210,17 +210,17 @@ def _joined(below: Sequence[Array]) -> list[tuple[Array, Array]]:
 def _fronts(unknowns: int, groups: Sequence[tuple[list[int], list[int]]]) -> Fronts:
     """Fronts from their (unknowns eliminated, unknowns changed)."""
     front_of = np.full(unknowns, -1)
-    for s, (own, _) in enumerate(groups):
-        front_of[own] = s
-    rows = [[*own, *left] for own, left in groups]
+    for s, (eliminated, _) in enumerate(groups):
+        front_of[eliminated] = s
+    rows = [[*eliminated, *changed] for eliminated, changed in groups]
     first = np.concatenate([[0], np.cumsum([len(r) for r in rows], dtype=np.int64)]).astype(np.int64)
-    parents = np.array([front_of[left[0]] if left else -1 for _, left in groups], np.int64)
+    parents = np.array([front_of[changed[0]] if changed else -1 for _, changed in groups], np.int64)
     places = np.full(int(first[-1]), -1, np.int64)
     at = np.empty(unknowns, np.int64)
     for s in range(len(groups) - 1, -1, -1):
-        parent, (own, left) = parents[s], groups[s]
+        parent, (eliminated, changed) = parents[s], groups[s]
         if parent >= 0:
             at[rows[parent]] = np.arange(len(rows[parent]))
-            places[first[s] + len(own) : first[s + 1]] = at[left]
+            places[first[s] + len(eliminated) : first[s + 1]] = at[changed]
     flat = np.array([i for r in rows for i in r], np.int64)
-    return Fronts(first, flat, np.array([len(own) for own, _ in groups], np.int64), parents, places)
+    return Fronts(first, flat, np.array([len(eliminated) for eliminated, _ in groups], np.int64), parents, places)

@@ -258,8 +258,8 @@ def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[i
 
     Examples
     --------
-    >>> found = odesim.verify("joma.conserved_ratio")
-    >>> found.as_recorded
+    >>> verdict = odesim.verify("joma.conserved_ratio")
+    >>> verdict.as_recorded
     True
     """
     if name is not None and not isinstance(name, str):

@@ -121,9 +121,9 @@ class OwnTask:
     def recorded(self, start: Params) -> tuple[Observable, ...]:
         """The parameters, in the axes of the System of the loss, and the task's observables."""
         dims = parts_of(self.loss, RunOptions.backend, RunOptions.dtype, False).dims if isinstance(self.loss, System) else {}
-        own = [Observable(name, partial(each_seed, function), (), "an observable") for name, function in self.observables.items()]
+        observables = [Observable(name, partial(each_seed, function), (), "an observable") for name, function in self.observables.items()]
         names = [name for name in start if name not in self.observables]
-        return (*(Observable(name, partial(copy_of, name), tuple(dims.get(name, ())), "a parameter") for name in names), *own)
+        return (*(Observable(name, partial(copy_of, name), tuple(dims.get(name, ())), "a parameter") for name in names), *observables)
 
     def loss_by_hand(self, loss: ByHand, values: Settings, params: Arrays, batch: Arrays) -> tuple[float, Arrays]:
         """Loss and gradient of one seed, checked. Raises ParamError for a gradient of other names or shapes."""
@@ -199,10 +199,10 @@ def over_seeds(make: Callable[[Generator, Settings], Arrays], seeds: Sequence[in
     stream = [k for k in key if not isinstance(k, Mapping)]
     rows: dict[str, list[Array]] = {}
     for seed in seeds:
-        made = make(default_rng([seed, *stream]), values)
-        if not isinstance(made, Mapping):
-            raise ParamError(f"start and data of a task return {{name: array}}, not {value_text(made)}")
-        for name, value in made.items():
+        arrays = make(default_rng([seed, *stream]), values)
+        if not isinstance(arrays, Mapping):
+            raise ParamError(f"start and data of a task return {{name: array}}, not {value_text(arrays)}")
+        for name, value in arrays.items():
             rows.setdefault(str(name), []).append(np.asarray(value, float) if np.asarray(value).dtype.kind != "i" else np.asarray(value))
     return rows
 

@@ -60,20 +60,20 @@ def to_plotly(figure: Figure) -> Any:
 
     with project_style():
         figure.draw_without_rendering()  # the layout is what is copied
-        made: Any = PlotlyFigure()
+        page: Any = PlotlyFigure()
         width, height = (PIXELS * size for size in figure.get_size_inches())
         every = list(with_insets(figure.axes))
         for number, axes in enumerate(every):
-            add_axes(made, axes, every[:number], number + 1)
+            add_axes(page, axes, every[:number], number + 1)
         for text in figure.texts:
-            add_text(made, figure, text)
+            add_text(page, figure, text)
         for text in (figure._suptitle, figure._supxlabel, figure._supylabel):  # type: ignore[attr-defined]  # which have no public name
             if text is not None and text not in figure.texts:
-                add_text(made, figure, text)
+                add_text(page, figure, text)
         for legend in [*figure.legends, *(axes.get_legend() for axes in every)]:
-            add_entries(made, legend)
-    named = any(trace.showlegend for trace in made.data)
-    made.update_layout(
+            add_entries(page, legend)
+    named = any(trace.showlegend for trace in page.data)
+    page.update_layout(
         width=width + LEGEND * named,
         height=height + BAR,
         margin={"l": 0, "t": BAR, "b": 0, "r": LEGEND * named},
@@ -82,7 +82,7 @@ def to_plotly(figure: Figure) -> Any:
         legend={"x": 1.01, "y": 1.0, "tracegroupgap": 4, "font": {"size": 11}},
         hovermode="closest",
     )
-    return made
+    return page
 
 
 def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
@@ -93,7 +93,7 @@ def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
             yield from with_insets(one.child_axes)
 
 
-def add_axes(made: Any, axes: Axes, before: list[Axes], number: int) -> None:
+def add_axes(page: Any, axes: Axes, before: list[Axes], number: int) -> None:
     """Adds the two axes of an Axes, number from 1, and all that it draws."""
     if axes.name != "rectilinear":
         raise ParamError(f"a page of html has no {axes.name} panel; png, pdf and svg draw it")
@@ -111,13 +111,13 @@ def add_axes(made: Any, axes: Axes, before: list[Axes], number: int) -> None:
             words["matches"] = f"{letter}{with_it[0] + 1 if with_it[0] else ''}"
         if same:
             words["overlaying"] = f"{letter}{same[0] + 1 if same[0] else ''}"
-        made.update_layout({f"{letter}axis{name}": words})
+        page.update_layout({f"{letter}axis{name}": words})
     for artist in sorted(axes.get_children(), key=lambda a: a.get_zorder()):
         if artist.get_visible() and artist is not axes.patch:
-            add_artist(made, axes, artist, place)
+            add_artist(page, axes, artist, place)
     if axes.axison:
         for label in (axes.xaxis.label, axes.yaxis.label):
-            add_text(made, axes, label)
+            add_text(page, axes, label)
 
 
 def axis_words(axes: Axes, axis: Any) -> dict[str, Any]:
@@ -172,18 +172,18 @@ def in_data(axes: Axes, points: Any, transform: Any) -> tuple[Array, Array]:
     return moved(axes.xaxis, points[:, 0]), moved(axes.yaxis, points[:, 1])
 
 
-def add_artist(made: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> None:
+def add_artist(page: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> None:
     """Adds what an artist draws. Raises ParamError for one of another kind."""
     if isinstance(artist, Line2D):
-        add_line(made, axes, artist, place)
+        add_line(page, axes, artist, place)
     elif isinstance(artist, QuadMesh):
-        add_mesh(made, axes, artist, np.asarray(artist.get_coordinates(), float), artist.get_array(), place)
+        add_mesh(page, axes, artist, np.asarray(artist.get_coordinates(), float), artist.get_array(), place)
     elif isinstance(artist, AxesImage):
-        add_image(made, axes, artist, place)
+        add_image(page, axes, artist, place)
     elif isinstance(artist, PathCollection):
-        add_points(made, axes, artist, place)
+        add_points(page, axes, artist, place)
     elif isinstance(artist, Collection):
-        add_paths(made, axes, artist, place)
+        add_paths(page, axes, artist, place)
     elif isinstance(artist, FancyArrowPatch | Axis | Spine | Legend | Axes):
         return  # arrows come with their words; the legend is plotly's; insets are Axes of their own
     elif isinstance(artist, Patch):
@@ -191,23 +191,23 @@ def add_artist(made: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> 
             # not by the inverse of its own transform: a bar of height 0 has none
             outlines = artist.get_transform().transform_path(artist.get_path()).to_polygons(closed_only=False)
             edge = rgba(artist.get_edgecolor()) if artist.get_linewidth() else ""
-            add_area(made, axes, outlines, IdentityTransform(), (color, edge), label_of(axes, artist), place)
+            add_area(page, axes, outlines, IdentityTransform(), (color, edge), label_of(axes, artist), place)
     elif isinstance(artist, Table):
         for cell in artist.get_celld().values():
-            add_text(made, axes, cell.get_text())
+            add_text(page, axes, cell.get_text())
     elif isinstance(artist, Text):
-        add_text(made, axes, artist)
+        add_text(page, axes, artist)
     else:
         raise ParamError(f"a page of html has no {type(artist).__name__}; png, pdf and svg draw it")
 
 
-def add_line(made: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None:
+def add_line(page: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None:
     """A line with its markers."""
     x, y = in_data(axes, np.column_stack([np.ma.filled(np.ma.asarray(v, float), np.nan) for v in line.get_data()]), line.get_transform())
     if not len(x):
         return
     if (style := line_style(line))["mode"]:
-        made.add_scatter(x=x, y=y, **style, **named(axes, line), **place)
+        page.add_scatter(x=x, y=y, **style, **named(axes, line), **place)
 
 
 def line_style(line: Line2D) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def line_style(line: Line2D) -> dict[str, Any]:
     return {**style, "mode": mode}
 
 
-def add_mesh(made: Any, axes: Axes, mesh: Any, corners: Array, values: Any, place: dict[str, str]) -> None:
+def add_mesh(page: Any, axes: Axes, mesh: Any, corners: Array, values: Any, place: dict[str, str]) -> None:
     """A map with cells between corners (m + 1, n + 1, 2), whose colours are those of its norm, whatever that is."""
     values = np.ma.masked_invalid(np.ma.asarray(values, float).reshape(corners.shape[0] - 1, corners.shape[1] - 1))
     if corners[0, 0, 0] == corners[0, -1, 0]:  # a colour bar that lies: its rows go to the right
@@ -241,10 +241,10 @@ def add_mesh(made: Any, axes: Axes, mesh: Any, corners: Array, values: Any, plac
     scale = [[k / (SHADES - 1), rgba(mesh.cmap(k / (SHADES - 1))) or CLEAR] for k in range(SHADES)]
     words = {"zmin": 0.0, "zmax": 1.0, "colorscale": scale, "showscale": False, "customdata": np.ma.filled(values, np.nan)}
     hover = "%{customdata:.6g}<br>%{x:.6g}, %{y:.6g}<extra></extra>"
-    made.add_heatmap(x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
+    page.add_heatmap(x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
 
 
-def add_image(made: Any, axes: Axes, image: AxesImage, place: dict[str, str]) -> None:
+def add_image(page: Any, axes: Axes, image: AxesImage, place: dict[str, str]) -> None:
     """A map of an image. Raises ParamError for one of ready colours."""
     values: Any = image.get_array()
     if values.ndim != 2:
@@ -252,10 +252,10 @@ def add_image(made: Any, axes: Axes, image: AxesImage, place: dict[str, str]) ->
     left, right, bottom, top = image.get_extent()
     x, y = np.linspace(left, right, values.shape[1] + 1), np.linspace(bottom, top, values.shape[0] + 1)
     y = y[::-1] if image.origin == "upper" else y
-    add_mesh(made, axes, image, np.stack(np.meshgrid(x, y), axis=-1), values, place)
+    add_mesh(page, axes, image, np.stack(np.meshgrid(x, y), axis=-1), values, place)
 
 
-def add_points(made: Any, axes: Axes, points: PathCollection, place: dict[str, str]) -> None:
+def add_points(page: Any, axes: Axes, points: PathCollection, place: dict[str, str]) -> None:
     """Points with their colours and sizes."""
     x, y = in_data(axes, points.get_offsets(), points.get_offset_transform())
     faces: Any = points.get_facecolor()
@@ -264,10 +264,10 @@ def add_points(made: Any, axes: Axes, points: PathCollection, place: dict[str, s
     sizes = np.sqrt(np.asarray(points.get_sizes(), float)) * PIXELS / 72
     marker: dict[str, Any] = {"color": colors if len(colors) == len(x) else colors[0] if colors else "black"}
     marker |= {"size": sizes if len(sizes) == len(x) else float(sizes[0]) if len(sizes) else 5.0}
-    made.add_scatter(x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
+    page.add_scatter(x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
 
 
-def add_paths(made: Any, axes: Axes, collection: Collection, place: dict[str, str]) -> None:
+def add_paths(page: Any, axes: Axes, collection: Collection, place: dict[str, str]) -> None:
     """Areas of a band or of filled contours, lines of a bundle: those of one colour are one trace."""
     filled = not isinstance(collection, LineCollection) and not (isinstance(collection, ContourSet) and not collection.filled)
     colors: Any = collection.get_facecolor() if filled else collection.get_edgecolor()
@@ -277,11 +277,11 @@ def add_paths(made: Any, axes: Axes, collection: Collection, place: dict[str, st
         groups.setdefault(color, []).extend(path.to_polygons(closed_only=False))
     for color, outlines in groups.items():
         both = (color, "") if filled else ("", color)
-        add_area(made, axes, outlines, collection.get_transform(), both, label_of(axes, collection), place)
+        add_area(page, axes, outlines, collection.get_transform(), both, label_of(axes, collection), place)
 
 
 def add_area(
-    made: Any, axes: Axes, outlines: list[Any], transform: Any, colors: tuple[str, str], name: dict[str, Any], place: dict[str, str]
+    page: Any, axes: Axes, outlines: list[Any], transform: Any, colors: tuple[str, str], name: dict[str, Any], place: dict[str, str]
 ) -> None:
     """Outlines [(n, 2)] as one trace. colors: of the area and of its edge, empty for none."""
     parts = [part for outline in outlines for part in (outline, [[np.nan, np.nan]])]
@@ -290,10 +290,10 @@ def add_area(
     x, y = in_data(axes, np.concatenate(parts[:-1]), transform)
     style: dict[str, Any] = {"mode": "lines", "line": {"width": 1.0 if colors[1] else 0.0, "color": colors[1] or colors[0]}}
     style |= {"fill": "toself", "fillcolor": colors[0]} if colors[0] else {}
-    made.add_scatter(x=x, y=y, hoverinfo="skip", **style, **name, **place)
+    page.add_scatter(x=x, y=y, hoverinfo="skip", **style, **name, **place)
 
 
-def add_text(made: Any, of: Axes | Figure, text: Text) -> None:
+def add_text(page: Any, of: Axes | Figure, text: Text) -> None:
     """Words in their place on the paper."""
     words = words_of(text.get_text())
     if not words.strip() or not text.get_visible():
@@ -301,7 +301,7 @@ def add_text(made: Any, of: Axes | Figure, text: Text) -> None:
     root: Any = of if isinstance(of, Figure) else of.get_figure(root=True)
     # a rotated text is placed by its box: plotly turns it around its middle
     box = text.get_window_extent().transformed(root.transFigure.inverted())
-    made.add_annotation(
+    page.add_annotation(
         text=f"<b>{words}</b>" if text.get_fontweight() in ("bold", 700) else words,
         x=(box.x0 + box.x1) / 2,
         y=(box.y0 + box.y1) / 2,
@@ -320,12 +320,12 @@ def add_text(made: Any, of: Axes | Figure, text: Text) -> None:
         for end in ends:
             for (x0, y0), (x1, y1) in pairwise(end):
                 line = {"color": rgba(text.arrow_patch.get_edgecolor()), "width": 1}
-                made.add_shape(type="line", x0=x0, y0=y0, x1=x1, y1=y1, xref="paper", yref="paper", line=line)
+                page.add_shape(type="line", x0=x0, y0=y0, x1=x1, y1=y1, xref="paper", yref="paper", line=line)
 
 
-def add_entries(made: Any, legend: Legend | None) -> None:
+def add_entries(page: Any, legend: Legend | None) -> None:
     """The entries of a legend that are no lines of a panel."""
-    known = {trace.name for trace in made.data if trace.showlegend}
+    known = {trace.name for trace in page.data if trace.showlegend}
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True) if legend else ():
         name = words_of(text.get_text())
         if name in known:
@@ -335,15 +335,19 @@ def add_entries(made: Any, legend: Legend | None) -> None:
             style = line_style(handle)
         elif isinstance(handle, Patch):
             style["line"] = {"color": rgba(handle.get_facecolor()), "width": 8}
-        made.add_scatter(x=[None], y=[None], name=name, showlegend=True, **style)
+        page.add_scatter(x=[None], y=[None], name=name, showlegend=True, **style)
 
 
 def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
     """The name of a trace, and whether the legend has it: what has a label is turned on and off there."""
     label = str(artist.get_label() or "")
-    own = bool(label) and not label.startswith("_")
+    has_label = bool(label) and not label.startswith("_")
     panel = words_of(axes.get_ylabel() or axes.get_title(loc="center") or axes.get_title(loc="left"))
-    return {"name": words_of(label) if own else panel, "showlegend": own, "legendgroup": f"{panel} {label}" if own else None}
+    return {
+        "name": words_of(label) if has_label else panel,
+        "showlegend": has_label,
+        "legendgroup": f"{panel} {label}" if has_label else None,
+    }
 
 
 def named(axes: Axes, artist: Artist) -> dict[str, Any]:
@@ -376,10 +380,10 @@ def to_html(formula: str) -> str:
         if open_marks and open_marks[-1].startswith("!"):  # an index of one letter
             out.append(open_marks.pop()[1:])
 
-    for found in MATH.finditer(formula):
-        for letter in formula[last : found.start()]:
+    for match in MATH.finditer(formula):
+        for letter in formula[last : match.start()]:
             put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
-        upright, sign, other, script, brace = found.groups()
+        upright, sign, other, script, brace = match.groups()
         if upright is not None:
             put(escape(upright))
         elif sign:
@@ -389,12 +393,12 @@ def to_html(formula: str) -> str:
         elif script:
             tag = "sub" if script == "_" else "sup"
             out.append(f"<{tag}>")
-            open_marks.append(f"</{tag}>" if found[0].endswith("{") else f"!</{tag}>")
+            open_marks.append(f"</{tag}>" if match[0].endswith("{") else f"!</{tag}>")
         elif brace == "{":
             open_marks.append("")
         elif open_marks:
             out.append(open_marks.pop())
-        last = found.end()
+        last = match.end()
     for letter in formula[last:]:
         put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
     return "".join([*out, *(mark.removeprefix("!") for mark in reversed(open_marks))])

@@ -73,9 +73,9 @@ def derivative(above: str, below: str, index: Sequence[str]) -> str:
     """The label of d(above)_d(below): `$\\partial v_{l}/\\partial \\mu$`; an index that is not of axes stands behind it."""
     by = to_math(below.removesuffix("_start"))
     start = "(0)" * below.endswith("_start")
-    own = [i for i in index if not re.fullmatch(rf"{below}_\w+", i)]
+    rest = [i for i in index if not re.fullmatch(rf"{below}_\w+", i)]
     of = to_math(above) or rf"\mathrm{{{above.replace('_', chr(92) + '_')}}}"
-    indices = [None if i.isdecimal() else to_math(i) for i in own]
+    indices = [None if i.isdecimal() else to_math(i) for i in rest]
     if all(indices):
         return rf"$\partial {with_indices(of, indices)}/\partial {by}{start}$"
     return rf"$\partial {of}/\partial {by}{start}$" + literal(f"[{', '.join(index)}]")

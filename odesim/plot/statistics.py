@@ -101,8 +101,8 @@ def values_of(data: "xarray.Dataset", drawn: Drawn, statistic: str, **rows: Any)
     if (name := f"{drawn.name}_{statistic}") not in data:
         return None
     pick = {dim: xr.DataArray(drawn.indices[:, k], dims="component") for k, dim in enumerate(drawn.dims)}
-    found = np.asarray(data[name].isel(rows).isel(pick).values, float)
-    return found if drawn.dims else found[..., None]
+    values = np.asarray(data[name].isel(rows).isel(pick).values, float)
+    return values if drawn.dims else values[..., None]
 
 
 def draw_histogram(axes: Axes, data: "xarray.Dataset", drawn: Drawn, row: int | None, choice: Choice) -> None:

@@ -46,7 +46,7 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
 
     Raises SolveError for a request that a GPU's threads cannot do.
     """
-    shared, per_member = slack_numbers(request, members), members.own
+    shared, per_member = slack_numbers(request, members), members.varying
     if request.channels:
         shared = with_rates(request.right.system, shared)
     if request.rescaled is not None and not request.options.on.gpu:
@@ -96,7 +96,7 @@ def hand_over(request: EnsembleRequest, members: Members) -> AnyEngine:
 
     def make(changed: EnsembleRequest) -> AnyEngine | None:
         bound = request.strict or request.options.on.gpu
-        if bound and not isinstance(lane_plan(changed, shared, members.own), KernelPlan):
+        if bound and not isinstance(lane_plan(changed, shared, members.varying), KernelPlan):
             return None  # with other bits on other machines, or not there
         return make_engine(changed, members)
 

@@ -157,8 +157,8 @@ def complete(
     chunk = ledger.read(first, end)
     for kind in kinds:
         at = np.flatnonzero(todo & (attempts == kind))
-        own = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
-        chunk.assign(at, integrated(engine(int(kind)), own[0], own[1], len(at), stop, pool))
+        rows = [{name: values[at] for name, values in arrays.items()} for arrays in (params, initial)]
+        chunk.assign(at, integrated(engine(int(kind)), rows[0], rows[1], len(at), stop, pool))
     return chunk, np.flatnonzero(todo), request
 
 

@@ -48,10 +48,12 @@ def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, A
     return Formula(expr, indices, function, tuple(make_extent(extents[i]) for i in indices))
 
 
-def values(expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
-    """The values of expr for N members with their own rows {name: (N, ...)}: (N, *shape), or (1, *shape) if it reads nothing of them."""
+def values(
+    expr: Expr, axes: Mapping[Symbol, Any], sizes: Mapping[str, int], shared: Mapping[str, Any], per_member: Mapping[str, Array]
+) -> Array:
+    """The values of expr for N members with rows per_member {name: (N, ...)}: (N, *shape), or (1, *shape) if it reads none of them."""
     f = formula(expr, tuple(axes), tuple(axes.items()))
-    mine = {name: own[name] for name in own_names_read(f, frozenset(own))} if own else {}
+    mine = {name: per_member[name] for name in own_names_read(f, frozenset(per_member))} if per_member else {}
     with np.errstate(all="ignore"):
         return member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
 
@@ -88,15 +90,15 @@ class Conditions:
             every += [x for at in part.times or () for x in at.expressions]
         return names & frozenset[str]().union(*(names_read(e) for e in every))
 
-    def stops(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, float]]:
+    def stops(self, per_member: Mapping[str, Array], count: int) -> list[tuple[Array, float]]:
         """For each member the increasing times inside the span at which its run stops, and the first known time after its end.
 
         That is inf without one within NEXT of the span. Raises SolveError if there are too many.
         """
-        rows = self._every(own, count)
+        rows = self._every(per_member, count)
         return [(self._increasing(every, near), float(np.min(every[every > self.t1 + near], initial=np.inf))) for every, near in rows]
 
-    def _every(self, own: Mapping[str, Array], count: int) -> list[tuple[Array, Array]]:
+    def _every(self, per_member: Mapping[str, Array], count: int) -> list[tuple[Array, Array]]:
         """For each member all times within the span and some beyond, and how near to each another one is the same."""
         stops = np.array(self.stop_at, float)
         times_of = [[np.stack([stops, np.spacing(np.abs(stops))])] for _ in range(count)]
@@ -104,7 +106,7 @@ class Conditions:
         for part in parts:
             axes = dict(zip(part.indices, part.extents, strict=True))
             for times in part.times or ():
-                rows = self._rows(times, axes, own)
+                rows = self._rows(times, axes, per_member)
                 for i in range(count):
                     row = rows[i if len(rows) > 1 else 0]
                     times_of[i].append(np.stack([row, self._rounding(times, row)]))
@@ -116,19 +118,19 @@ class Conditions:
         ends = 0.0 if plain else max(abs(self.t0), abs(self.t1))
         return np.spacing(np.maximum(np.abs(row), ends))
 
-    def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], own: Mapping[str, Array]) -> list[Array]:
+    def _rows(self, times: AnyTimes, axes: Mapping[Symbol, Any], per_member: Mapping[str, Array]) -> list[Array]:
         """The times of each member, or one row for all."""
         if not isinstance(times, Times):
             form = form_of(times.function)
-            coefficients = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, own) for c in form.coefficients]
+            coefficients = [values(c.expr, {**axes, **c.axes}, self.sizes, self.shared, per_member) for c in form.coefficients]
             if isinstance(times, Pulses):
                 return pulse_rows(form, coefficients, len(axes), (self.t0, self.t1))
             return isolated_rows(form, coefficients, len(axes), (self.t0, self.t1 + (self.t1 - self.t0) * NEXT))
-        first = values(times.first, axes, self.sizes, self.shared, own)
+        first = values(times.first, axes, self.sizes, self.shared, per_member)
         first = first.reshape(len(first), -1)
         if times.period is None:
             return list(first)
-        period = values(times.period, axes, self.sizes, self.shared, own)
+        period = values(times.period, axes, self.sizes, self.shared, per_member)
         first, period = np.broadcast_arrays(first, period.reshape(len(period), -1))
         return [np.concatenate([self._repeated(a, p) for a, p in zip(*row, strict=True)]) for row in zip(first, period, strict=True)]
 
@@ -148,11 +150,11 @@ class Conditions:
         every, near = every[inside][order], near[inside][order]
         return every[np.append(True, np.diff(every) > np.maximum(near[1:], near[:-1]))[: len(every)]]
 
-    def between(self, times: Array, own: Mapping[str, Array]) -> dict[str, Array]:
+    def between(self, times: Array, per_member: Mapping[str, Array]) -> dict[str, Array]:
         """{parameter of a condition on time: (N, *shape)} for members at times (N,), which lie inside a segment."""
         modes = {}
         for s in self.on_time:
-            g = values(s.as_written, s.axes, self.sizes, self.shared, {**own, str(time): times})
+            g = values(s.as_written, s.axes, self.sizes, self.shared, {**per_member, str(time): times})
             held = settled(s, g) if s.kind == "level" else np.sign(g)  # where g is not defined no condition on it holds, as on a nan
             modes[s.name] = held.reshape(len(times), *self.shape(s))
         return modes
@@ -188,11 +190,11 @@ class Parts:
     """The parts of count members: part k of member i goes from edges[first[i] + k] to the next edge, and there are counts[i] of them.
 
     Part counts[i] goes from the end of the span to the first known time after it, beyond[i]. modes: {parameter of a condition:
-    (count, size)}, of the parts that are at hand. own: what is a member's own.
+    (count, size)}, of the parts that are at hand. per_member: the values of members.
     """
 
     conditions: Conditions
-    own: Mapping[str, Array]
+    per_member: Mapping[str, Array]
     edges: Array
     first: Array
     counts: Array
@@ -203,7 +205,7 @@ class Parts:
         """(start, end) of this part, or these (k,), of members (k,), with their conditions held for it."""
         at = self.first[members] + part
         if self.modes:
-            mine = {name: values[members] for name, values in self.own.items()}
+            mine = {name: values[members] for name, values in self.per_member.items()}
             for name, rows in self.conditions.between(self.middle(members, part), mine).items():
                 self.modes[name][members] = rows.reshape(len(members), -1)
         return self.edges[at], self.edges[at + 1]
@@ -246,15 +248,15 @@ def parts_of(request: EnsembleRequest, numbers: Numbers, params: Mapping[str, Ar
     return make_parts(conditions, {name: params[name] for name in conditions.reads(frozenset(params))}, count)
 
 
-def make_parts(conditions: Conditions, own: Mapping[str, Array], count: int) -> Parts:
+def make_parts(conditions: Conditions, per_member: Mapping[str, Array], count: int) -> Parts:
     """The Parts of members with their own parameters that the conditions read. Raises SolveError if there are too many."""
     t0, t1 = conditions.t0, conditions.t1
-    stops = conditions.stops(own, count if own else 1)
+    stops = conditions.stops(per_member, count if per_member else 1)
     rows = [np.concatenate([[t0], inside, [t1]]) for inside, _ in stops]
     beyond = np.array([min(t1 + (t1 - t0) * NEXT, following) for _, following in stops])
     lengths = np.array([len(row) for row in rows])
     first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    if not own:
+    if not per_member:
         first, lengths, beyond = np.zeros(count, np.int64), np.full(count, lengths[0]), np.full(count, beyond[0])
     modes = {s.name: np.zeros((count, int(np.prod(conditions.shape(s))))) for s in conditions.on_time}
-    return Parts(conditions, own, np.concatenate(rows), first, lengths - 1, beyond, modes)
+    return Parts(conditions, per_member, np.concatenate(rows), first, lengths - 1, beyond, modes)

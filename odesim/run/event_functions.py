@@ -30,7 +30,7 @@ TIME = str(time)
 class Flow(Protocol):
     """N members between their events.
 
-    own {name: (N, *shape)}: their own parameters. sides {name: (N, components)}: what is held of their events. states: without
+    per_member {name: (N, *shape)}: their parameters. sides {name: (N, components)}: what is held of their events. states: without
     sensitivities. pairs: {parameter: {state: its derivative}}. parts: of their spans.
     """
 
@@ -42,7 +42,7 @@ class Flow(Protocol):
     parts: Parts
 
     @property
-    def own(self) -> Mapping[str, Array]: ...
+    def per_member(self) -> Mapping[str, Array]: ...
     @property
     def sides(self) -> Mapping[str, Array]: ...
 
@@ -119,20 +119,20 @@ class Point:
 
         around: of all members, then of all with other roundings in two ways, then a moment later, where that is known: (3 k or 4 k).
         """
-        own = {name: self._own(name) for name in names & self.flow.own.keys()}
+        per_member = {name: self._per_member(name) for name in names & self.flow.per_member.keys()}
         moving = {name: self._numbers[name] for name in names & self._numbers.keys()}
         if not around:
-            return own | moving
+            return per_member | moving
         late = [] if self.late is None else [self.late._numbers]
         shaken = [{name: values * by[name] for name, values in moving.items()} for by in factors(self.flow.layout, self.flow.dtype)]
         if self.flow.dtype != "float64":
             shaken = [{n: v if n == TIME else v.astype(self.flow.dtype).astype(np.float64) for n, v in each.items()} for each in shaken]
         every = [moving, *shaken, *late]
-        own = {name: np.concatenate([values] * len(every)) for name, values in own.items()}
-        return own | {name: np.concatenate([each[name] for each in every]) for name in moving}
+        per_member = {name: np.concatenate([values] * len(every)) for name, values in per_member.items()}
+        return per_member | {name: np.concatenate([each[name] for each in every]) for name in moving}
 
-    def _own(self, name: str) -> Array:
-        return self._once((name,), lambda: self.flow.own[name].take(self.members, axis=0))
+    def _per_member(self, name: str) -> Array:
+        return self._once((name,), lambda: self.flow.per_member[name].take(self.members, axis=0))
 
     def later(self, by: Array) -> "Point":
         """The members a little later (k,), along a straight line."""
@@ -325,8 +325,8 @@ class EventFunctions:
         known = self._conditions.expressions
         if ("reset", name) not in known:
             known["reset", name] = slope(self._system, expr, p, moved=moved)
-        found: tuple[Any, dict[Symbol, Any]] = known["reset", name]
-        return found
+        slope_of_reset: tuple[Any, dict[Symbol, Any]] = known["reset", name]
+        return slope_of_reset
 
     def values(
         self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, more: Mapping[str, Array] | None = None, *, around: bool = False

@@ -107,13 +107,13 @@ def touched(plan: "KernelPlan") -> list[int]:
     return sorted({place for invariant in plan.invariants for place in invariant.places})
 
 
-def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], own: Mapping[str, Array]) -> Array:
+def start_sums(plan: "KernelPlan", states: Array, shared: Mapping[str, Any], per_member: Mapping[str, Array]) -> Array:
     """Values (N, invariants) of the invariants of members that start from states (N, n); (1, invariants) where all have the same.
 
-    shared: parameters of all members. own {name: (N, *shape)}: parameters of each member.
+    shared: parameters of all members. per_member {name: (N, *shape)}: parameters of each member.
     """
     firsts = plan.formulas.values
-    columns = [exact_sums(i, states, parameter_values(firsts, i.reads, shared, own)) for i in plan.invariants]
+    columns = [exact_sums(i, states, parameter_values(firsts, i.reads, shared, per_member)) for i in plan.invariants]
     return np.stack(np.broadcast_arrays(*columns), axis=1) if columns else np.empty((1, 0))
 
 

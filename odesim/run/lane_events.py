@@ -69,8 +69,8 @@ def roots_text(plan: KernelPlan, rows: Rows) -> str:
 def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
     """Lines that load the parameters that the functions read."""
     assert plan.watch is not None
-    given = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
-    return [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in given]
+    places = [(k, at(rows.p[k], plan.width)) for k in plan.watch.reads("p")]
+    return [f"p{k} = {text if k in plan.formulas.doubles else real(plan, text)}" for k, text in places]
 
 
 def happen_text(watch: WatchedEvents) -> str:

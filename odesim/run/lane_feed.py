@@ -116,8 +116,8 @@ class Frames(Fold):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        given = [self.known[a.value.id] if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name) else [a] for a in node.args]
-        node.args = [ast.Name(a) if isinstance(a, str) else a for part in given for a in part]
+        arguments = [self.known[a.value.id] if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name) else [a] for a in node.args]
+        node.args = [ast.Name(a) if isinstance(a, str) else a for part in arguments for a in part]
         if not isinstance(node.func, ast.Name):  # of numpy
             self.generic_visit(node)
             return node
@@ -148,18 +148,18 @@ def feed_texts(plan: KernelPlan, rows: Rows, thread: bool = False) -> list[str]:
     """The functions for lanes, which end in run(table), or those for a thread, which end in member(at, S, T, zeros, i)."""
     w, f, watch, start = plan.width, plan.formulas, plan.watch, start_rows(rows)
     begins = {name: (row.start if isinstance(row, range) else row) * w for name, row in vars(rows).items() if isinstance(row, int | range)}
-    own = enumerate(pairwise([*f.values.values(), f.count]))
-    given = ("t0", "t1", "rtol", "atol")
+    marks = enumerate(pairwise([*f.values.values(), f.count]))
+    fixed = ("t0", "t1", "rtol", "atol")
     known: dict[str, Any] = {
         "THREAD": thread, "N": f.states, "SAVES": bool(plan.saves), "EVENTS": watch is not None, "PARTS": plan.parts, "FIXED": plan.fixed,
         "STIFF": plan.stiff, "LOOKS": plan.looks, "MARCHES": plan.marches, "JOINED": plan.joined, "QUEUED": plan.queued,
         "CALLED": bool(plan.called), "DISCRETE": plan.discrete, "LIMITED": plan.limited, "GIVEN_FIRST": not plan.chooses,
         "NOISE": plan.noise is not None, "PAIRS": plan.noise is not None and plan.noise.pairs,
         "BY_STATE": plan.by_state, "BY_POWERS": plan.by_powers, "SUMS": len(rows.sums), "BEFORE": [row * w for row in rows.last],
-        "OWN": [(AT["PARAMS"] + 2 * k, rows.p[first] * w, end - first) for k, (first, end) in own if end > first],
+        "OWN": [(AT["PARAMS"] + 2 * k, rows.p[first] * w, end - first) for k, (first, end) in marks if end > first],
         "KNOWN": [(k, row * w) for k, row in enumerate(start)], "STARTED": len(start),
         "OLD_ERROR": 0.0 if plan.stiff else "LOG2_LEAST_OLD",
-        "GIVEN": given, "STEPPED": (*given, "most", *(("fixed", "rest", "total") if plan.fixed else ())),
+        "GIVEN": fixed, "STEPPED": (*fixed, "most", *(("fixed", "rest", "total") if plan.fixed else ())),
     }  # fmt: skip
     if watch is not None:
         known |= {"TERMINAL": watch.terminal, "KEEPS": watch.keeps}

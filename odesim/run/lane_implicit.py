@@ -266,9 +266,9 @@ class LoopedImplicit(Looped):
         out = [lane_loop("side", "S, state, into", side, w), lane_loop("slopes", "S, state, f, J", [*load, *lines, *put], w)]
         if linear.moves:
             more, late = drift_lines(linear, [f"b{d}" for d in range(n)])
-            given = [*(f"b{d} = S[at + {d * w} + l]" for d in range(n)), f"g, later = {self.at('g')}, {handed}"]
+            body = [*(f"b{d} = S[at + {d * w} + l]" for d in range(n)), f"g, later = {self.at('g')}, {handed}"]
             put = [f"S[at + {d * w} + l] = b{d}" for d in range(n)] + [f"{at(r, w)} = {late[x]}" for x, r in self._late_rows() if x in late]
-            out.append(lane_loop("drift", "S, at", [*given, *self._inputs(), *more, *put], w))
+            out.append(lane_loop("drift", "S, at", [*body, *self._inputs(), *more, *put], w))
         if places := touched(plan):
             rows = self._lines_of("z")
             load = [f"z{d} = {at(rows[d], w)}" for d in places]

@@ -45,7 +45,7 @@ class NoisyLanes(Written):
         lines = [f"p{q} = {root} * ({number.format(a=a, b=b, c=c)})" for c, q in self.noise.rates]
         return lines + ([f"p{self.noise.length} = {used}"] if self.noise.length >= 0 else [])
 
-    def _asked(self) -> list[tuple[int, int]]:
+    def _draws(self) -> list[tuple[int, int]]:
         """(kind, channel) of the numbers that a step takes."""
         return [(kind, c) for c, _ in self.noise.rates for kind in range(self.scheme.draws)]
 
@@ -53,12 +53,12 @@ class NoisyLanes(Written):
         """Lines that draw the numbers of a step after so many."""
         out = [f"count, who = whole({steps}), whole({self.at('member')})"]
         if not self.noise.pairs:
-            given = f"count, halvings, {self.scheme.draws}"
-            return out + [f"xi0_{c}, xi1_{c} = normals_of_path(key0, key1, who, {c}, {given})" for c, _ in self.noise.rates]
-        return out + [f"xi{kind}_{c} = normal_of_step(key0, key1, who, {c}, {kind}, count)" for kind, c in self._asked()]
+            arguments = f"count, halvings, {self.scheme.draws}"
+            return out + [f"xi0_{c}, xi1_{c} = normals_of_path(key0, key1, who, {c}, {arguments})" for c, _ in self.noise.rates]
+        return out + [f"xi{kind}_{c} = normal_of_step(key0, key1, who, {c}, {kind}, count)" for kind, c in self._draws()]
 
     def _take(self) -> list[str]:
-        return [f"xi{kind}_{c} = both{kind}_{c}_{self.half}" for kind, c in self._asked()]
+        return [f"xi{kind}_{c} = both{kind}_{c}_{self.half}" for kind, c in self._draws()]
 
     def march(self, steps: str, one: Callable[[str], list[str]]) -> list[str]:
         """Lines of `ahead` steps of all lanes. steps: those that lane l has done; one(k): the lines of step number k after them."""
@@ -67,10 +67,10 @@ class NoisyLanes(Written):
         keys, loop = keys_line(self.places["key0"][0], self.width), f"for l in range({self.width}):"
         if not self.noise.pairs:
             return [keys, "for k in range(ahead):", *margin([loop, *margin(one("k"))])]
-        given = "key0, key1, who, {c}, {kind}, 0, count >> 1"
-        draw = "both{kind}_{c}_0, both{kind}_{c}_1 = normal_pair(" + given + ")"
+        arguments = "key0, key1, who, {c}, {kind}, 0, count >> 1"
+        draw = "both{kind}_{c}_0, both{kind}_{c}_1 = normal_pair(" + arguments + ")"
         lines = [f"count, who = whole({steps} + k), whole({self.at('member')})"]
-        lines += [draw.format(kind=kind, c=c) for kind, c in self._asked()]
+        lines += [draw.format(kind=kind, c=c) for kind, c in self._draws()]
         for self.half, k in enumerate(("k", "k + 1")):
             lines += one(k)
         return [keys, "for k in range(0, ahead, 2):", *margin([loop, *margin(lines)])]

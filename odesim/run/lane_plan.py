@@ -89,8 +89,8 @@ class WatchedEvents:
 
     def call(self, time: str, state: dict[int, str], into: str, params: str = "p{}") -> str:
         """The line into0, into1, ... = the functions at a time and state."""
-        given = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
-        return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(given)})"
+        arguments = [time, *(state[d] for d in self.reads("y")), *(params.format(k) for k in self.reads("p"))]
+        return f"{', '.join(f'{into}{i}' for i in range(self.size))}, = happen({', '.join(arguments)})"
 
 
 @dataclass(frozen=True, eq=False)

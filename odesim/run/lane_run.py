@@ -43,11 +43,11 @@ def alone(
 ) -> EnsembleRequest:
     """The request of one member: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
     outputs = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
-    asked = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
-    return EnsembleRequest(compiled, dict(sizes), *span, times, asked, outputs=outputs)
+    options_of_run = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
+    return EnsembleRequest(compiled, dict(sizes), *span, times, options_of_run, outputs=outputs)
 
 
-def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> str:
+def strict_obstacle(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str]) -> str:
     """The part of a request with a stiff method that has no strict mode; empty if all has.
 
     The request runs in lanes or, in the rescaled clock, one member after another.
@@ -55,9 +55,9 @@ def strict_obstacle(request: EnsembleRequest, numbers: Numbers, own: frozenset[s
     if request.rescaled is not None:
         clocked: dict[str, Any] = {"params": {**numbers.params, START: numbers.t0, STOP: numbers.t1}, "t0": 0.0, "t1": LONGEST}
         end, step = np.array([LONGEST]), request.options.step
-        request, own = alone(request.rescaled, request.sizes, request.options.method, (0.0, LONGEST), end, step=step), frozenset()
+        request, varying = alone(request.rescaled, request.sizes, request.options.method, (0.0, LONGEST), end, step=step), frozenset()
         numbers = replace(numbers, **clocked)
-    plan = lane_plan(request, numbers, own)
+    plan = lane_plan(request, numbers, varying)
     return plan if isinstance(plan, str) else ""
 
 
@@ -134,12 +134,12 @@ class LaneRun:
 
     def _saved(self) -> Array:
         """(T + 1, n): the states at the saved times that were reached."""
-        found = np.empty((len(self.save) + 1, len(self.problem.y0)))
+        states = np.empty((len(self.save) + 1, len(self.problem.y0)))
         if self._inside:
-            found[:-1] = self._chunk.y[0]
+            states[:-1] = self._chunk.y[0]
         else:
-            found[:-1] = np.where(self.save[:, None] == self.problem.t0, self.problem.y0, self.y)
-        return found
+            states[:-1] = np.where(self.save[:, None] == self.problem.t0, self.problem.y0, self.y)
+        return states
 
     def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""

@@ -65,25 +65,25 @@ def product(a: Operand, b: str) -> Operand:
 def factor(linear: SparseSystem, g: str) -> Factors:
     """The elimination of 1 - g J with the diagonal entries as pivots."""
     builder = CodeBuilder("w")
-    found = Factors(linear, builder.code)
+    factors = Factors(linear, builder.code)
     rows = {name: {read: e for read, e in row.items() if read != "t"} for name, row in linear.rows.items()}
     for name in linear.order:
-        own, scale = rows.pop(name), g if name[0] == "y" else "1.0"
-        loop = own.pop(name, "0.0")
+        entries, scale = rows.pop(name), g if name[0] == "y" else "1.0"
+        loop = entries.pop(name, "0.0")
         inverse = "1.0" if loop == "0.0" else builder.name("/", "1.0", builder.name("-", "1.0", product(scale, loop)))
         scale = builder.times(scale, inverse)
-        found.inverse[name], found.below[name] = inverse, {}
-        found.beside[name] = {read: builder.times(entry, scale) for read, entry in own.items()}
+        factors.inverse[name], factors.below[name] = inverse, {}
+        factors.beside[name] = {read: builder.times(entry, scale) for read, entry in entries.items()}
         for other, row in rows.items():
             if name in row:
                 entry = row.pop(name)
                 # the row of a state stands times g, with its right-hand side
-                found.below[name][other] = builder.times(entry, builder.times(g, inverse) if other[0] == "y" else inverse)
+                factors.below[name][other] = builder.times(entry, builder.times(g, inverse) if other[0] == "y" else inverse)
                 multiple = builder.times(entry, scale)
-                for read, entry in own.items():
+                for read, entry in entries.items():
                     term = builder.times(multiple, entry)
                     row[read] = builder.plus(row[read], term) if read in row else term
-    return found
+    return factors
 
 
 def residual(linear: SparseSystem, g: str, b: Vector, x: Vector, good: str, atol: Callable[[int], str]) -> list[str]:

@@ -47,8 +47,8 @@ class LaneSearch:
         """facts: the address of the facts of the events; probe: that of the function that computes them inside a step, or 0."""
         watch, rows, w = plan.watch, rows_of(plan), plan.width
         room = watch.room if watch is not None else 0
-        self._found, self._answer = np.empty(memory_size(room, watch.size, watch.pieces) if watch is not None else 0), np.empty(ANSWERS)
-        self.slots = {"FOUND": self._found.ctypes.data}
+        self._zeros, self._answer = np.empty(memory_size(room, watch.size, watch.pieces) if watch is not None else 0), np.empty(ANSWERS)
+        self.slots = {"FOUND": self._zeros.ctypes.data}
         if watch is None or not plan.called:
             return
         samples = {"ROWS": rows.samples[0].start, "BETWEEN": watch.size * w, "GAP": w}
@@ -118,9 +118,9 @@ class LaneEngine:
 
     def memory(self) -> Array:
         """The working memory of the lanes of one block: the rows of odesim.run.lane_plan, members and places."""
-        made = aligned_empty(max((rows_of(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
-        made[:] = 0.0
-        return made
+        block = aligned_empty(max((rows_of(self.plan).count + 2) * self.plan.width, PAGE // 8))  # smaller ones do not start on a cache line
+        block[:] = 0.0
+        return block
 
     def integrate(
         self,
@@ -175,11 +175,11 @@ class LaneEngine:
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
         table[AT["PILOT"]] = request.look or request.options.max_steps
         for k, name in enumerate(self.plan.formulas.values):
-            own = name in params
-            values = np.ascontiguousarray(params[name] if own else self.numbers.params[name], np.float64)
+            varies = name in params
+            values = np.ascontiguousarray(params[name] if varies else self.numbers.params[name], np.float64)
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
-            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if varies else 0
         size = count if pool is None else block_size(count, pool._max_workers)
         if flow is not None and pool is not None:  # a round of few members takes as long as one of many
             size = max(LEAST, -(-count // pool._max_workers))
@@ -215,31 +215,31 @@ class LaneEngine:
 
     def _march(self, table: Array, members: Array) -> None:
         """Integrates these members, each over its part."""
-        own = table.copy()
-        own[AT["ORDER"]] = members.ctypes.data
-        self._block(own, 0, len(members))
+        block = table.copy()
+        block[AT["ORDER"]] = members.ctypes.data
+        self._block(block, 0, len(members))
 
     def _rates(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
         """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
-        own, out, y = table.copy(), np.empty(y.shape), np.ascontiguousarray(y, np.float64)
-        given = {"STATE": self.memory(), "ORDER": members, "LAST": y, "T_END": t, "OUT": out}
-        for name, array in given.items():
-            own[AT[name]] = array.ctypes.data
-        own[AT["END"]] = len(members)
-        self._call("rates", own)
+        block, out, y = table.copy(), np.empty(y.shape), np.ascontiguousarray(y, np.float64)
+        slots = {"STATE": self.memory(), "ORDER": members, "LAST": y, "T_END": t, "OUT": out}
+        for name, array in slots.items():
+            block[AT[name]] = array.ctypes.data
+        block[AT["END"]] = len(members)
+        self._call("rates", block)
         return out.astype(dtype, copy=False)
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(rows_of(self.plan)))))
-        own = table.copy()
+        block = table.copy()
         search = LaneSearch(self.plan, memory, int(table[AT["FACTS"]]), compiled_kernel(self.plan).get("probe", 0))
         for name, address in search.slots.items():
-            own[AT[name]] = address
-        own[AT["STATE"]], own[AT["START"]] = memory.ctypes.data, start.ctypes.data
-        own[AT["FIRST"]], own[AT["END"]] = first, end
-        self._call("run", own)
+            block[AT[name]] = address
+        block[AT["STATE"]], block[AT["START"]] = memory.ctypes.data, start.ctypes.data
+        block[AT["FIRST"]], block[AT["END"]] = first, end
+        self._call("run", block)
 
 
 def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
@@ -248,10 +248,10 @@ def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Arr
     (first, *others), n = layout.names, layout.size
     if not others and first in initial and request.dtype == "float64":
         return np.ascontiguousarray(initial[first], np.float64).reshape(count, n)
-    given = np.empty((count if initial else 1, n), request.dtype)
-    for name, view in layout.split(given).items():
+    rows = np.empty((count if initial else 1, n), request.dtype)
+    for name, view in layout.split(rows).items():
         view[...] = initial.get(name, numbers.initial[name])
-    return given.astype(np.float64, copy=False)
+    return rows.astype(np.float64, copy=False)
 
 
 def block_size(count: int, threads: int) -> int:
@@ -287,23 +287,23 @@ def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:
     return {name: values[i] if values.ndim > 1 else values[i].item() for name, values in arrays.items()}
 
 
-def lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> LaneEngine | None:
+def lane_engine(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str]) -> LaneEngine | None:
     """The engine, or None if lanes do not support the request."""
     if part_obstacle(request, rounds=True):
         return None
-    plan = lane_plan(request, numbers, own)
+    plan = lane_plan(request, numbers, varying)
     return LaneEngine(request, numbers, plan) if isinstance(plan, KernelPlan) else None
 
 
-def lane_plan(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> KernelPlan | str:
+def lane_plan(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str]) -> KernelPlan | str:
     """The kernel's plan, or the reason why lanes cannot do it: many states, integers of a member's own, events with a fixed step."""
     whole = {p.name: numbers.params[p.name] for p in request.system.params if p.integer}
     if request.layout.size > MOST_STATES:
         return f"{counted(request.layout.size, 'state')}: at most {MOST_STATES}"
     if what := method_obstacle(request):
         return what
-    if own & set(whole):
-        return f"whole numbers that differ between members: {', '.join(sorted(own & set(whole)))}"
+    if varying & set(whole):
+        return f"whole numbers that differ between members: {', '.join(sorted(varying & set(whole)))}"
     return _plan(request, numbers, whole)
 
 

@@ -59,10 +59,10 @@ def kernel_text(method: str, saves: bool, strict: bool, chooses: bool, by_state:
     """The text of the module, one for all systems: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     step, w = looped(method, saves, strict, chooses, by_state), WIDTH
     rows = {row: place * w for row, place in step.places.items() if isinstance(row, str)} | {"f": step.places["k", 0] * w}
-    given, read = ("at", *ARGUMENTS), [step.places[row] * w for row in step.read_by_right()]
+    arguments, read = ("at", *ARGUMENTS), [step.places[row] * w for row in step.read_by_right()]
     feed = frames(
         w, rows | {"count": step.count * w}, LOOPS=True, SAVES=saves, LOOKS=True, BY_STATE=by_state, MASK=MASK, READ=read,
-        BEGUN=step.begun(), KNOWN=[(0, rows["h"]), (1, rows["code"])], STARTED="n + 2", GIVEN=given, STEPPED=given,
+        BEGUN=step.begun(), KNOWN=[(0, rows["h"]), (1, rows["code"])], STARTED="n + 2", GIVEN=arguments, STEPPED=arguments,
     )  # fmt: skip
     body = "\n\n\n".join([*step.functions(), *feed.printed("right", "judged", "fill", "run")])
     return module_text(f"{w} lanes with loops of {method}{', strict' if strict else ''}", body, strict)
@@ -78,13 +78,13 @@ _WIDE: Memo[CompiledRHS | None] = Memo()
 class LoopLaneEngine:
     """The engine of one System and request.
 
-    right: the right-hand side of the System of several members. own: the parameters among its states, in their order.
+    right: the right-hand side of the System of several members. varying: the parameters among its states, in their order.
     """
 
     request: EnsembleRequest
     numbers: Numbers
     right: CompiledRHS
-    own: tuple[str, ...]
+    varying: tuple[str, ...]
 
     @property
     def text(self) -> str:
@@ -120,8 +120,8 @@ class LoopLaneEngine:
         """
         chunk = into or self.request.allocate(count)
         call = Call(self, chunk, count, stop, starts(self.request, self.numbers, initial, count), bool(initial))
-        own = [np.asarray(params[name], np.float64).reshape(count, -1) for name in self.own]
-        call.put_own(np.ascontiguousarray(np.concatenate(own, axis=1)) if own else np.empty((count, 0)))
+        values = [np.asarray(params[name], np.float64).reshape(count, -1) for name in self.varying]
+        call.put_own(np.ascontiguousarray(np.concatenate(values, axis=1)) if values else np.empty((count, 0)))
         blocks = [(first, min(first + BLOCK, count)) for first in range(0, count, BLOCK)]
         with few_blas_threads(self.request.layout.size) if self.right.text.products else nullcontext():
             for _ in (pool.map if pool is not None and len(blocks) > 1 else map)(call.block, blocks):
@@ -159,19 +159,19 @@ class Call:
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
         table[AT["PILOT"]] = request.look or request.options.max_steps
 
-    def put_own(self, own: Array) -> None:
+    def put_own(self, values: Array) -> None:
         """Gives the kernel each member's own parameters (count, k), which are states beside the member's; the time is the last, if any."""
         layout = self.engine.right.layout(self.engine.sizes)
         clock = TIME in layout.names
-        assert layout.size == (self.n + own.shape[1] + clock) * WIDTH, "states come first, then own parameters, then the time"
-        self.own = own
-        self.table[AT["PARAMS"]], self.table[AT["PARAMS_GAP"]] = own.ctypes.data, own.shape[1]
-        self.table[AT["CLOCK"]] = self.n + own.shape[1] if clock else -1
+        assert layout.size == (self.n + values.shape[1] + clock) * WIDTH, "states come first, then own parameters, then the time"
+        self.varying = values
+        self.table[AT["PARAMS"]], self.table[AT["PARAMS_GAP"]] = values.ctypes.data, values.shape[1]
+        self.table[AT["CLOCK"]] = self.n + values.shape[1] if clock else -1
 
     def block(self, ends: tuple[int, int]) -> None:
         """Integrates members ends[0] to ends[1] - 1."""
         engine, table = self.engine, self.table.copy()
-        bound = engine.right.bind(engine.sizes, {n: v for n, v in engine.numbers.params.items() if n not in engine.own})
+        bound = engine.right.bind(engine.sizes, {n: v for n, v in engine.numbers.params.items() if n not in engine.varying})
         memory = np.zeros((self.step.count + 2) * WIDTH + 8)  # most of it is never touched, so it takes no time
         start = np.empty((ends[1] - ends[0], self.n + 2))
         table[AT["STATE"]], table[AT["START"]] = -(-memory.ctypes.data // 64) * 64, start.ctypes.data
@@ -180,7 +180,7 @@ class Call:
         self.kernel(table.ctypes.data)
 
 
-def loop_lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> LoopLaneEngine | None:
+def loop_lane_engine(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str]) -> LoopLaneEngine | None:
     """The engine, or None if lanes with loops do not support the request: events, fixed steps, stiff methods, float32."""
     options, method = request.options, METHODS.get(request.options.method)
     watched = request.outputs.events or any(e.terminal for e in request.system.events)
@@ -188,20 +188,20 @@ def loop_lane_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[
         return None
     if (watched and request.system.events) or request.switches or request.options.on.gpu or not request.right.on.compiles:
         return None
-    right = wide_right(request.right, numbers.sizes, own)
-    mine = tuple(p.name for p in request.right.system.params if p.name in own)
+    right = wide_right(request.right, numbers.sizes, varying)
+    mine = tuple(p.name for p in request.right.system.params if p.name in varying)
     return LoopLaneEngine(request, numbers, right, mine) if right is not None else None
 
 
-def wide_right(one: CompiledRHS, sizes: Mapping[str, int], own: frozenset[str]) -> CompiledRHS | None:
+def wide_right(one: CompiledRHS, sizes: Mapping[str, int], varying: frozenset[str]) -> CompiledRHS | None:
     """The right-hand side of several members, the same object for the same arguments; None where there is none, or it is too long."""
     sizes = {**sizes, LANES: WIDTH}
 
     def make() -> CompiledRHS | None:
         try:
-            right = CompiledRHS(lane_system(one.system, own), one.backend, one.dtype, one.strict, sizes)
+            right = CompiledRHS(lane_system(one.system, varying), one.backend, one.dtype, one.strict, sizes)
         except SpecError:
             return None
         return None if right.text.scales or right.layout(sizes).size > MOST_ROWS * WIDTH else right
 
-    return _WIDE((IdentityKey(one), tuple(sorted(own)), tuple(sorted(sizes.items()))), make)
+    return _WIDE((IdentityKey(one), tuple(sorted(varying)), tuple(sorted(sizes.items()))), make)

@@ -51,7 +51,7 @@ class Switching:
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
         self.conditions, self.layout, self.dtype, held = conditions, layout, dtype, conditions.held
-        self.parts, self.own = make_parts(conditions, {}, 1), dict[str, Array]()
+        self.parts, self.per_member = make_parts(conditions, {}, 1), dict[str, Array]()
         self.stops, self._end = self.parts.edges[1:-1], conditions.t1
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}

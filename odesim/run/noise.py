@@ -133,13 +133,13 @@ def times_at_steps(save: Any, t0: float, t1: float, options: RunOptions) -> Arra
     step, (total, rest) = options.step, fixed_steps(t0, t1, options.step)
     if options.halvings and rest != step:
         raise SolveError(f"halvings need a span of whole steps, and {t0:g}:{t1:g} is none of {step:g}")
-    asked = to_save(save)
-    times = save_times(asked, t0, t1)
+    requested = to_save(save)
+    times = save_times(requested, t0, t1)
     count = np.rint((times - t0) / step)
     count[times >= t1] = total
     ends = np.where(count >= total, t1, t0 + count * step)
     off = np.abs(ends - times) > NEAR * step * np.maximum(count, 1)
-    if (not isinstance(asked, Save) or asked.times) and off.any():
+    if (not isinstance(requested, Save) or requested.times) and off.any():
         raise ParamError(f"save: a path with noise is known at its steps, and t = {times[off][0]:.9g} is no end of a step of {step:g}")
     return np.unique(ends)
 

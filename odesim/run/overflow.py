@@ -31,34 +31,34 @@ _LANES: Memo[System | None] = Memo(32)
 
 
 def first_overflow(
-    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array], dtype: str
+    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], per_member: Mapping[str, Array], dtype: str
 ) -> tuple[int, str] | None:
     """The first of R states in which the right-hand side overflows unseen, and what is wrong there; None if it is right in all.
 
-    own {name: (R, *shape)}: states, and parameters that differ, with the times as `t` (R,); shared: other parameters.
+    per_member {name: (R, *shape)}: states, and parameters that differ, with the times as `t` (R,); shared: other parameters.
     """
     first_rows = [
-        (first + int(np.argmax(rows)), state, wrong) for first, state, rows, wrong in _overflows(system, sizes, shared, own, dtype)
+        (first + int(np.argmax(rows)), state, wrong) for first, state, rows, wrong in _overflows(system, sizes, shared, per_member, dtype)
     ]
     if not first_rows:
         return None
     row, state, wrong = min(first_rows, key=lambda each: each[0])
     at = np.unravel_index(int(np.argmax(wrong.where)), wrong.where.shape)
-    here = {**shared, **{name: values[row] for name, values in own.items() if name != "t"}}
+    here = {**shared, **{name: values[row] for name, values in per_member.items() if name != "t"}}
     sizes_of = {n: float(np.max(np.abs(value), initial=0.0)) for n, value in here.items()}
     name = max(sizes_of, key=lambda n: sizes_of[n])
     if not extreme((sizes_of[name],), dtype):  # it is too small
         name = next((n for n, value in here.items() if extreme((value,), dtype)), name)
     what = f"{name} = {sizes_of[name]:g} overflows in the right-hand side of {state}"
-    return row, f"{what}: at t = {own['t'][row]:.9g} it is {wrong.values[at]:g} in {dtype}, right {wrong.right[at]:g}"
+    return row, f"{what}: at t = {per_member['t'][row]:.9g} it is {wrong.values[at]:g} in {dtype}, right {wrong.right[at]:g}"
 
 
 def _overflows(
-    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], own: Mapping[str, Array], dtype: str
+    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], per_member: Mapping[str, Array], dtype: str
 ) -> Iterator[tuple[int, str, Array, Wrong]]:
     """(first, state, which rows (k,) from there are wrong, and how the first of these is), part by part of R."""
-    names, count = {str(name) for name in system.states}, len(own["t"])
-    differing = tuple(name for name in own if name not in names and name != "t")
+    names, count = {str(name) for name in system.states}, len(per_member["t"])
+    differing = tuple(name for name in per_member if name not in names and name != "t")
 
     def in_lanes() -> System | None:
         try:
@@ -70,7 +70,7 @@ def _overflows(
     rates = parts_of(wide or system, "numpy", dtype, False).compiled.arrays
     # layers, maps, and whole numbers of a member's own have no lanes: one after another
     for first in range(0, count, ROWS if wide else 1):
-        rows = {name: values[first : first + (ROWS if wide else 1)] for name, values in own.items()}
+        rows = {name: values[first : first + (ROWS if wide else 1)] for name, values in per_member.items()}
         k = len(rows["t"])
         if wide:
             rows = {TIME if name == "t" else name: np.moveaxis(values, 0, -1) for name, values in rows.items()}
@@ -126,11 +126,11 @@ def _end_some(
     known = np.isfinite(y).all(axis=2) & np.isfinite(t)
     member, place = np.nonzero(known)
     names = {p.name for p in request.system.params}
-    own = {name: values[members[member]] for name, values in params.items() if name in names}
+    per_member = {name: values[members[member]] for name, values in params.items() if name in names}
     bad = np.zeros(known.shape, bool)
     states = layout.split(y[member, place])
     for first, _, rows, _ in _overflows(
-        request.system, numbers.sizes, numbers.params, {**states, **own, "t": t[member, place]}, request.dtype
+        request.system, numbers.sizes, numbers.params, {**states, **per_member, "t": t[member, place]}, request.dtype
     ):
         at = first + np.flatnonzero(rows)
         bad[member[at], place[at]] = True

@@ -125,10 +125,10 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
     if on.gpu:  # where no Jacobian is computed
         return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, laws=watched, clocked=system.growth is not None)
 
-    def alone(*asked: Any, **options: Any) -> StiffRun:
+    def alone(*arguments: Any, **options: Any) -> StiffRun:
         from odesim.run.lane_run import LaneRun
 
-        return LaneRun(compiled, numbers, *asked, **options)
+        return LaneRun(compiled, numbers, *arguments, **options)
 
     lanes = alone if set(STIFF) <= set(on.uses[RUN].strict) else None
     slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if on.compiles else lambda: None
@@ -288,16 +288,16 @@ _SPECS: Memo[tuple[tuple[EventSpec, ...], tuple[LawSpec, ...]]] = Memo()  # whet
 
 def guarded_system(system: System, options: RunOptions) -> System:
     """The System with a guard for each state whose symbol assumes a set, made once a process."""
-    own = tuple(sorted(options.atol)) if isinstance(options.atol, Mapping) else ()
-    return _GUARDED((IdentityKey(system), own), lambda: add_guards(system, own))
+    names = tuple(sorted(options.atol)) if isinstance(options.atol, Mapping) else ()
+    return _GUARDED((IdentityKey(system), names), lambda: add_guards(system, names))
 
 
 def with_slack(system: System, numbers: Numbers, options: RunOptions) -> Numbers:
     """Numbers for a System that may have guards: a state within its absolute tolerance of its set counts as inside."""
     if not any(isinstance(e, Guard) for e in system.events):
         return numbers
-    given = options.atol if isinstance(options.atol, Mapping) else {REST: options.atol}
-    atol: dict[str, Any] = {REST: RunOptions.atol, **given}
+    tolerances = options.atol if isinstance(options.atol, Mapping) else {REST: options.atol}
+    atol: dict[str, Any] = {REST: RunOptions.atol, **tolerances}
     least = max(1e-300, float(np.finfo(options.dtype).tiny))
     slack = {SLACK: max(atol[REST], least)}
     for name in (name for name in atol if f"{SLACK}_{name}" in (p.name for p in system.params)):

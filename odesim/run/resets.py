@@ -129,14 +129,14 @@ class Resetting:
                 roots[:, columns] = there
         return self.act(at, roots)
 
-    def collect(self, at: Point, found: Array, part: Array) -> tuple[Array, Array]:
+    def collect(self, at: Point, hits: Array, part: Array) -> tuple[Array, Array]:
         """The events (k, columns) that happen at a point, and where any function is 0 (k,). Conditions are still held as before.
 
-        found (k, columns): those that the segments found there. part (k,): the number of the part of the span, between its stops, that
+        hits (k, columns): those that the segments found there. part (k,): the number of the part of the span, between its stops, that
         ends there; -1 for none.
         """
         m, moment = at.members, self.functions.moment_at(at)[:, None]
-        roots, any_near = (found & self._stops) | self._timed(m, part), np.zeros(len(at), bool)
+        roots, any_near = (hits & self._stops) | self._timed(m, part), np.zeros(len(at), bool)
         at.late = at.later(moment[:, 0])
         passed = (at.t - self._since[m])[:, None]
         for e in self._sided:
@@ -149,7 +149,7 @@ class Resetting:
             there = near & (np.abs(rate) * passed > off) & (rate * w.event.direction >= 0) & ~((until >= at.t[:, None]) & (side * rate > 0))
             roots[:, columns] |= there
             zeros = self._zeros[e].take(m, axis=0)
-            put_rows(self._zeros[e], m, np.where(found[:, columns], np.maximum(zeros, np.abs(g)), zeros))  # so far off was the search
+            put_rows(self._zeros[e], m, np.where(hits[:, columns], np.maximum(zeros, np.abs(g)), zeros))  # so far off was the search
             put_rows(self._rates[e], m, rate)
         return roots, any_near | roots.any(axis=1)
 
@@ -372,8 +372,8 @@ class Resetting:
             c, w, mine, most = self._conditions, self._watched[e], members[new], rows.shape[1]
             each = np.repeat(mine, most)
             times = self.flow.parts.middle(each, np.add.outer(part[new], np.arange(most)).ravel())
-            own = {name: self.flow.own[name][each] for name in names_read(w.event.expr) & self.flow.own.keys()}
-            every = values(w.event.expr, w.axes, c.sizes, c.shared, {**own, TIME: times})
+            per_member = {name: self.flow.per_member[name][each] for name in names_read(w.event.expr) & self.flow.per_member.keys()}
+            every = values(w.event.expr, w.axes, c.sizes, c.shared, {**per_member, TIME: times})
             rows[mine], first[mine] = every.reshape(len(mine), most, -1), part[new]
         return np.asarray(rows[members, part - first[members]])
 

@@ -29,7 +29,7 @@ class LaneFlow:
     def __init__(self, request: EnsembleRequest, parts: Parts, params: Mapping[str, Array], count: int) -> None:
         held = parts.conditions.held
         self.conditions, self.layout, self.dtype, self.parts = parts.conditions, request.layout, request.dtype, parts
-        self.own = params
+        self.per_member = params
         self.sides = {w: np.zeros((count, int(np.prod(parts.conditions.shape(e))))) for e in held.watched for w in e.parameters}
         pairs = held.system.sensitivities
         derivatives = {twin for each in pairs.values() for twin in each.values()}
@@ -72,7 +72,7 @@ class Rounds:
     def run(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         members = np.arange(first, end)
-        found = Found(table, first, end, self.plan.watch.names if self.plan.watch is not None else 0, self.events)
+        store = EventStore(table, first, end, self.plan.watch.names if self.plan.watch is not None else 0, self.events)
         self.t[first:end], self.states[first:end] = self.request.t0, self.first[first:end]
         self.flow.parts.begin(members, self.part[members])
         at = self._point(members)
@@ -84,7 +84,7 @@ class Rounds:
             if self.stop[0]:
                 self.turns.codes[members] = Code.RUNNING
                 return
-            members, near = self._round(found, members, near)
+            members, near = self._round(store, members, near)
 
     def _point(self, members: Array) -> Point:
         return Point(self.flow, members, self.t[members], self.states.take(members, axis=0).astype(self.flow.dtype, copy=False))
@@ -93,18 +93,18 @@ class Rounds:
         """The ends of the parts at hand."""
         return self.flow.parts.edges[self.flow.parts.first[members] + self.part[members] + 1]
 
-    def _round(self, found: "Found", members: Array, near: Array) -> tuple[Array, Array]:
+    def _round(self, store: "EventStore", members: Array, near: Array) -> tuple[Array, Array]:
         """Integrates members to where they stop next, and lets the events act there; returns those that go on.
 
         near (k,): which are so near the ends of their parts that a straight line leads there.
         """
         codes, begun, ends = self.turns.codes, self.t.take(members), self._ends(members)
-        codes[members], found.counts[members - found.first], self.turns.end[members] = Code.OK, 0, ends
+        codes[members], store.counts[members - store.first], self.turns.end[members] = Code.OK, 0, ends
         if len(marching := members[~near] if near.any() else members):
-            self._march(found, marching)
+            self._march(store, marching)
         at, code = self._point(members), codes.take(members)
-        if found.guards:
-            code[(code == Code.EVENT) & found.outside(members)] = Code.LEFT_DOMAIN
+        if store.guards:
+            code[(code == Code.EVENT) & store.outside(members)] = Code.LEFT_DOMAIN
         if len(small := np.flatnonzero(code == Code.STEP_TOO_SMALL)):
             brief = at.t[small] - begun[small] <= length_of(MOMENT, at.t[small], self.request.t0)
             code[small[brief & self.reset[members[small]]]] = Code.SLIDING
@@ -114,24 +114,24 @@ class Rounds:
         if near.any():
             self._hop(at.of(np.flatnonzero(near)), ends[near])
             at = self._point(members)
-        recorded = found.record(self.chunk, at)
+        recorded = store.record(self.chunk, at)
         rows = rows_where(going)
         return self._act(at.of(rows), recorded[rows], ends[rows]) if going.any() else (members[rows], near[rows])
 
-    def _march(self, found: "Found", members: Array) -> None:
+    def _march(self, store: "EventStore", members: Array) -> None:
         """Integrates members in the lanes; once more with more room where one has had more events than there is room for."""
         turns = self.turns
         arrays = turns.steps, turns.rejected, turns.places, self.t, self.states
         kept = [values.take(members, axis=0) for values in arrays]
         while True:
             turns.codes[members] = Code.RUNNING
-            self.march(found.table(), members)
-            if found.counts.max(initial=0) <= found.room:
+            self.march(store.table(), members)
+            if store.counts.max(initial=0) <= store.room:
                 return
-            over = found.counts[members - found.first].max(axis=1) > found.room
+            over = store.counts[members - store.first].max(axis=1) > store.room
             members, kept = np.ascontiguousarray(members[over]), [values[over] for values in kept]
-            found.grow()
-            found.counts[members - found.first] = 0
+            store.grow()
+            store.counts[members - store.first] = 0
             for values, before in zip(arrays, kept, strict=True):
                 values[members] = before
 
@@ -197,8 +197,8 @@ class Rounds:
                 back = np.where(known, TOGETHER[1] * at.spacing, at.nearby)  # a known time is off by rounding only
                 self._save(mine, np.searchsorted(self.request.times, (at.t - back)[rows]), self.turns.places[mine])
             if self.sums.shape[1]:
-                own = {name: values[mine] for name, values in self.flow.own.items()}
-                self.sums[mine] = start_sums(self.plan, self.states[mine], self.flow.conditions.shared, own)
+                per_member = {name: values[mine] for name, values in self.flow.per_member.items()}
+                self.sums[mine] = start_sums(self.plan, self.states[mine], self.flow.conditions.shared, per_member)
         for row, (status, _) in effects.stopped.items():
             going[row], self.turns.codes[members[row]] = False, status.code
         if (ends := acted & events.ends).any():
@@ -226,7 +226,7 @@ def record(chunk: Chunk, members: Array, events: Array, t: Array, components: Ar
     chunk.event_count[members, events] = place + 1
 
 
-class Found:
+class EventStore:
     """The events that the lanes find in one round of members first to end - 1."""
 
     def __init__(self, table: Array, first: int, end: int, names: int, events: Resetting) -> None:

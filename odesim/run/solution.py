@@ -161,7 +161,7 @@ class Solution:
         """
         names: Mapping[str, Mapping[str, str]] = self.attrs.get("sensitivities", {})
         arrays = {**self.y, **self.observables} if names else {}
-        return {p: {v: arrays[made] for v, made in pairs.items()} for p, pairs in names.items()}
+        return {p: {v: arrays[array] for v, array in pairs.items()} for p, pairs in names.items()}
 
     @property
     def final(self) -> dict[str, Array]:

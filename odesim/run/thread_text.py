@@ -41,10 +41,10 @@ def thread_source(plan: KernelPlan) -> str:
     """The source with the kernel `ensemble(table)`, which integrates members 0 to END - 1. plan: of width one."""
     rows = Rows(plan)
     far, scope = distant_rows(plan, rows), thread_scope(plan)
-    translation = Translation(own={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
-    made = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
+    translation = Translation(by_hand={"copy_all": (None, "odesim_copy"), "asked": (INT, "odesim_asked")}, apart=frozenset({"search"}))
+    member = translation.function(scope, "member", (f"{INT}*", f"{REAL}*", f"volatile {REAL}*", f"{REAL}*", INT))
     watch = plan.watch
-    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": made.name, "turn": "i", "chosen": ""}
+    words = {"threads": THREADS, "END": AT["END"], "rows": rows.count, "member": member.name, "turn": "i", "chosen": ""}
     if plan.parts:
         words |= {"turn": "turn", "chosen": f"\n    const long long i = ((const long long*)at[{AT['ORDER']}])[turn];"}
     words |= {"searched": rows.count if watch or far else 1, "zeros": memory_size(watch.room) if watch else 1}

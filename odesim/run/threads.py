@@ -30,9 +30,9 @@ PAUSE = 2e-4  # s between two looks at a launch that is under way
 NOT_READY = 600  # cudaErrorNotReady
 
 
-def device_engine(request: EnsembleRequest, numbers: Numbers, own: frozenset[str]) -> "DeviceEngine":
-    """The engine. own: names of members' own values. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
-    plan = "the rescaled clock" if request.rescaled is not None else lane_plan(request, numbers, own)
+def device_engine(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str]) -> "DeviceEngine":
+    """The engine. varying: names of members' own values. Raises SolveError for what a thread cannot do, CodegenError without a GPU."""
+    plan = "the rescaled clock" if request.rescaled is not None else lane_plan(request, numbers, varying)
     plan = part_obstacle(request) or plan
     if isinstance(plan, str):
         what = f"{request.options.method} with {plan}" if plan == method_obstacle(request) else plan
@@ -107,8 +107,8 @@ class DeviceEngine:
         cp = cupy_here()
         part = slice(first, end)
         try:
-            own = [{name: values[part] for name, values in arrays.items()} for arrays in (params, initial)]
-            Launch(self, own[0], own[1], end - first).run(kernel_of(self.plan, device), stop, chunk.select(part))
+            rows = [{name: values[part] for name, values in arrays.items()} for arrays in (params, initial)]
+            Launch(self, rows[0], rows[1], end - first).run(kernel_of(self.plan, device), stop, chunk.select(part))
             return
         except cp.cuda.memory.OutOfMemoryError as error:
             if end - first == 1:
@@ -174,11 +174,11 @@ class Launch:
         table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
         table[AT["PILOT"]] = request.look or request.options.max_steps
         for k, name in enumerate(names):
-            own = name in params
-            values = np.ascontiguousarray(params[name] if own else engine.numbers.params[name], np.float64)
+            varies = name in params
+            values = np.ascontiguousarray(params[name] if varies else engine.numbers.params[name], np.float64)
             self.arrays[f"PARAMS {name}"] = cp.asarray(values)
             table[AT["PARAMS"] + 2 * k] = self.arrays[f"PARAMS {name}"].data.ptr
-            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if own else 0
+            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if varies else 0
         self.table = cp.asarray(table)
 
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:

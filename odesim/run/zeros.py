@@ -276,8 +276,8 @@ def _split_at(parts: Parts, roots: Parts) -> Parts:
     place = np.lexsort((np.r_[np.zeros(len(row)), np.ones(len(starts))], np.r_[low, edges.low[starts]], np.r_[row, edges.row[starts]]))
     begun = np.empty(len(place), int)
     begun[place] = np.cumsum(place < len(row)) - 1  # the last part that begins before or at each edge
-    own = begun[len(row) :]
-    inside = (own >= 0) & (row[own] == edges.row[starts]) & (edges.low[starts] < high[own])
+    inserted = begun[len(row) :]
+    inside = (inserted >= 0) & (row[inserted] == edges.row[starts]) & (edges.low[starts] < high[inserted])
     starts = starts[inside]
     return Parts(edges.row[starts], edges.low[starts], edges.low[starts + 1])
 

@@ -38,19 +38,21 @@ def type_of(compiled: Any) -> Any:
 def intrinsic_of(operation: Any) -> Any:
     """An operation as numba's."""
 
-    def rule(typing_context: Any, *given: Any) -> Any:
-        result, kinds, emit = operation.rule(*map(kind_of, given))
+    def rule(typing_context: Any, *argument_types: Any) -> Any:
+        result, kinds, emit = operation.rule(*map(kind_of, argument_types))
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             parts = [_parts(context, builder, *pair) for pair in zip(signature.args, values, strict=True)]
             return _value(context, builder, result, emit(builder, *parts))
 
-        literal = [isinstance(g, types.IntegerLiteral) for g in given]
-        return numba_type(result)(*(g if is_one else numba_type(k) for g, k, is_one in zip(given, kinds, literal, strict=True))), generate
+        literal = [isinstance(g, types.IntegerLiteral) for g in argument_types]
+        return numba_type(result)(
+            *(g if is_one else numba_type(k) for g, k, is_one in zip(argument_types, kinds, literal, strict=True))
+        ), generate
 
-    own = inspect.signature(operation.rule)  # numba looks how many arguments there are
+    rule_signature = inspect.signature(operation.rule)  # numba looks how many arguments there are
     first = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    rule.__name__, rule.__signature__ = operation.__name__, own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
+    rule.__name__, rule.__signature__ = operation.__name__, rule_signature.replace(parameters=[first, *rule_signature.parameters.values()])  # type: ignore[attr-defined]
     return intrinsic(prefer_literal=operation.literal)(rule)
 
 

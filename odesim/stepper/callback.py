@@ -27,13 +27,13 @@ class _Memory:
     def view(self, address: int, count: int, dtype: str) -> Array:
         """The array (count,) at address."""
         key = (address, count, dtype)
-        found = self._views.get(key)
-        if found is None:
+        array = self._views.get(key)
+        if array is None:
             if len(self._views) >= _VIEWS_KEPT:
                 self._views.clear()
             memory: Any = (ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address) if count else b""
-            found = self._views[key] = np.frombuffer(memory, dtype)
-        return found
+            array = self._views[key] = np.frombuffer(memory, dtype)
+        return array
 
 
 @dataclass

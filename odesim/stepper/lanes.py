@@ -386,7 +386,7 @@ class Looped:
 
     def functions(self) -> list[str]:
         """begin, step and accept of all lanes; save and look of lane l, whose member is m."""
-        given, out = ", ".join(["S", "at", *self.arguments]), []
+        arguments, out = ", ".join(["S", "at", *self.arguments]), []
         for phase, statements in self.phases.items():
             lines = self._lines(statements)
             if phase == "step":
@@ -394,7 +394,7 @@ class Looped:
                 if "save" in self.single:
                     counts.append(f"due += 1 if {self.at('accept')} != 0.0 and {self.at('due')} <= {self.at('new')} else 0")
                 lines = ["ended, due = 0, 0", *lines, *self._over_lanes(counts), "return ended, due"]
-            out.append(function(f"{phase}({given})", [*self.head, *lines]))
+            out.append(function(f"{phase}({arguments})", [*self.head, *lines]))
         needed = {"code"}.union(*(self._exposed(phase) for phase in (*self.phases.values(), *self.single.values())))
         for phase, statements in self.single.items():
             keeps = sorted(written(statements) & needed, key=str)
@@ -517,8 +517,8 @@ class Written:
             out += [*self._weights(s.state), *(f"{self.local(state, d)} = {self._value(s.state, d)}" for d in range(self.n))]
             self._late = 0
         stage = s.row
-        given = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
-        out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(given)})")
+        arguments = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
+        out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(arguments)})")
         return out + self._kept(stage, stores)
 
     def _kept(self, row: Row, stores: Collection[Row]) -> list[str]:

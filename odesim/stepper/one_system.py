@@ -268,8 +268,8 @@ class Printer:
                 lines, base, count = self._combination(s.arguments[0])
                 self.forms.add(s.form)
                 _, _, rows, scalars = self._parts_of(s.form)
-                given = [_value(a) for a in s.arguments[1:]]
-                arguments = ["at", base, count, *given, *rows[len(given) :], *scalars]
+                values = [_value(a) for a in s.arguments[1:]]
+                arguments = ["at", base, count, *values, *rows[len(values) :], *scalars]
                 return [*lines, f"{s.name} = {s.form}({', '.join(arguments)})"]
             case Right():
                 return self._right(s, s.keep or "none")

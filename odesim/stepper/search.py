@@ -386,14 +386,14 @@ def passed(sample: Any, at: Any, l: int, facts: Any, size: int, new: float, memo
 
 
 @helper
-def keep(found: Any, count: int, stop: float, facts: Any, size: int, first: int, most: int, times: Any, places: Any, counts: Any) -> None:
+def keep(zeros: Any, count: int, stop: float, facts: Any, size: int, first: int, most: int, times: Any, places: Any, counts: Any) -> None:
     """Puts the zeros up to stop among those of a member, in the order of time: the first `most` of each event, and their number.
 
     times, places (events, most) and counts (events,) of the member begin at row first. facts (4, size): as odesim.stepper.search has
     them, then of each component which event it belongs to, and its number there.
     """
     for q in range(count):
-        time, i = found[2 * q], int(found[2 * q + 1])
+        time, i = zeros[2 * q], int(zeros[2 * q + 1])
         if not time <= stop:
             continue
         row = first + facts[2 * size + i]

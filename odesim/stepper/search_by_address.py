@@ -45,10 +45,10 @@ def steps(at: Any) -> Any:
 
 
 @helper
-def sampled_part(whole: Any, own: int, l: int, size: int, start: float, part: float) -> Any:
+def sampled_part(whole: Any, buffer: int, l: int, size: int, start: float, part: float) -> Any:
     """steps() of the part of a step from start on, whose own samples are put behind those two that are there already."""
     _, _, _, pieces, ask, what, probed, gap, _, _ = whole
-    at, last, samples = (own - 8 * l, size, 1, pieces, ask, what, probed, gap, start, part), start + part >= 1.0, doubles(own)
+    at, last, samples = (buffer - 8 * l, size, 1, pieces, ask, what, probed, gap, start, part), start + part >= 1.0, doubles(buffer)
     for k in range(1, pieces + 1):
         inside = k < pieces or not last
         if inside:
@@ -59,9 +59,9 @@ def sampled_part(whole: Any, own: int, l: int, size: int, start: float, part: fl
 
 
 @helper
-def begin_part(at: Any, own: int, l: int, size: int, k: int) -> None:
+def begin_part(at: Any, buffer: int, l: int, size: int, k: int) -> None:
     """Makes samples k - 1 and k the first two of the next part."""
-    samples = doubles(own)
+    samples = doubles(buffer)
     for j in range(2):
         for i in range(size):
             samples[j * size + i] = sample(at, l, k - 1 + j, i)
@@ -81,7 +81,7 @@ def search_step(table: int, l: int, first: int, marks: int, t: float, h: float, 
         numbers[SIZE],
         numbers[PIECES],
     )
-    room, own = numbers[ROOM], numbers[ZEROS] + 16 * (numbers[ROOM] + POINTS)
+    room, buffer = numbers[ROOM], numbers[ZEROS] + 16 * (numbers[ROOM] + POINTS)
     at = whole = steps(numbers)
     count, stop, theta, start, part, before = first, new, -1.0, 0.0, 1.0, math.inf
     # many functions that jump at one time are found by halving alone. Samples much closer than that would show the rounding of the state
@@ -90,7 +90,7 @@ def search_step(table: int, l: int, first: int, marks: int, t: float, h: float, 
         error = roughness(sample, probe, at, l, facts, size, pieces, zeros, 2 * room)
         if error > 1.0 and part > least and not before < error < ROUNDED:
             if part == 1.0:
-                begin_part(whole, own, l, size, np.int64(0))
+                begin_part(whole, buffer, l, size, np.int64(0))
             before, part = error, 0.5 * part
         else:
             last = start + part >= 1.0
@@ -98,9 +98,9 @@ def search_step(table: int, l: int, first: int, marks: int, t: float, h: float, 
             count, stop, theta = search(sample, probe, at, l, facts, size, pieces, begun, length, end, zeros, count, room, marks)
             if last or theta >= 0.0:
                 break
-            begin_part(at, own, l, size, pieces)
+            begin_part(at, buffer, l, size, pieces)
             before, start, part = math.inf, start + part, min(2.0 * part, 1.0 - start - part)
-        at = sampled_part(whole, own, l, size, start, part)
+        at = sampled_part(whole, buffer, l, size, start, part)
     answer[0], answer[1], answer[2] = count, stop, start + theta * part if theta >= 0.0 else theta
 
 

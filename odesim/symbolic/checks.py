@@ -302,11 +302,15 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
             raise SpecError(f"{where}: resets has the key {value_text(key)}: write {hint}")
     checked = {our_element(key): checked_expression(e, f"{where}: the reset of {key}") for key, e in event.resets.items()}
     of_event = event.expr.free_symbols
-    for own, others in permutations(list(checked), 2):
-        if base_name(own) == base_name(others) and of_event.issuperset(key_indices(own)) and not of_event.issuperset(key_indices(others)):
-            here = sp.And(*(sp.Eq(*pair) for pair in zip(own.indices, others.indices, strict=True) if pair[0] != pair[1]))
+    for state, others in permutations(list(checked), 2):
+        if (
+            base_name(state) == base_name(others)
+            and of_event.issuperset(key_indices(state))
+            and not of_event.issuperset(key_indices(others))
+        ):
+            here = sp.And(*(sp.Eq(*pair) for pair in zip(state.indices, others.indices, strict=True) if pair[0] != pair[1]))
             # a choice, not a sum with a factor of 0: what is set elsewhere may be infinite at the event's own component
-            checked[others] = sp.Piecewise((checked.pop(own), here), (checked[others], True))
+            checked[others] = sp.Piecewise((checked.pop(state), here), (checked[others], True))
     return {key: bounded(e, boundary) for key, e in checked.items()}
 
 

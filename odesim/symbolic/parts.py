@@ -395,12 +395,12 @@ class GradientFlow(dict[Any, Any]):
 
     def __init__(self, equations: Mapping[Key, Expr], loss: Expr, rates: Mapping[Key, Expr]):
         super().__init__(equations)
-        self.loss, self._rates, self._made = loss, dict(rates), dict(equations)
+        self.loss, self._rates, self._written = loss, dict(rates), dict(equations)
 
     @property
     def rates(self) -> dict[Key, Expr]:
         """{W[i, j]: rate} of the equations that are -rate * dloss/dW still: nobody has put others in their place."""
-        return {key: rate for key, rate in self._rates.items() if self.get(key) == self._made[key]}
+        return {key: rate for key, rate in self._rates.items() if self.get(key) == self._written[key]}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GradientFlow, (dict(self), self.loss, self.rates)

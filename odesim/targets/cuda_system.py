@@ -51,12 +51,12 @@ def wide_text(
         kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers, slots = scalar_parameters(system), table_entries(system, kernels, ("part_", "state_"), blocks=False)
     scope = ModuleScope({}, runtime_functions())
-    translation = Translation(own=_orders())
+    translation = Translation(by_hand=_orders())
     entry = REAL if dtype == "float64" else SINGLE
     teams = [_team_function(translation, scope, k, slots, numbers, entry, late) for k in kernels]
     there = {k.name for k in kernels}
     teams += [f"__device__ void {word}({VALUES_HEAD}) {{}}" for name, word in VALUES.items() if name not in there]
-    lead = Translation(own=_orders(driver))
+    lead = Translation(by_hand=_orders(driver))
     run = lead.function(driver.scope, "run", (INT,))
     sums = [_Sum(k, name, *driver.sums[name]) for k, name in enumerate(driver.sums)]
     terms = Translation()
@@ -301,9 +301,9 @@ class BoundCuda:
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """Sets out (n,) to f(t, y (n,)), computed with numpy on the host: a single evaluation is not worth a launch."""
-        made = self.right.compiled.arrays(self.sizes, {**self.params, **self.layout.split(y), "t": t})
+        rates = self.right.compiled.arrays(self.sizes, {**self.params, **self.layout.split(y), "t": t})
         for name, view in self.layout.split(out).items():
-            view[...] = made[f"d_{name}"]
+            view[...] = rates[f"d_{name}"]
 
     def check(self) -> None:
         """Does nothing: a kernel raises no exceptions."""

@@ -184,14 +184,14 @@ class ExpressionText:
             assert isinstance(node.args[1], ast.Name)
             return _polynomial(self._value(node.args[0]), known[node.args[1].id])
         if name == "call" and isinstance(node.args[0], ast.Subscript) and isinstance(node.args[1], ast.Tuple):
-            kind, word = self.translation.own[f"call {ast.unparse(node.args[0].slice)}"]
+            kind, word = self.translation.by_hand[f"call {ast.unparse(node.args[0].slice)}"]
             return Typed(kind, f"{word}({', '.join(self._value(a).text for a in node.args[1].elts)})")
         args = [self._value(a) for a in node.args]
         if is_function(self.types.get(name, "")):
             name = self.types[name].removeprefix(FUNCTION)
             return _called(self.translation.function(self.translation.passed[name], name, tuple(a.type for a in args)), args)
-        if name in self.translation.own:
-            kind, word = self.translation.own[name]
+        if name in self.translation.by_hand:
+            kind, word = self.translation.by_hand[name]
             return Typed(kind, f"{word}({', '.join(a.text for a in args)})")
         if name in self.scope.functions:
             return _called(self.translation.function(self.scope, name, tuple(a.type for a in args)), args)
@@ -330,11 +330,11 @@ class FunctionText(ExpressionText):
 class Translation:
     """The C++ functions in the order of their definition.
 
-    own: {name: (type of the result, name in C++)} of functions that are written by hand there.
+    by_hand: {name: (type of the result, name in C++)} of functions that are written by hand there.
     """
 
     functions: dict[Any, CppFunction] = field(default_factory=dict)
-    own: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    by_hand: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()  # names of functions that are called, not inlined
     passed: dict[str, ModuleScope] = field(default_factory=dict)  # where the functions that are arguments come from
 

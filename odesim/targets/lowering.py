@@ -275,10 +275,10 @@ class Lowering:
         call = s.iter
         if s.orelse or not isinstance(call, ast.Call) or self.value(call.func).kind != Known(range):
             raise CodegenError("a loop is over a range")
-        given = [self.value(a) for a in call.args]
-        if any(v.kind not in (I64, I1) for v in given):
+        range_values = [self.value(a) for a in call.args]
+        if any(v.kind not in (I64, I1) for v in range_values):
             raise CodegenError("the bounds of a range are whole numbers")
-        bounds = [cast(self.builder, v, I64) for v in given]
+        bounds = [cast(self.builder, v, I64) for v in range_values]
         start, stop = (constant(0), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
         step = bounds[2] if len(bounds) == 3 else constant(1)
         place = ir.IRBuilder(self.entry).alloca(I64)
@@ -355,9 +355,9 @@ class Lowering:
             reached: set[Any] = set()
             for part in e.values[:-1]:
                 following = self.block()
-                found = self.branch(part, *((following, no) if both else (yes, following)))
-                reached |= found - {following}
-                if following not in found:
+                statements = self.branch(part, *((following, no) if both else (yes, following)))
+                reached |= statements - {following}
+                if following not in statements:
                     self.drop([following])
                     return reached
                 self.builder.position_at_end(following)

@@ -44,7 +44,7 @@ class Guard(Event):
     words: str = ""
 
 
-def add_guards(system: System, own: Collection[str] = ()) -> System:
+def add_guards(system: System, names: Collection[str] = ()) -> System:
     """The System with the parameter SLACK and with guards after its own events; the System itself where no state assumes a set.
 
     own: the states with an absolute tolerance of their own.
@@ -53,7 +53,7 @@ def add_guards(system: System, own: Collection[str] = ()) -> System:
     if not sets:
         return system
     params = {"": Param(Symbol(SLACK, real=True), 1e-9, Interval(-sp.oo, sp.oo), "how far outside its set a state still counts as inside")}
-    for name in sorted(sets.keys() & own):
+    for name in sorted(sets.keys() & names):
         symbol = IndexedBase(f"{SLACK}_{name}", shape=system.shapes[name]) if system.shapes[name] else Symbol(f"{SLACK}_{name}", real=True)
         params[name] = replace(params[""], symbol=symbol)
     if taken := {p.name for p in params.values()} & all_names(system):
@@ -236,11 +236,11 @@ def levels(system: System) -> list[tuple[str, Expr]]:
     plain = {p.symbol for p in system.params if not p.shape}
     events = [event for event in system.events if not isinstance(event, Guard)]
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
-    found = [(key, e) for event in events for key, e in event.resets.items() if base_name(key) not in twins]
+    resets = [(key, e) for event in events for key, e in event.resets.items() if base_name(key) not in twins]
     for event in events:
         keys = [key for key in event.expr.free_symbols | event.expr.atoms(sp.Indexed) if base_name(key) in system.states]
-        found += [(key, key - event.expr / slope) for key in keys if (slope := event.expr.diff(key)).free_symbols <= plain and slope != 0]
-    return [(base_name(key), e) for key, value in found if (e := sp.sympify(value).expand()).free_symbols <= plain]
+        resets += [(key, key - event.expr / slope) for key in keys if (slope := event.expr.diff(key)).free_symbols <= plain and slope != 0]
+    return [(base_name(key), e) for key, value in resets if (e := sp.sympify(value).expand()).free_symbols <= plain]
 
 
 def resets_key(system: System) -> str:

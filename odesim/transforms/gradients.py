@@ -189,8 +189,8 @@ def sgd_noise(
         off, size = slope - over(Sum, slope, sample) / count, rate * sp.sqrt(sp.sympify(step) / (batch * count))
         if diagonal:
             name = f"{base_name(key)}_sample"
-            own = IndexedBase(name, shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(name)
-            noise[key] = {own: size * sp.sqrt(over(Sum, off**2, sample))}
+            channel = IndexedBase(name, shape=key.base.shape)[key.indices] if isinstance(key, Indexed) else Symbol(name)
+            noise[key] = {channel: size * sp.sqrt(over(Sum, off**2, sample))}
         else:
             noise[key] = {IndexedBase("sample", shape=(count,))[n]: size * off}
     return noise

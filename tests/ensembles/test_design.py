@@ -250,6 +250,7 @@ WRONG: dict[str, Any] = {
     "shape": ({"grid": {"mu": "[[1,2],[3,4]]"}}, r"M|shape"),
     "seed": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "seed": -1}, "seed must be"),
     "words": ({"vary": {"mu": ["a", "b"]}}, "must hold numbers"),
+    "a tuple": ({"vary": {"mu": ("uniform", 0, 1)}}, "a distribution is text"),
     "file": ({"vary": {"mu": "@absent.npy"}}, "no file 'absent.npy'"),
     "design": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "design": "sobel"}, "no design 'sobel'; .*did you mean 'sobol'"),
     "even and nothing random": ({"grid": {"mu": "1,2"}, "design": "latin"}, "design latin places random values, and none are"),

@@ -205,8 +205,8 @@ class Comparison:
 
     Examples
     --------
-    >>> found = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
-    >>> row = found.table()[0]
+    >>> comparison = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
+    >>> row = comparison.table()[0]
     >>> row["observable"], bool(row["correlation"] > 0.99)
     ('loss', True)
     """

@@ -64,14 +64,14 @@ def compare_data(system: System, data: Any, request: DataRequest, **names: tuple
         raise ParamError(f"{every.what} begin at t = {every.t.min():g}, before the run, which begins at {t0:g}: give span")
     end = float(max(every.t.max(), request.span[1] if request.span else t0))
     about: dict[str, Any] = {"sizes": request.sizes, "span": (t0, end)}
-    given: dict[str, Any] = {"params": dict(request.params), "initial": dict(request.initial)}
+    arguments: dict[str, Any] = {"params": dict(request.params), "initial": dict(request.initial)}
     fitted = None
     if request.free is not None:
-        fitted = fit(system, every, free=request.free, columns=request.columns, **given, **about)
-        for name, value in free_values(system, fitted, given, about).items():
-            given["initial" if name in system.states else "params"][name] = value
+        fitted = fit(system, every, free=request.free, columns=request.columns, **arguments, **about)
+        for name, value in free_values(system, fitted, arguments, about).items():
+            arguments["initial" if name in system.states else "params"][name] = value
     tolerances: dict[str, Any] = {} if system.discrete else {"rtol": RTOL, "atol": ATOL}
-    run = integrate(system, **given, **about, **tolerances, save=np.unique([t0, *every.t]))
+    run = integrate(system, **arguments, **about, **tolerances, save=np.unique([t0, *every.t]))
     shapes = {name: values.shape[1:] for name, values in {**run.y, **run.observables}.items()}
     measured = match_columns(every, request.columns, shapes, "state or observable", system.name)[0]
     measured = chosen(measured, names["observables"], f"both {system.name} and {every.what}")
@@ -91,9 +91,9 @@ def fit_notes(fitted: Any) -> tuple[str, ...]:
     return ("the fit has not converged: give bounds, or another start",) if fitted is not None and fitted.attrs["status"] != "ok" else ()
 
 
-def free_values(system: System, fitted: Any, given: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+def free_values(system: System, fitted: Any, fixed: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
     """{parameter or state: what was fitted, in its shape}, from the labels mu[0], mu[1], ... of a fit."""
-    bound = bind(system, **given, **about)
+    bound = bind(system, **fixed, **about)
     values: dict[str, list[float]] = {}
     for label, value in zip(fitted["free"].values, fitted["value"].values, strict=True):
         values.setdefault(str(label).partition("[")[0], []).append(float(value))

@@ -54,8 +54,8 @@ def theory_of(
         initial = {name: values[k] for name, values in start.items()}
         if map == "flow":
             times = clock.times(trained.t)
-            given: dict[str, Any] = {"params": seed_params, "initial": initial, "span": (0.0, float(times[-1])), "save": times}
-            run = integrate(system, **given, seed=experiment.seeds[row], rtol=RTOL, atol=ATOL)
+            arguments: dict[str, Any] = {"params": seed_params, "initial": initial, "span": (0.0, float(times[-1])), "save": times}
+            run = integrate(system, **arguments, seed=experiment.seeds[row], rtol=RTOL, atol=ATOL)
             sides.append(side_of_solution(run))
         else:
             sides.append(side_of_descent(system, seed_params, initial, trained.t, clock.step, facts.momentum))
@@ -192,8 +192,8 @@ def compare(
 
     Examples
     --------
-    >>> found = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
-    >>> bool(found.passed({"loss": {"correlation": 0.01}}))
+    >>> comparison = odesim.compare("scan_snap.full", task="scan_snap", steps=20, map="discrete")
+    >>> bool(comparison.passed({"loss": {"correlation": 0.01}}))
     True
     """
     names = {"observables": (observables,) if isinstance(observables, str) else tuple(dict.fromkeys(observables))}

@@ -70,8 +70,8 @@ class Dag:
     def sequences(self, length: int, tokens: Sequence[Sequence[int]]) -> Array:
         """Sequences (C, length) of the classes: their tokens, in the order given, after pads."""
         sequences = np.full((len(self.present), length), self.vocabulary - 1)
-        for row, own in zip(sequences, tokens, strict=True):
-            row[length - len(own) :] = own
+        for row, chosen in zip(sequences, tokens, strict=True):
+            row[length - len(chosen) :] = chosen
         return sequences
 
 

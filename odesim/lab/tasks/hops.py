@@ -54,8 +54,8 @@ def draw_sequences(rng: Generator, count: int, *, letters: int, hops: int, lengt
     """Tokens and targets (count, 1 + length), with no target at the number of hops. each: the numbers 0 to hops in turn, else drawn."""
     x = draw_letters(rng, count, letters, length)
     k = np.arange(count) % (hops + 1) if each else rng.integers(hops + 1, size=count)
-    asked = answers(x, k, letters)
-    return {"tokens": np.column_stack([letters + k, x]), "targets": np.column_stack([np.full(count, -1), asked])}
+    targets = answers(x, k, letters)
+    return {"tokens": np.column_stack([letters + k, x]), "targets": np.column_stack([np.full(count, -1), targets])}
 
 
 TEST_SEQUENCES = 64

@@ -57,14 +57,14 @@ def memories(params: Params) -> Array:
     E, P = params["embedding"], params["position"]
     xp = array_namespace(E)
     first, second = ({name: params[f"layer{i}.{name}"] for name in ("query", "key", "value", "projection")} for i in range(2))
-    asked = E[:, :RECALLED]
-    copied = asked @ second["value"] @ second["projection"] @ params["head"]  # (R, token, output)
-    fits = (asked @ second["query"]) @ (E @ first["value"] @ first["projection"] @ second["key"]).swapaxes(1, 2)
+    recalled = E[:, :RECALLED]
+    copied = recalled @ second["value"] @ second["projection"] @ params["head"]  # (R, token, output)
+    fits = (recalled @ second["query"]) @ (E @ first["value"] @ first["projection"] @ second["key"]).swapaxes(1, 2)
     places = (P @ first["query"]) @ (P @ first["key"]).swapaxes(1, 2)
     T = P.shape[1]
     places = xp.where(xp.arange(T)[:, None] >= xp.arange(T), places, -xp.inf)[:, 1:-1]
     diagonals = ((scores[:, xp.arange(scores.shape[1]), xp.arange(scores.shape[1])], scores) for scores in (copied, fits, places))
-    return xp.stack([(own >= scores.max(axis=2)).astype(E.dtype).mean(axis=1) for own, scores in diagonals], axis=1)
+    return xp.stack([(score >= scores.max(axis=2)).astype(E.dtype).mean(axis=1) for score, scores in diagonals], axis=1)
 
 
 def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
