@@ -71,7 +71,7 @@ WITHOUT_CLOSED_FORM = (
         "particles.unnormalised",
         "topics.full",
     ),
-    *(f"edge.{name}" for name in ("four_layers", "product", "sam", "self_stabilisation", "threshold_neuron")),
+    *(f"edge.{name}" for name in ("four_layers", "product", "sam", "self_stabilisation", "threshold_neuron", "valley", "central_flow")),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
     *("modular.energy", "optimisers.muon", "optimisers.newton_schulz"),
     *(f"self_supervised.{name}" for name in ("byol", "modes_ema", "no_stop", "simsiam")),

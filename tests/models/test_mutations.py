@@ -49,7 +49,7 @@ NO_CLOCK = (
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
     *("ngrams.linear", "in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),
-    "modular.energy",
+    *("modular.energy", "edge.central_flow"),
 )
 STATES = [(name, state) for name in CONTRACT if name in FLOWS for state in CONTRACT[name][0]]
 

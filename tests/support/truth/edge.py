@@ -38,3 +38,24 @@ def sam(t: float, y: Arrays, q: Arrays) -> Arrays:
     w = float(y["w"])
     up = w + q["rho"] * np.sign(q["lam"] * w)
     return {"w": w - q["eta"] * q["lam"] * up}
+
+
+def floor(y: Arrays, q: Arrays) -> tuple[float, np.ndarray, np.ndarray]:
+    """S, its gradient and that of the loss on the floor of the valley, at y."""
+    at = np.array([y["y1"], y["y2"]], dtype=float)
+    return 10 + 6 * at[0] + 2 * at[1] ** 2, np.array([6.0, 4 * at[1]]), q["kap"] * (at - [q["c1"], q["c2"]])
+
+
+def valley(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Slopes of S x^2/2 + kap |y - c|^2/2."""
+    S, n, down = floor(y, q)
+    step = n * y["x"] ** 2 / 2 + down
+    return {"x": y["x"] * (1 - q["eta"] * S), "y1": y["y1"] - q["eta"] * step[0], "y2": y["y2"] - q["eta"] * step[1]}
+
+
+def central_flow(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The part of the descent along the edge, where it is one; the rest brings S to the edge."""
+    S, n, down = floor(y, q)
+    spread = (q["stiff"] * (S - 2 / q["eta"]) - 2 * n @ down) / (n @ n)
+    step = -q["eta"] * (down + max(spread, 0) / 2 * n)
+    return {"y1": step[0], "y2": step[1]}
