@@ -36,6 +36,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "markov": {"k": 3, "length": 6, "width": 4, "batch": 5},
     "modular": {"p": 5, "N": 3},
     "pcfg": {"depth": 2, "width": 4, "mlp": 5, "batch": 5},
+    "power_law": {"n": 7, "batch": 3},
     "flip_flop": {"instructions": 5, "width": 4, "mlp": 5, "batch": 5},
     "counting": {"length": 6, "width": 4, "mlp": 5, "batch": 5},
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},

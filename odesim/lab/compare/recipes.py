@@ -361,6 +361,26 @@ RECIPES: Mapping[str, Recipe] = {
             observables=("alpha", "beta", "D"),
         ),
         Recipe(
+            "power_law",
+            "linear regression by one-pass SGD on power laws: the mean risk of 300 seeds beside the modes",
+            "scaling.sgd",
+            "power_law",
+            (
+                *(
+                    Reading(f"mean risk at step {t}, {name}", at(side, "R", t), value, wide, reason)
+                    for t, flow, steps, noise in ((10, 0.1231488154, 0.1264641, 0.018), (100, 0.0106128618, 0.0107142, 4.2e-4))
+                    for side, name, value, wide, reason in (
+                        ("theory", "flow", flow, 1e-8, DIGITS),
+                        ("training", "trained, of the exact moments of SGD", steps, noise, "four standard errors of 300 seeds"),
+                    )
+                ),
+            ),
+            settings={"n": 300},
+            seeds=range(300),
+            steps=100,
+            save=11,
+        ),
+        Recipe(
             "hierarchy_layers",
             "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
             "hierarchy.multilayer",

@@ -59,6 +59,9 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("counting", {"batch": 2000}, 2, None),
     ("pcfg", {"depth": 1, "batch": 3000}, 2, None),
     ("modular", {"p": 31, "N": 200}, 2, None),
+    ("power_law", {}, 20, None),
+    ("power_law", {"n": 100_000}, 2, None),
+    ("power_law", {"batch": 5000}, 2, None),
 )
 
 
@@ -93,6 +96,7 @@ BEYOND = {
     "in_context": ("D", "N", "H", "batch"),
     "induction": ("N", "V", "samples", "batch", "width"),
     "modular": ("p", "N"),
+    "power_law": ("n", "batch"),
     "pcfg": ("layers", "batch", "width", "mlp"),
     "flip_flop": ("instructions", "batch", "width", "mlp"),
     "counting": ("length", "batch", "width", "mlp"),

@@ -1,0 +1,134 @@
+"""The task power_law: linear regression by one-pass SGD, inputs and target on power laws.
+
+Source: Paquette, Paquette, Xiao and Pennington 2024, arXiv 2405.15074, without random features. Inputs are x_j ~ N(0, j^(-2a)), each by
+itself, the target has the coefficients j^(-b), labels have noise of variance s2; every step takes a new batch, from weights 0.
+
+In the mean over seeds the squared errors D of the coefficients follow scaling.sgd, to second order in eta for one sample a step and to
+first order for more; time counts steps. One seed is off by the noise of its own samples, which is no smaller than the risk itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import InBlocks
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    Stream,
+    by_name,
+    same_quantity,
+)
+
+BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """One linear unit as a Model. Its batch: x (R, B, n) and y (R, B). lam (n,): variances of inputs; target (n,); s2: noise of labels."""
+
+    lam: Array
+    target: Array
+    s2: float
+
+    name = "linear"
+    groups = MappingProxyType({"w": "w"})
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """D and R, under the names of scaling.sgd."""
+        return (
+            Observable("D", self.errors, ("i",), "squared errors of the coefficients"),
+            Observable("R", self.risk, (), "half the mean squared error of a new sample, noise of its label included"),
+        )
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """w (R, n): 0."""
+        return {"w": np.zeros((len(rngs), len(self.lam)), dtype)}
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """The loss (R,), half the mean squared error of the batch, and its gradient {w: (R, n)}."""
+        w, batch = params["w"], on_same_device(params["w"], batch)
+        miss = (batch["x"] @ w[..., None])[..., 0] - batch["y"]  # (R, B)
+        slope = (miss[:, None] @ batch["x"])[:, 0] * (1 / miss.shape[1])  # (R, n)
+        return 0.5 * (miss * miss).mean(axis=1), {"w": slope}
+
+    def errors(self, params: Params) -> Array:
+        """D (R, n)."""
+        w = params["w"]
+        off = w - array_namespace(w).asarray(self.target, dtype=w.dtype)
+        return off * off
+
+    def risk(self, params: Params) -> Array:
+        """R (R,)."""
+        D = self.errors(params)
+        result: Array = 0.5 * ((D * array_namespace(D).asarray(self.lam, dtype=D.dtype)).sum(axis=1) + self.s2)
+        return result
+
+
+def samples(seeds: Sequence[int], network: Regression, *, batch: int, dtype: str) -> Stream:
+    """A Stream {"x": (R, batch, n), "y": (R, batch)}, new in each iteration."""
+    n = len(network.lam)
+    rows = max(1, BLOCK // (batch * n))
+
+    def of_seed(rng: Generator, r: int) -> Batch:
+        x = rng.standard_normal((rows, batch, n)) * network.lam**0.5
+        y = x @ network.target + network.s2**0.5 * rng.standard_normal((rows, batch))
+        return {"x": x.astype(dtype), "y": y.astype(dtype)}
+
+    return InBlocks(seeds, rows, of_seed)
+
+
+SETTINGS = (
+    Setting("n", 100, "inputs", low=1),
+    Setting("a", 1.0, "variances of inputs fall as j^(-2 a)", low=0.0, open_low=True),
+    Setting("b", 0.8, "coefficients of the target fall as j^(-b)", low=0.0),
+    Setting("s2", 0.01, "variance of the noise of labels", low=0.0),
+    Setting("batch", 1, "samples of a step", low=1),
+    Setting("eta", 0.1, "learning rate, g of scaling.sgd", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: the weights with gradients, the inputs drawn at once."""
+    n, batch = values["n"], values["batch"]
+    return {"the weights": seeds * 6 * n, "the inputs": (seeds + 2) * max(BLOCK, batch * n)}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment."""
+    j = np.arange(1.0, values["n"] + 1)
+    network = Regression(j ** (-2 * values["a"]), j ** -values["b"], float(values["s2"]))
+    theory = {"g": values["eta"], "B": float(values["batch"])} | {name: values[name] for name in ("a", "b", "s2")}
+    return Experiment(
+        model=network,
+        stream=samples(seeds, network, batch=values["batch"], dtype=dtype),
+        optimizer=of_settings(values, {"w": float(values["eta"])}),
+        steps=1000,
+        vocabulary=values["n"],
+        theory={"scaling.sgd": theory} if is_plain_descent(values) else {},
+    )
+
+
+QUANTITIES = (same_quantity("D"), same_quantity("R"))
+TASK = ReferenceTask(
+    "power_law",
+    "linear regression by one-pass SGD on power laws (paquette2024phases)",
+    SETTINGS,
+    make,
+    memory,
+    ("linear",),
+    described_by={"scaling.sgd": Pair(QUANTITIES, linear=False, start=by_name(QUANTITIES, "D"), requirements={"momentum": (0,)})},
+)
