@@ -58,6 +58,7 @@ TEXT_CLAIMS = (
             "at this size every head gives it less: .5 to 1 of that", no_sink, Verdict.HOLDS, "range of three seeds and two optimizers"
         ),
         slow=True,
+        depends=("static.heavy_hitters",),
     ),
     Claim(
         "scan_snap.sparse_on_text",

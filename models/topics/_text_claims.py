@@ -76,6 +76,7 @@ TEXT_CLAIMS = (
             otherwise=by_adam,
         ),
         slow=True,
+        depends=("topics.two_stages",),
     ),
     Claim(
         "topics.on_text",

@@ -20,7 +20,7 @@ FREQUENT = 60
 """So many tokens, the most frequent, have no topic: words of any text."""
 LETTERS = 3  # of the shortest word that can have a topic
 SHUFFLES = 20
-TINY = 1e-12  # keeps a quotient of two zeros, of a factor that has died, at 0
+TINY = 1e-12  # the least entry of a factor: one of 0 would stay 0, and powers of smaller ones underflow
 
 
 def nonnegative_factors(X: Array, K: int, updates: int, rng: Generator) -> tuple[Array, Array]:
@@ -30,10 +30,10 @@ def nonnegative_factors(X: Array, K: int, updates: int, rng: Generator) -> tuple
     """
     W, H = rng.uniform(0.1, 1.0, (len(X), K)), rng.uniform(0.1, 1.0, (K, X.shape[1]))
     for _ in range(updates):
-        H *= (W.T @ X) / (W.T @ W @ H + TINY)
-        W *= (X @ H.T) / (W @ (H @ H.T) + TINY)
+        H = np.maximum(H * (W.T @ X) / (W.T @ W @ H), TINY)
+        W = np.maximum(W * (X @ H.T) / (W @ (H @ H.T)), TINY)
     # only the product is determined; in this scale H[k, w] is how much of word w's counts factor k explains
-    size = W.sum(axis=0) + TINY
+    size = W.sum(axis=0)
     return W / size, H * size[:, None]
 
 
