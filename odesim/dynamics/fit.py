@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -72,6 +72,10 @@ class Free:
     def values(self, u: Array) -> Array:
         """The numbers (p,) at a place u (p,) of the search: the inverse of searched."""
         return np.where(self.log, np.exp(np.where(self.log, u, 0.0)), u)
+
+    def scale(self, x: Array) -> Array:
+        """The derivatives (p,) of the numbers x by their places in the search."""
+        return np.where(self.log, x, 1.0)
 
     def starts(self, count: int) -> list[Array]:
         """`count` places (p,) of the search: the given start, and a Latin hypercube between the bounds.
@@ -155,17 +159,12 @@ def fit(
         raise ParamError(f"starts is at least 1 and level between 0 and 1, not starts={starts} and level={level:g}")
     system = load_model(model)
     curves = read_curves(data, time)
-    times, row = np.unique(curves.t, return_inverse=True)
+    times = np.unique(curves.t)
     t0 = span_of_steps(system, span, None)[0] if span else system.span[0]
     end = max(times[-1], span[1]) if span else times[-1]
     if times[0] < t0:
         raise ParamError(f"{curves.what} begin at t = {times[0]:g}, before the run, which begins at {t0:g}: give span")
-    names: Any = to_names("free", tuple(free) if isinstance(free, Mapping) else free)
-    names = [names] if isinstance(names, str) else list(names)
-    if not names:
-        raise ParamError("free names what is fitted: at least one parameter or state")
-    if system.noise:
-        raise ParamError(f"{system.name} has noise, and fits are for equations without; replace(system, noise={{}}) has none")
+    names = free_names(system, free)
     extended, _ = with_sensitivities(system, names, {})  # raises for names that are none, and what has no derivative
     about: dict[str, Any] = {"sizes": sizes, "span": (float(t0), float(end)), "seed": seed}
     values = bind(system, params=params, initial=initial, **about)
@@ -174,9 +173,9 @@ def fit(
     about |= {"sizes": values.sizes, "rtol": rtol, "atol": atol} if not system.discrete else {"sizes": values.sizes}
 
     def run(x: Array, save: Array, **more: Any) -> Solution:
-        chosen_numbers = chosen.split(x)
-        starts = {**(initial or {}), **{name: v for name, v in chosen_numbers.items() if name in system.states}}
-        others = {**(params or {}), **{name: v for name, v in chosen_numbers.items() if name not in system.states}}
+        numbers_of_run = chosen.split(x)
+        starts = {**(initial or {}), **{name: v for name, v in numbers_of_run.items() if name in system.states}}
+        others = {**(params or {}), **{name: v for name, v in numbers_of_run.items() if name not in system.states}}
         return integrate(system, params=others, initial=starts, save=save, **{**about, **more})
 
     first = run(chosen.start, times, sensitivities=names, method=method)
@@ -185,69 +184,109 @@ def fit(
     about["method"] = first.method if not system.discrete else "auto"
     shapes = smooth_shapes(system, extended, first, columns or {})
     measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
-    y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
-    weight = 1 / deviations(sigma, measured, curves, y.shape)
-    there = np.isfinite(y)
-    count, p = int(there.sum()), len(chosen.start)
-    if count < p + (sigma is None):
-        enough = "" if sigma is not None else f" and their error, which need {p + 1}: give more data, or sigma"
-        raise ParamError(f"{curves.what} have {counted(count, 'number')} for {counted(p, 'free number')}{enough}")
-    if np.any(~(weight[there] > 0) | ~np.isfinite(weight[there])):
-        raise ParamError("sigma must be a positive number wherever data are")
+    residuals = Residuals(run, chosen, names, curves, measured, sigma)
+    fits = residuals.minima(starts)
+    if not fits:
+        raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
+    fine = np.unique([*times, *(np.linspace(t0, end, FINE) if not system.discrete else np.arange(t0, end + 1))])
+    result = fit_dataset(residuals, fits, fine, level)
+    if result.attrs["undetermined"]:
+        warnings.warn(f"the data do not determine {result.attrs['undetermined']}", FitWarning, 3)
+    return result.assign_attrs(model=system.name, method=first.method, unused=" ".join(unused), starts=starts, time_unit=system.time, fit=1)
 
-    @lru_cache(maxsize=4)
-    def evaluated(key: bytes) -> tuple[Array, Array]:
-        """The weighted residuals (N,) and their derivatives (N, p) at a place of the search; NaN where there is no run."""
+
+class Residuals:
+    """How far runs are from data, by the deviations of these, with derivatives by the numbers that are searched.
+
+    run(x, times, **more): the run with the free numbers x (p,). names: what is free. y, weight (time, column): the data, and one by their
+    deviations; there: where they are, N in all.
+    """
+
+    def __init__(
+        self, run: Callable[..., Solution], free: Free, names: list[str], curves: Curves, measured: list[Measured], sigma: Any
+    ) -> None:
+        self.run, self.free, self.names, self.curves, self.measured, self.weighted = run, free, names, curves, measured, sigma is not None
+        self.times, self.row = np.unique(curves.t, return_inverse=True)
+        self.y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
+        self.weight = 1 / deviations(sigma, measured, curves, self.y.shape)
+        self.there = np.isfinite(self.y)
+        self.count, p = int(self.there.sum()), len(free.start)
+        if self.count < p + (not self.weighted):
+            enough = "" if self.weighted else f" and their error, which need {p + 1}: give more data, or sigma"
+            raise ParamError(f"{curves.what} have {counted(self.count, 'number')} for {counted(p, 'free number')}{enough}")
+        weight = self.weight[self.there]
+        if np.any(~(weight > 0) | ~np.isfinite(weight)):
+            raise ParamError("sigma must be a positive number wherever data are")
+        self._evaluated = lru_cache(maxsize=4)(self._evaluate)  # least_squares asks for residuals and derivatives one after the other
+
+    def values(self, u: Array) -> Array:
+        """The residuals (N,) at a place u (p,) of the search; NaN where there is no run."""
+        return self._evaluated(np.ascontiguousarray(u).tobytes())[0]
+
+    def derivatives(self, u: Array) -> Array:
+        """Their derivatives (N, p) by u."""
+        return self._evaluated(np.ascontiguousarray(u).tobytes())[1]
+
+    def _evaluate(self, key: bytes) -> tuple[Array, Array]:
         u = np.frombuffer(key)
+        x = self.free.values(u)
         try:
-            solution = run(chosen.values(u), times, sensitivities=names)
+            solution = self.run(x, self.times, sensitivities=self.names)
         except OdesimError:  # a value that the constraints of the model exclude
             solution = None
         if solution is None or solution.status != "ok":
-            return np.full(count, np.nan), np.full((count, p), np.nan)
-        now, slopes = predictions(solution, measured, names)
-        scale = np.where(chosen.log, chosen.values(u), 1.0)
-        return ((now[row] - y) * weight)[there], (slopes[row] * weight[..., None])[there] * scale
+            return np.full(self.count, np.nan), np.full((self.count, len(u)), np.nan)
+        now, slopes = predictions(solution, self.measured, self.names)
+        slopes = (slopes[self.row] * self.weight[..., None])[self.there]
+        return ((now[self.row] - self.y) * self.weight)[self.there], slopes * self.free.scale(x)
 
-    low, high = chosen.searched(chosen.low), chosen.searched(chosen.high)
-    fits: list[OptimizeResult] = []
-    for u in chosen.starts(starts):
-        if np.isfinite(evaluated(u.tobytes())[0]).all():
-            residuals, derivatives = (lambda u, part=part: evaluated(np.ascontiguousarray(u).tobytes())[part] for part in (0, 1))
-            # as far as curves of rtol 1e-8 tell apart: closer in, the search would follow the errors of the runs
-            more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
-            fits.append(least_squares(residuals, u, derivatives, bounds=(low, high), **more))
-    if not fits:
-        raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
+    def minima(self, starts: int) -> list[OptimizeResult]:
+        """Where searches from so many starts end."""
+        bounds = self.free.searched(self.free.low), self.free.searched(self.free.high)
+        # as far as curves of rtol 1e-8 tell apart: closer in, the search would follow the errors of the runs
+        more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
+        places = [u for u in self.free.starts(starts) if np.isfinite(self.values(u)).all()]
+        return [least_squares(self.values, u, self.derivatives, bounds=bounds, **more) for u in places]
+
+
+def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, level: float) -> xarray.Dataset:
+    """The Dataset of the best of fits, as `fit` describes it. fine: times of its curve."""
+    free, curves, measured = residuals.free, residuals.curves, residuals.measured
     best = min(fits, key=lambda result: float(result.cost))
-    x = chosen.values(best.x)
-    scale = np.where(chosen.log, x, 1.0)
-    error, correlation, undetermined = uncertainty(best.jac / scale, x, chosen.labels)
-    degrees, squares = count - p, 2 * float(best.cost)
+    x = free.values(best.x)
+    error, correlation, undetermined = uncertainty(best.jac / free.scale(x), x, free.labels)
+    degrees, squares = residuals.count - len(x), 2 * float(best.cost)
     deviation = np.sqrt(squares / degrees) if degrees else np.nan
-    error *= 1.0 if sigma is not None else deviation
-    wide = float(norm.ppf((1 + level) / 2) if sigma is not None else student.ppf((1 + level) / 2, degrees))
-    if undetermined:
-        warnings.warn(f"the data do not determine {undetermined}", FitWarning, 3)
-    fine = np.unique([*times, *(np.linspace(t0, end, FINE) if not system.discrete else np.arange(t0, end + 1))])
-    curve = predictions(run(x, fine), measured, [])[0]
+    error *= 1.0 if residuals.weighted else deviation
+    wide = float(norm.ppf((1 + level) / 2) if residuals.weighted else student.ppf((1 + level) / 2, degrees))
+    curve = predictions(residuals.run(x, fine), measured, [])[0]
     fitted = curve[np.searchsorted(fine, curves.t)]
 
     import xarray as xr
 
     register()
-    over = {"data": y, "fitted": fitted, "residual": y - fitted}
+    over = {"data": residuals.y, "fitted": fitted, "residual": residuals.y - fitted}
     variables: dict[str, Any] = {name: ("free", v) for name, v in (("value", x), ("error", error), ("low", x - wide * error))}
     variables |= {"high": ("free", x + wide * error), "correlation": (("free", "other"), correlation)}
     variables |= {name: (("time", "column"), v) for name, v in over.items()} | {"curve": (("curve_time", "column"), curve)}
-    coords = {"free": list(chosen.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
-    near = [s for s in fits if s.cost <= best.cost * (1 + SAME) + 1e-14 * np.sum((y * weight)[there] ** 2)]
-    bound = [label for label, k in zip(chosen.labels, best.active_mask, strict=True) if k]
-    words = {"model": system.name, "status": "ok" if best.status > 0 else "not converged", "undetermined": undetermined}
-    words |= {"method": first.method, "at_bound": " ".join(bound), "unused": " ".join(unused)}
-    sums = {"sum_of_squares": squares, "degrees": degrees, "deviation": float(deviation), "level": level, "numbers": count}
-    tried = {"starts": starts, "agreed": len(near), "weighted": int(sigma is not None)}
-    return xr.Dataset(variables, coords=coords, attrs={**words, **sums, **tried, "time_unit": system.time, "fit": 1})
+    coords = {"free": list(free.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
+    all_squares = np.sum((residuals.y * residuals.weight)[residuals.there] ** 2)
+    agreed = sum(bool(s.cost <= best.cost * (1 + SAME) + 1e-14 * all_squares) for s in fits)
+    at_bound = " ".join(label for label, k in zip(free.labels, best.active_mask, strict=True) if k)
+    words = {"status": "ok" if best.status > 0 else "not converged", "undetermined": undetermined, "at_bound": at_bound}
+    sums = {"sum_of_squares": squares, "degrees": degrees, "deviation": float(deviation), "level": level, "numbers": residuals.count}
+    return xr.Dataset(variables, coords, {**words, **sums, "agreed": agreed, "weighted": int(residuals.weighted)})
+
+
+def free_names(system: System, free: Any) -> list[str]:
+    """The names of what is fitted. Raises ParamError for none, and for a System with noise."""
+    names: Any = to_names("free", tuple(free) if isinstance(free, Mapping) else free)
+    names = [names] if isinstance(names, str) else list(names)
+    if not names:
+        raise ParamError("free names what is fitted: at least one parameter or state")
+    if system.noise:
+        raise ParamError(f"{system.name} has noise, and fits are for equations without; replace(system, noise={{}}) has none")
+    return names
 
 
 def free_numbers(system: System, begin: Mapping[str, Any], bounds: Mapping[str, Any]) -> Free:
