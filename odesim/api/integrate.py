@@ -42,7 +42,7 @@ def level_values(levels: Iterable[tuple[str, Any]], params: Mapping[str, Any]) -
         value = e.subs({symbol: params[symbol.name] for symbol in e.free_symbols})
         if value.is_real and value.is_finite:
             values.setdefault(state, set()).add(float(value))
-    return {state: sorted(times) for state, times in values.items()}
+    return {state: sorted(levels_of_state) for state, levels_of_state in values.items()}
 
 
 def undefined_events(system: System, names: Sequence[str], t: Array, y: Mapping[str, Array], numbers: Numbers) -> Iterator[str]:
