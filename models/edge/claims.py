@@ -206,7 +206,7 @@ CLAIMS = (
         depends=("edge.sharpness",),
     ),
     Claim(
-        "edge.central_flow",
+        "edge.central",
         Source("cohen2024central", "Abstract", "one direction"),
         "edge.valley, eta = .1, 5150 steps, beside edge.central_flow",
         (VALLEY, FLOW),

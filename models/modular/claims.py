@@ -177,6 +177,7 @@ CLAIMS = (
             Verdict.HOLDS,
             DIGIT,
         ),
+        depends=("modular.decoupled",),
     ),
     Claim(
         "modular.decoupled",
@@ -203,6 +204,7 @@ CLAIMS = (
             "all sizes are equal; from normal weights size counts too",
             partial(smallest_gap, False),
         ),
+        depends=("modular.lottery",),
     ),
     Claim(
         "modular.aligned",
@@ -227,6 +229,7 @@ CLAIMS = (
             Verdict.HOLDS,
             DIGIT,
         ),
+        depends=("modular.lottery",),
     ),
     Claim(
         "modular.features",
@@ -247,6 +250,7 @@ CLAIMS = (
         "modular.energy beside modular.powers, M = 7",
         (ENERGY, POWERS),
         Statement("U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k", game, Verdict.HOLDS, DIGIT),
+        depends=("modular.features",),
     ),
     Claim(
         "modular.winner",
@@ -259,5 +263,6 @@ CLAIMS = (
             Verdict.HOLDS,
             "none for the mean; three standard errors of 400 starts for the others",
         ),
+        depends=("modular.game",),
     ),
 )

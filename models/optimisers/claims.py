@@ -151,6 +151,7 @@ CLAIMS = (
         "optimisers.muon, 3 x 3, lr = .002",
         (MUON,),
         Statement("modes rise at rates of .68 to 1.13 of the polar factor's", muon, Verdict.HOLDS, "two steps of lr"),
+        depends=("optimisers.one_rate", "optimisers.orthogonal"),
     ),
     Claim(
         "optimisers.two_layers",
