@@ -41,6 +41,7 @@ else
     measure kernels --rounds 2
     measure train --rounds 5
     measure work_precision --rounds 3 --out "$out"
+    measure problem_pictures --out "$out"
     if "$python" -c "import dysts" 2>/dev/null; then measure dysts_flows; fi
     if "$python" -c "import torch" 2>/dev/null; then measure train_transformer --rounds 9; fi
 fi
