@@ -27,7 +27,7 @@ SYSTEM = Map(
         Param(eta, 0.1, Interval.open(0, oo), "learning rate; the threshold is 8 pi/d^2"),
     ),
     initial={A: 0.3, b: 0.0},
-    steps=1000,
+    steps=40,
     observables={"g": g, "excess": d**2 * g**2 * eta / 4 - 1},
     display={"g": g, "slope": slope},
 )

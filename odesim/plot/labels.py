@@ -196,6 +196,8 @@ def joined(names: Sequence[str]) -> str:
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
     compute_layout(figure, last=True)
+    for axes in figure.axes:
+        fit_beside(axes)
     for label in labels:
         label.place()
     fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
@@ -204,6 +206,14 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     for axes in figure.axes:
         if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
             set_intervals(axes, fewest[axes.get_xlim()])
+
+
+def fit_beside(axes: Axes) -> None:
+    """Makes the label beside a panel smaller, down to SMALL, where it is longer than the panel is high."""
+    label: Any = axes.yaxis.label
+    room, length = axes.get_window_extent().height, label.get_window_extent().height
+    if length > room:
+        label.set_fontsize(max(SMALL, label.get_fontsize() * room / length))
 
 
 def thin_ticks(axes: Axes) -> int:

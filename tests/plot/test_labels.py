@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +113,17 @@ def test_labels(name, index, label):
     """Indices below, derivatives as fractions, words as words; a stranger's dollar signs start no formula; all of it can be drawn."""
     assert symbol(name, index) == label
     MathTextParser("path").parse(label)
+
+
+@pytest.mark.parametrize("name", ["loss", "stable_rank_V"])
+def test_a_label_is_no_longer_than_its_panel(name):
+    """A name of 13 letters beside a panel of the lowest height is drawn smaller; one that fits keeps its size."""
+    with project_style():
+        figure = new_figure(21.0)
+        axes = figure.add_subplot()
+        axes.set_ylabel(symbol(name))
+        label: Any = axes.yaxis.label
+        before = label.get_fontsize()
+        place_labels(figure, ())
+        assert label.get_window_extent().height <= 1.01 * axes.get_window_extent().height
+        assert (label.get_fontsize() < before) == (name != "loss")
