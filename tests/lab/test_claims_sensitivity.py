@@ -12,7 +12,15 @@ NUMBERS = {  # of formulas, matrices, counts and a training: no model is integra
     *("galore.sizes", "galore.stiffness"),
     *("gibbs.closed_spectra", "gibbs.dictionary", "gibbs.entropy_ratio", "gibbs.estimates", "gibbs.masking_more", "gibbs.mixing_times"),
     *("gibbs.per_token", "gibbs.redraws", "gibbs.score", "gibbs.strong_correlations", "gibbs.two_points"),
-    *("hierarchy.nodes", "hierarchy.polarity", "hopfield.capacity", "joma.overlaps", "scan_snap.sinks_on_text", "scan_snap.sparse_on_text"),
+    *(
+        "modular.muon",
+        "hierarchy.nodes",
+        "hierarchy.polarity",
+        "hopfield.capacity",
+        "joma.overlaps",
+        "scan_snap.sinks_on_text",
+        "scan_snap.sparse_on_text",
+    ),
     *("topics.on_text", "topics.optimum", "topics.same_topic", "topics.slope", "topics.values_first_on_text"),
     *(name for name in NAMES if name.startswith("static.")),
 }
