@@ -35,16 +35,16 @@ def fading() -> Iterable[Measurement]:
                           float((inverse[2] - inverse[1]) / 200 * 3 * (R - 2) / 2), 1.0, 0.02)  # fmt: skip
 
 
-def sampled(many: float) -> int:
-    """From how many of SEEDS sets of many N ln N pairs, drawn with repetition, the classes of 32 tokens become points, by t = 1000."""
+def sampled(many: float, tokens: int = TOKENS, sets: int = SEEDS) -> int:
+    """From how many sets of many N ln N pairs of N tokens, drawn with repetition, two classes become points, by t = 1000."""
     found = 0
-    for seed in range(SEEDS):
-        pairs = np.random.default_rng(seed).integers(TOKENS, size=(round(many * TOKENS * np.log(TOKENS)), 2))
-        seen = np.zeros((TOKENS, TOKENS))
+    for seed in range(sets):
+        pairs = np.random.default_rng(seed).integers(tokens, size=(round(many * tokens * np.log(tokens)), 2))
+        seen = np.zeros((tokens, tokens))
         for one, other in ((0, 1), (1, 0)):
             np.add.at(seen, (pairs[:, one], pairs[:, other]), 0.5)
         run = odesim.integrate(
-            MODEL, sizes={"N": TOKENS}, params={"seen": seen}, span=(0, 1000), save=2, rtol=1e-6, atol=1e-9, backend="numpy"
+            MODEL, sizes={"N": tokens}, params={"seen": seen}, span=(0, 1000), save=2, rtol=1e-6, atol=1e-9, backend="numpy"
         )
         found += float(run.final_observables["spread"]) < 1e-6
     return found
