@@ -149,7 +149,8 @@ def _pchip(x: Expr, places: Indexed, values: Indexed, k: Symbol) -> Expr:
 
     weights = 2 * gap + gap_before, gap + 2 * gap_before
     same_sign = secant_before * secant > 0
-    safe = [Piecewise((s, same_sign), (sp.S.One, True)) for s in (secant_before, secant)]
+    # 1 where a secant is not divided by, as a sum: sympy would take the division into a choice, and JAX computes both of its branches
+    safe = [s + Piecewise((sp.S.Zero, same_sign), (1 - s, True)) for s in (secant_before, secant)]
     harmonic = sum(weights) / (weights[0] / safe[0] + weights[1] / safe[1])
     middle = Piecewise((harmonic, same_sign), (sp.S.Zero, True))
     # the last point repeats the gap before it, so the gap before that is two points back

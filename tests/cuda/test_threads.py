@@ -22,6 +22,7 @@ from tests.support.pulses import PULSES, own
 from tests.support.stiff_set import SET, Known, drag
 from tests.support.systems import SYSTEMS, numbers
 from tests.support.threads import IN_THREADS, METHODS, MODELS, asked, same_as_runs
+from tests.symbolic.test_tables import KINDS, POINTS, driven
 
 Shim = Callable[..., ModuleType]
 RNG = np.random.default_rng(5)
@@ -74,6 +75,15 @@ def test_threads_have_numba_s_bits(model: str, cuda: Shim) -> None:
     run: dict[str, Any] = {"method": "tsit5", "save": 4, "sizes": MODELS[model].get("sizes")}
     found = odesim.ensemble(model, backend="cuda", grid=MODELS[model]["grid"], strict=True, **run)
     same_as_runs(found, model, 3, {name: found[name].values}, **run)
+
+
+@pytest.mark.first(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_from_data(kind: str, cuda: Shim) -> None:
+    """Each thread stops at the points of its own table."""
+    cuda()
+    many = {"T": np.multiply.outer(1 + np.arange(9) / 50, POINTS["T"]), "u": np.multiply.outer(1 + np.arange(9) / 10, POINTS["u"])}
+    same(*both(driven(kind), zipped=many, strict=True, method="tsit5", save=5))
 
 
 @pytest.mark.parametrize(("model", "method", "step", "dtype"), TABLE)

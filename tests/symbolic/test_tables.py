@@ -159,6 +159,24 @@ def test_exports(kind, tmp_path):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("kind", KINDS[::-1])
+def test_gradients_by_jax(kind):
+    """By values and by times, beside central differences of SciPy's curve: no branch that is left out is nan."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    times, values = np.array([0.0, 0.5, 0.6, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, -1.0, 2.0, 2.0, 2.5])
+    made = ModuleType("exported")
+    exec(compile(odesim.to_code(driven(kind), "jax", sizes={"K": 6}), "exported.py", "exec"), made.__dict__)
+    gradient = jax.jit(jax.grad(lambda T, u, at: made.right_hand_side(at, {"x": 0.0}, {"T": T, "u": u})["x"], argnums=(0, 1)))
+    smooth = [0, 1, 5] if kind == "pchip" else [*range(6)]  # the slope has a kink where the values beside a point are equal
+    h, none = 1e-6 * np.eye(6), np.zeros((6, 6))
+    for at in (-1.0, 0.3, 0.55, 1.2, 3.5, 6.0):
+        for found, (dT, du) in zip(gradient(times, values, at), ((h, none), (none, h)), strict=True):
+            up, down = (np.array([curve(kind, times + w * a, values + w * b)(at) for a, b in zip(dT, du, strict=True)]) for w in (1, -1))
+            np.testing.assert_allclose(np.asarray(found)[smooth], ((up - down) / 2e-6)[smooth], atol=1e-7)
+            assert np.isfinite(found).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_c(kind, tmp_path):
     """C with the default points, 0 to 4 with the values 1 to 5."""
