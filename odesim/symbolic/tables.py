@@ -84,12 +84,12 @@ def _point_index(places: Any, values: Any) -> Symbol:
             raise SpecError(f"table(): {name} are an element of an array with a shape, such as u[k], not {value_text(e)}")
     k = places.indices[-1]
     if not is_index(k):
-        raise SpecError(f"table(): the last index of {places} numbers the points, and is one of index(), not {value_text(k)}")
+        raise SpecError(f"table(): the last index of {places} runs over the points, and is one of index(), not {value_text(k)}")
     if k not in values.indices:
         raise SpecError(f"table(): {values} lacks {k}, the index of the points of {places}")
     extent = values.base.shape[values.indices.index(k)]
     if sp.expand(extent - places.base.shape[-1]) != 0:
-        raise SpecError(f"table(): {places} has {places.base.shape[-1]} points, {values} {extent}")
+        raise SpecError(f"table(): the axis of {places} has the size {places.base.shape[-1]}, that of {values} {extent}")
     return k
 
 

@@ -23,8 +23,8 @@ from odesim.targets.invariants import declared_invariants, verified_invariants
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.targets.unroll import write_out
 
-MOST_DENSE = 2000
-"""The most states for a dense Jacobian: 32 MB, and a third of a second to factorise."""
+MOST_DENSE = 5000
+"""The most states for a dense Jacobian: 200 MB, and some 7 s to factorise; 2600 take 1.2 s a step and 1.1 GB in all."""
 SPARSE = 1e6
 """The cost of a sparse decomposition beside its arithmetic, as a number of multiplications of a dense one."""
 MOST_ENTRIES, MOST_SHARE, FEW_OPERATIONS = 20_000_000, 0.05, 1e9

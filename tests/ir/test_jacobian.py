@@ -211,9 +211,9 @@ def test_time_slope():
 
 
 def test_too_large_for_a_dense_matrix():
-    """A Jacobian without structure beyond 2000 states is refused in one sentence; one with structure has no such bound."""
-    given = {"M": 2001, "K": 3, "Q": 2}
-    with pytest.raises(CodegenError, match=r"pairs: the Jacobian of 2001 states is neither sparse nor small blocks.* explicit method"):
+    """A Jacobian without structure beyond 5000 states is refused in one sentence; one with structure has no such bound."""
+    given = {"M": 5001, "K": 3, "Q": 2}
+    with pytest.raises(CodegenError, match=r"pairs: the Jacobian of 5001 states is neither sparse nor small blocks.* explicit method"):
         bound(SYSTEMS["pairs"], given, {}).prepare()
     bound(SYSTEMS["gathered"], given, {"psi": np.array([0, 1, 0])}).prepare()
     linear = bound(SYSTEMS["softmax"], {"M": 100_000}, {"mu": np.linspace(0, 1, 100_000), "T": 2.0})

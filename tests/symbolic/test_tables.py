@@ -299,9 +299,9 @@ def test_times_that_do_not_increase(times, words):
         (lambda: table(t, T[k], u[k], "cubic"), "no kind 'cubic'; choose from linear, pchip, step"),
         (lambda: table(t, T, u[k]), "places are an element of an array with a shape, such as u[k]"),
         (lambda: table(t, T[k], x), "values are an element of an array with a shape"),
-        (lambda: table(t, T[0], u[0]), "the last index of T[0] numbers the points"),
+        (lambda: table(t, T[0], u[0]), "the last index of T[0] runs over the points"),
         (lambda: table(t, T[k], u[i]), "u[i] lacks k, the index of the points of T[k]"),
-        (lambda: table(t, T[k], IndexedBase("w", shape=(N,))[k]), "T[k] has K points, w[k] N"),
+        (lambda: table(t, T[k], IndexedBase("w", shape=(N,))[k]), "the axis of T[k] has the size K, that of w[k] N"),
         (lambda: table("now then", T[k], u[k]), "table() takes an expression"),
     ],
 )
