@@ -9,6 +9,7 @@ from scipy.linalg import expm
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.models.noise._path_claims import PATH_CLAIMS
 from odesim.symbolic import Source
 
 LAM, START, S2, END = np.array([2.0, 1.0, 0.3]), np.array([1.0, -1.0, 2.0]), 0.25, 2.0
@@ -100,6 +101,7 @@ def of_order(name: str, text: str, second: float, order: int) -> Claim:
 
 
 CLAIMS = (
+    *PATH_CLAIMS,
     Claim(
         "noise.balance",
         Source("li2017stochastic", "Theorem 1", "two linear layers"),

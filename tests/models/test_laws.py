@@ -62,6 +62,9 @@ WITHOUT_CLOSED_FORM = (
     *(
         "joma.joint_softmax",
         "joma.reduced_exp",
+        "noise.area",
+        "noise.double_well",
+        "noise.geometric",
         "noise.sgd_least_squares",
         "noise.two_layer",
         "particles.circle",

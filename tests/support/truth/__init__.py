@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predict, unmask
 from tests.support.truth import in_context, modular, ngrams, optimisers, patterns
 from tests.support.truth.arrays import Arrays
@@ -120,6 +122,9 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "particles.density": particles_density,
     "noise.sgd_least_squares": sgd_least_squares,
     "noise.two_layer": two_layer,
+    "noise.double_well": lambda t, y, q: {"x": y["x"] * (1 - y["x"] ** 2)},
+    "noise.geometric": lambda t, y, q: {"x": q["mu"] * y["x"]},
+    "noise.area": lambda t, y, q: {"x": np.zeros(()), "y": np.zeros(())},
     "particles.gamma": particles_gamma,
     "particles.two_clusters": particles_two_clusters,
     "reversal.row": reversal_row,
