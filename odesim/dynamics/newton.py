@@ -76,10 +76,12 @@ def _iterated(field: Field, y: Array, laws: tuple[Invariant, ...], residual: Res
         # invariants weigh as much as the right-hand side does: beside rows of 1 a Jacobian of 1e-15, as of exp(-y), would be rounding
         weight = np.where(np.arange(len(values)) < len(y), 1.0, float(np.linalg.norm(J)) or 1.0)
         A = np.vstack([J, normals])
-        if len(A) != len(values) or not (np.isfinite(A).all() and np.isfinite(values).all()):
+        if len(A) != len(values):
             return None
         A, G = A * weight[:, None], values * weight
-        U, s, V = np.linalg.svd(A, full_matrices=False)
+        if not (np.isfinite(A).all() and np.isfinite(G).all()):  # with their weights: the norm of a Jacobian of 1e200 overflows
+            return None
+        U, s, V = singular(A)
         step, size = Step(U, s, V, -(U.T @ G)), np.maximum(np.abs(y), 1.0)
         noise = ROUNDING * (np.abs(U).T @ (np.abs(A) @ size))
         if step.is_small(CLOSE * float(np.max(size)), noise):
@@ -92,6 +94,19 @@ def _iterated(field: Field, y: Array, laws: tuple[Invariant, ...], residual: Res
             return None
         y, values, last = y + d, residual(y + d), (d, J)
     return None
+
+
+def singular(A: Array) -> tuple[Array, Array, Array]:
+    """(U (m, k), singular values (k,), V (k, n)) of A (m, n), finite."""
+    try:
+        return np.linalg.svd(A, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK's divide and conquer, which numpy has, gives up on some matrices whose entries reach over many powers of ten, as those of
+        # a softmax that is full do; the iteration of gesvd takes twice as long and does not
+        from scipy.linalg import svd
+
+        U, s, V = svd(A, full_matrices=False, lapack_driver="gesvd")
+        return U, s, V
 
 
 def fades(J: Array, d: Array, before: Array, size: float) -> bool:

@@ -19,8 +19,8 @@ ARROWS = 20
 """Arrows along each side of a portrait: some 400 values of the right-hand side, which take tens of milliseconds."""
 STARTS = 4
 """Of a state of two numbers, starts along each side from which rest states are looked for beside those of the run."""
-MOST_STATES = 200
-"""Rest states are looked for up to so many states: Newton's method decomposes dense matrices."""
+MOST_STATES = 100
+"""Rest states are looked for up to so many states: from a start of more, Newton's method takes longer than one waits for a slider."""
 LEVELS = (6, 12, 24, 48)
 """Members along each side of a map, one after another: the first are there at once."""
 

@@ -26,8 +26,9 @@ from odesim.plot.members import (
     without_copies,
 )
 from odesim.plot.panels import thousands
-from odesim.plot.scales import TimeAxis, floor_of, make_time_axis
+from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
+from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray

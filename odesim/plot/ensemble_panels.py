@@ -20,12 +20,12 @@ from odesim.plot.scales import (
     cell_edges,
     check_axis,
     color_scale,
-    floor_of,
     make_log,
     shade_below,
     spans,
 )
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
+from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray

@@ -26,8 +26,8 @@ from odesim.plot.members import (
     varied_numbers,
 )
 from odesim.plot.panels import spread_indices
-from odesim.plot.scales import floor_of
 from odesim.plot.style import literal, project_style
+from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray

@@ -12,6 +12,7 @@ from odesim.base.errors import ParamError, no_such
 from odesim.plot.choice import Choice, split_index
 from odesim.plot.labels import symbol
 from odesim.plot.scales import is_logarithmic
+from odesim.run.solution import FLOORS
 
 if TYPE_CHECKING:
     import xarray
@@ -297,7 +298,7 @@ def as_solution(run: "xarray.Dataset") -> Any:
         t=run[TIME].values,
         y=states,
         observables=observables,
-        observable_errors={},  # a Dataset has no right-hand side to estimate them by
+        observable_floors=run.attrs.get(FLOORS, {}),  # a Dataset has no right-hand side to estimate errors by
         events=events,
         dims=dims,
         attrs=run.attrs,

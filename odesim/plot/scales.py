@@ -1,6 +1,6 @@
 """Scales of a picture: of time, of values, of colours; what of values they leave out, and what is below the tolerances of the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Any
@@ -14,7 +14,6 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.base.options import largest_atol
 from odesim.plot.labels import letter_count
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
 
@@ -144,18 +143,6 @@ def make_log(axes: Axes, label: str) -> list[str]:
 def left_out(label: str, finite: Array) -> str:
     """How many of finite values (n,) are <= 0, as a note."""
     return f"{label}: {int((finite <= 0).sum())} of {counted(len(finite), 'value')} ≤ 0, not shown (log)"
-
-
-def floor_of(values: Array, attributes: Mapping[str, Any], *, state: str) -> float:
-    """Below which size values (...) of a state (an observable: "") may be errors of the integration; 0 for steps without error control.
-
-    That is the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
-    """
-    if attributes.get("step") is not None or "rtol" not in attributes:
-        return 0.0
-    values = np.abs(np.asarray(values, float))
-    largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
-    return largest_atol(attributes["atol"], state) + (0.0 if state else float(attributes["rtol"]) * largest)
 
 
 def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:

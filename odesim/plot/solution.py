@@ -16,10 +16,11 @@ from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
 from odesim.plot.panels import LONG, Quantity, draw_quantity, jump_times, with_jumps
-from odesim.plot.scales import TimeAxis, floor_of, make_time_axis, shade_below, time_text
+from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, ordered_colors, project_style, root_figure
 from odesim.plot.style import FAINT as GREY
+from odesim.run.solution import floor_of
 from odesim.stepper.occurrences import BELOW, Events
 
 if TYPE_CHECKING:
@@ -154,10 +155,8 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         shown = dims if len(dims) == values.ndim - 1 else ("index",) * (values.ndim - 1)
         state = name if name in solution.y else ""
         floor = floor_of(values, solution.attrs, state=state)
-        # the tolerance says where errors may begin, and is cheap; the estimate, where they do
-        if not state and 0 < np.min(np.abs(values), where=values != 0, initial=np.inf) < floor and name in solution.observable_errors:
-            below = np.abs(values) < solution.observable_errors[name]
-            floor = float(np.max(np.abs(values), where=below, initial=0.0))
+        if not state:  # the tolerance says where errors may begin, the estimate, where they do
+            floor = solution.observable_floors.get(name, floor)
         view = str(solution.attrs.get("views", {}).get(name, ""))
         result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view))
     return result

@@ -20,8 +20,21 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
+FLOORS = "floors"  # attribute of a stored run
 Violations: TypeAlias = dict[str, float | None]
 """{invariant: worst violation or None}."""
+
+
+def floor_of(values: Array, attributes: Mapping[str, Any], *, state: str) -> float:
+    """Below which size values (...) of a state (an observable: "") may be errors of the integration; 0 for steps without error control.
+
+    That is the tolerance: atol for a state; an observable may be a difference of states, with rtol of its largest value too.
+    """
+    if attributes.get("step") is not None or "rtol" not in attributes:
+        return 0.0
+    values = np.abs(np.asarray(values, float))
+    largest = float(np.max(values, where=np.isfinite(values), initial=0.0))
+    return largest_atol(attributes["atol"], state) + (0.0 if state else float(attributes["rtol"]) * largest)
 
 
 @dataclass(frozen=True)
@@ -137,6 +150,22 @@ class Solution:
         with np.errstate(all="ignore"):  # a state may leave where an observable is a number
             moved = [self._observe(self.t, {name: rows + way * off[name] for name, rows in y.items()}) for way in (1, -1)]
             return {name: np.fmax(*(np.abs(seen[name] - rows) for seen in moved)) for name, rows in self.observables.items()}
+
+    @cached_property
+    def observable_floors(self) -> dict[str, float]:
+        """{observable: the size below which its values are no larger than the estimate of their errors}, of those that come so near to 0.
+
+        The tolerance says where that may be, and is cheap; the estimate, where it is. A stored run has those that it was stored with.
+        """
+        if FLOORS in self.attrs:
+            return dict(self.attrs[FLOORS])
+        floors = {}
+        for name, rows in self.observables.items():
+            sizes = np.abs(np.asarray(rows, float))
+            least = np.min(sizes, where=sizes > 0, initial=np.inf)
+            if least < floor_of(rows, self.attrs, state="") and name in self.observable_errors:
+                floors[name] = float(np.max(sizes, where=sizes < self.observable_errors[name], initial=0.0))
+        return floors
 
     @cached_property
     def not_numbers(self) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 from odesim.base.errors import StoreError
 from odesim.base.options import DESIGNS
 from odesim.inputs import arguments
+from odesim.run.solution import FLOORS
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays, read_document
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
 from odesim.store.remote import RemotePath, as_place
@@ -201,6 +202,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "jumps": {str: {str: str}},
         "views": {str: str},
         "levels": {str: [float]},
+        FLOORS: {str: float},
         "even": positive,
         "blow_up_error": float,
         "incomplete": str,

@@ -16,7 +16,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.run.solution import Solution
+from odesim.run.solution import FLOORS, Solution
 from odesim.stepper.occurrences import Events
 from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import inspect_arrays
@@ -79,6 +79,7 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
             "states": list(solution.y),
             "observables": list(solution.observables),
             **solution.attrs,
+            **({FLOORS: floors} if (floors := solution.observable_floors) else {}),
             "method": solution.method,
             "backend": solution.backend,
             "status": solution.status,

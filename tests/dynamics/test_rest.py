@@ -15,6 +15,7 @@ from odesim.base.arrays import Layout
 from odesim.base.errors import OdesimError, ParamError
 from odesim.cli.app import cli
 from odesim.dynamics.field import make_field
+from odesim.dynamics.newton import singular
 from odesim.dynamics.rest import labels_of
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -226,6 +227,18 @@ def test_what_fades_to_zero_in_rounding_does_not_rest():
     for equations in ({y: tail, x: 1 - x}, {y: tail, x: -tail}):
         found = odesim.rest(system(equations, span=(0.0, 100.0)))
         assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"], found
+
+
+def test_where_divide_and_conquer_gives_up_iteration_does_not(monkeypatch):
+    """A matrix that LAPACK's gesdd refuses is decomposed by gesvd."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", refuse)
+    A = np.random.default_rng(3).normal(size=(5, 3)) * 10.0 ** np.array([0, -20, -40])
+    U, s, V = singular(A)
+    assert (U * s) @ V == pytest.approx(A, rel=1e-12) and s[0] > s[1] > s[2] > 0
 
 
 def test_states_outside_their_sets_are_left_out():

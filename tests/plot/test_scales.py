@@ -14,9 +14,12 @@ from sympy import Symbol
 import odesim
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
+from odesim.plot.members import as_solution
 from odesim.plot.panels import MAP, set_value_scale
 from odesim.plot.scales import ALL_BELOW, NOTE, PALE, cell_edges, make_time_axis
 from odesim.plot.solution import figure_of_solution
+from odesim.store.read import read_solution
+from odesim.store.write import write_solution
 from odesim.symbolic import Source, System
 from tests.support.pictures import CASES, LOG, T, grow, solution
 from tests.support.texts import notes
@@ -84,14 +87,19 @@ def test_what_is_below_the_tolerance_is_on_grey(case, log, floor, bottom):
         assert bottom is None or all(line.get_clip_on() for line in axes.lines)
 
 
-def test_grey_is_where_the_estimate_says_so():
-    """x' = 1 - x: of 1 - x = exp(-t) digits are lost at 1e-6, of its square at 1e-12; what is not grey is right by more than itself."""
+def run_that_rests() -> Any:
+    """A run of x' = 1 - x, whose observables 1 - x = exp(-t) and its square end in errors."""
     x = Symbol("x", real=True)
     loss = {"gap": 1 - x, "loss": (1 - x) ** 2}
     system = System(
         name="own", source=Source("own", "test"), axes={}, equations={x: 1 - x}, params=(), initial={x: 0.0}, span=(0, 25), observables=loss
     )  # fmt: skip
-    run = odesim.integrate(system, save=101, backend="numpy", method="dop853")
+    return odesim.integrate(system, save=101, backend="numpy", method="dop853")
+
+
+def test_grey_is_where_the_estimate_says_so():
+    """x' = 1 - x: of 1 - x = exp(-t) digits are lost at 1e-6, of its square at 1e-12; what is not grey is right by more than itself."""
+    run = run_that_rests()
     for axes, (name, order) in zip(figure_of_solution(run, Choice(log="y")).axes, {"loss": 2, "gap": 1}.items(), strict=False):
         (bar,) = (patch for patch in axes.patches if isinstance(patch, Rectangle))
         top, values = bar.get_y() + bar.get_height(), run.observables[name]
@@ -99,6 +107,22 @@ def test_grey_is_where_the_estimate_says_so():
         assert shown.sum() > 40 and (np.abs(values - np.exp(-order * run.t)) < np.abs(values))[shown].all()
         assert 1e-9**order < top < 1e-5**order
     assert pickle.loads(pickle.dumps(run)).observable_errors == {}
+
+
+def test_grey_of_a_stored_run_is_that_of_the_run(tmp_path):
+    """Also of one that was stored by an older odesim, without floors: there it ends at the tolerances."""
+    run, path = run_that_rests(), tmp_path / "run.zarr"
+    write_solution(run, path)
+
+    def grey(run: Any) -> list[float]:
+        """Where the grey of each panel ends."""
+        bars = [patch for axes in figure_of_solution(run, Choice(log="y")).axes for patch in axes.patches if isinstance(patch, Rectangle)]
+        return [bar.get_y() + bar.get_height() for bar in bars]
+
+    assert grey(read_solution(path)) == grey(as_solution(odesim.open_run(path))) == grey(run)
+    old = read_solution(path)
+    del old.attrs["floors"]
+    assert grey(old) == pytest.approx([1e-6 + 1e-9] * 2, rel=1e-6)  # rtol of 1, and atol
 
 
 @pytest.mark.parametrize(("scale", "pale"), [(1.0, 10), (1e-9, 0)], ids=["some", "all"])

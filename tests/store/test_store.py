@@ -47,6 +47,7 @@ def solution(**changed: Any) -> Solution:
             "sizes": {"M": M, "K": K},
             "source": {"key": "key", "where": "eq. 1", "note": ""},
             "rtol": 1e-6,
+            "atol": 1e-9,
             "dtype": "float64",
             "span": [0.1, 3.0],
             "time_unit": "SGD steps since the start",  # no date

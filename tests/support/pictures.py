@@ -21,7 +21,7 @@ def grow(*shape: int, t: Any = T, rate: float = 0.1) -> Any:
 
 def solution(y: Any, t: Any = T, **given: Any) -> Any:
     """A stand-in with the attributes of a Solution that a picture needs."""
-    plain = {"observables": {}, "observable_errors": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
+    plain = {"observables": {}, "observable_floors": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
     return SimpleNamespace(t=t, y=y, **{**plain, "attrs": {"time_unit": "SGD steps"}, **given})
 
 
