@@ -1,4 +1,4 @@
-"""The task corpus: predict the next token of a real text from its context.
+"""The task corpus: predict the next token of a real text from its context, or hidden ones from both sides.
 
 The text is `pydoc_data.topics` of this CPython, or one's own. Tokens are words in lower case, that is letters, digits and underscores,
 and punctuation marks, a run of one mark once; the vocabulary is `<unk>`, then the most frequent tokens. Documents end at a NUL, and
@@ -488,7 +488,7 @@ def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimi
 
 TASK = ReferenceTask(
     "corpus",
-    "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every token in a transformer",
+    "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every next or masked token in a transformer",
     SETTINGS,
     make,
     memory,

@@ -227,6 +227,21 @@ def test_masked_batch():
         assert share == pytest.approx(p, abs=5 * np.sqrt(p * (1 - p) / n))
 
 
+def test_masked_validation():
+    """Parts of the validation are windows that are not trained on, other ones each, with the same hidden places for each seed."""
+    experiment, _ = made((1, 2), model="transformer", **MASKED | {"vocabulary": 300, "length": 20})
+    corpus, seen = encode(pydoc_topics(), 300), set[tuple[int, ...]]()
+    edge = len(corpus.ids) - round(0.1 * len(corpus.ids))
+    held = {tuple(corpus.ids[i : i + 20].tolist()) for i in range(edge, len(corpus.ids) - 20)}
+    for part in range(3):
+        batch = experiment.stream.validation(part)
+        whole = batch["tokens"].copy()
+        np.put_along_axis(whole, batch["positions"], batch["targets"], axis=2)
+        rows = {tuple(row) for row in whole[0].tolist()}
+        assert (batch["tokens"][0] == batch["tokens"][1]).all() and len(rows) == 100 and rows <= held and not rows & seen
+        seen |= rows
+
+
 def test_masked_loss():
     """The gradient of its loss has the slopes of it, also by the embedding of the mask; at a normal start the loss is ln M."""
     experiment, params = made((1, 2), model="transformer", **BY_HAND | MASKED | {"start": "normal"})
