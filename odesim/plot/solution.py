@@ -1,6 +1,6 @@
 """The picture of a Solution: states and observables in panels, and events as marks: on their curve, else on the time axis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
             notes += draw_strip(panel, lines, quantity, time_axis, log=bool(choice.scale("c")))
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
         panels = [(panel, quantity, quantity.name in solution.y) for panel, quantity in zip(axes, drawn, strict=True)]
-        handles = draw_events(panels, events, time_axis, solution.dims)
+        handles = draw_events(panels, events, time_axis, solution.dims, solution.attrs.get("levels", {}))
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
         about = summary(str(solution.model)) if ax is None else ""
@@ -193,13 +193,18 @@ def captions(events: Mapping[str, Events]) -> list[str]:
 
 
 def draw_events(
-    panels: Sequence[tuple[Axes, Quantity, bool]], events: Mapping[str, Events], time_axis: TimeAxis, dims: Mapping[str, Sequence[str]]
+    panels: Sequence[tuple[Axes, Quantity, bool]],
+    events: Mapping[str, Events],
+    time_axis: TimeAxis,
+    dims: Mapping[str, Sequence[str]],
+    levels: Collection[str] = (),
 ) -> list[Line2D]:
     """Draws events {name: Events}, none of them empty; returns their handles for a legend.
 
-    panels: over time, their quantities, and which are states. dims {event: axis names}. An event with an index is drawn on that component
-    if exactly one state has such components; else on the time axis of every panel. One without is drawn on the curve of every number, and
-    on the time axis of other panels. More than MAX_MARKS are ticks at the foot, a row for each component where components have them.
+    panels: over time, their quantities, and which are states. dims {event: axis names}. levels: states with thresholds. An event with an
+    index is drawn on that component if exactly one state has such components, or of several, as V and a count of spikes, one has a
+    threshold; else on the time axis of every panel. One without is drawn on the curve of every number, and on the time axis of other
+    panels. More than MAX_MARKS are ticks at the foot, a row for each component where components have them.
     """
     handles = []
     on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _, _ in panels}
@@ -208,7 +213,9 @@ def draw_events(
         style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
         positions = time_axis.positions(occurrences.t)
         whole = occurrences.indices is None
-        matching = [ax for ax, quantity, state in panels if state and not whole and has_components(quantity, occurrences, dims.get(name))]
+        alike = [(ax, q.name) for ax, q, state in panels if state and not whole and has_components(q, occurrences, dims.get(name))]
+        watched = [(ax, state) for ax, state in alike if state in levels]
+        matching = [ax for ax, _ in (watched if len(watched) == 1 else alike)]
         many = len(occurrences) > MAX_MARKS
         if many:
             style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
@@ -216,7 +223,10 @@ def draw_events(
             if len(matching) == 1 and ax not in matching:
                 continue
             on_curve = quantity.kind == "lines" and ((quantity.count == 1 and whole) or len(matching) == 1)
-            if len(matching) == 1 and quantity.kind == "map":
+            if len(matching) == 1 and quantity.kind == "map" and many and occurrences.indices is not None:
+                rows = occurrences.indices[len(occurrences) - len(positions) :, 0]  # on a logarithmic axis the first have no place
+                ax.plot(positions, rows, color=color, marker="|", ms=SIZE, mew=0.5, ls="")
+            elif len(matching) == 1 and quantity.kind == "map":
                 draw_marks(ax, quantity, occurrences, time_axis, style | {"ms": SIZE})
             elif many:
                 draw_ticks(ax, quantity, occurrences if len(matching) == 1 else Events(occurrences.t), time_axis, color)

@@ -33,11 +33,13 @@ def test_events_are_marked() -> None:
 
 
 def test_events_keep_to_their_state() -> None:
-    """A mark goes to the one state whose axes the event has; where that is not known, or is an observable, to every time axis."""
+    """A mark goes to the one state whose axes the event has, or of several to that with a threshold; else to every time axis."""
     y, events = {"a": grow(3), "b": grow(3)}, {"e": [{"t": 3.0, "index": (1,)}]}
     for given, marked, below in (
         (solution(y, dims={"a": ("j",), "b": ("k",), "e": ("k",)}, events=events), [0, 1], [0, 0]),
         (solution(y, dims={"a": ("j",), "b": ("k",)}, events=events), [0, 0], [1, 1]),
+        (solution(y, dims={name: ("k",) for name in "abe"}, events=events, attrs={"levels": {"b": [2.0]}}), [0, 1], [0, 0]),
+        (solution(y, dims={name: ("k",) for name in "abe"}, events=events, attrs={"levels": {"a": [2.0], "b": [2.0]}}), [0, 0], [1, 1]),
         (solution({"a": grow(3)}, observables={"S": grow(3)}, events=events), [0, 1], [0, 0]),
         (solution({"a": grow(2, 9)}, observables={"S": grow(3)}, events=events), [0, 0, 0], [1, 1, 0]),
         (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
@@ -72,6 +74,16 @@ def test_events_on_a_map() -> None:
     """In a map the mark of an event of 24 lies at row 24."""
     case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})
     assert marks(figure_of_solution(case).axes[0], "curve") == [(3.0, 24.0)]
+
+
+@pytest.mark.parametrize("times", [T, LOG], ids=["linear", "logarithmic"])
+def test_many_events_on_a_map(times: Any) -> None:
+    """They are ticks in the rows of their components, also where one at the start has no place on the axis."""
+    found: list[dict[str, Any]] = [{"t": k / 10, "index": ((7 * k) % 40,)} for k in range(100)]
+    axes = figure_of_solution(solution({"z": grow(40, t=times)}, times, dims={"z": ("l",)}, events={"e": found})).axes[0]
+    (line,) = (line for line in axes.lines if line.get_marker() == "|")
+    first = int(times is LOG)
+    assert np.array_equal(line.get_xydata(), [(event["t"], event["index"][0]) for event in found[first:]])
 
 
 @pytest.mark.parametrize(
