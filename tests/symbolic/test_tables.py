@@ -17,6 +17,8 @@ from sympy import Interval, Sum, Symbol, oo
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
+from odesim.display.document import latex_document
+from odesim.display.text import describe
 from odesim.inputs.grammar import parse_value
 from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, over, sizes, table
 from odesim.symbolic import time as t
@@ -309,6 +311,15 @@ def test_what_is_no_table(write, words):
     with pytest.raises(SpecError) as caught:
         write()
     assert words in str(caught.value)
+
+
+def test_show():
+    """What increases is said in words, and a document keeps it."""
+    system = driven("linear")
+    assert describe(system)["constraints"] == [{"name": "times", "expression": "T[k] increases"}]
+    assert "increases along its last index" in latex_document(system)
+    with pytest.raises(ParamError, match="must increase along k"):
+        odesim.integrate(odesim.from_json(odesim.to_json(system)), params={"T": [0, 1, 1, 2, 3]})
 
 
 def test_what_increases_has_an_index():
