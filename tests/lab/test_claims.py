@@ -86,6 +86,13 @@ def test_no_claim_builds_on_itself():
     assert not left and any(claim.depends for claim in claims().values())
 
 
+def test_entries_of_the_bibliography_are_whole():
+    """Each closes its braces and has a key of its own: a merge of two ends loses a line easily."""
+    entries = re.split(r"^(?=@)", (ROOT / "models/references.bib").read_text(), flags=re.MULTILINE)[1:]
+    assert [entry.split("\n")[0] for entry in entries if entry.count("{") != entry.count("}") or "\n}" not in entry] == []
+    assert len({entry.split(",")[0] for entry in entries}) == len(entries)
+
+
 INSIDE, OUTSIDE = Measurement("a", 1.0, 1.0, 0.1), Measurement("a", 2.0, 1.0, 0.1)
 
 
