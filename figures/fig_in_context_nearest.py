@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.in_context._nearest_claims import CIRCLE, MODEL, A, on_a_circle
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
 
 QUESTION = "why sparse attention?"
 POINTS = {2: 200, 3: 20_000, 5: 20_000}
@@ -62,8 +62,8 @@ def draw(ds: xr.Dataset) -> Figure:
             seen = ds.others[n] > 0
             others.plot(ds.time[seen], ds.others[n][seen], **look)
             limit = (3 * A * points * dots) ** (1 / 3)
-            sharp.plot(dots, limit, "o", color=CATEGORIES[n], ms=1.5)
-            loss.plot(dots, A * points / limit, "o", color=CATEGORIES[n], ms=1.5)
+            sharp.plot(dots, limit, "o", color=INK, ms=1.2)
+            loss.plot(dots, A * points / limit, "o", color=INK, ms=1.2)
         loss.plot(t, ds.circle[1:], color=FAINT, lw=0.8, label="2 on a circle")
         loss.set(xscale="log", yscale="log", xlabel="t", ylabel="loss", xlim=(1, 1e5), ylim=(6e-3, 3))
         sharp.set(xscale="log", yscale="log", xlabel="t", ylabel="ξ", xlim=(1, 1e5))
