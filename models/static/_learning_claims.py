@@ -9,7 +9,8 @@ Memory: labels y at points x on a line a.x are fitted by one relu between each p
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import comb
 
 import numpy as np
 from scipy.stats import binom
@@ -56,6 +57,30 @@ def logarithmic() -> Iterable[Measurement]:
         yield Measurement(f"h = {h:g}: slope in ln T times KL(1 - h || 1/2)", slope * information, 1.0, off)
     right = by_drawing(np.random.default_rng(0), 64, 11, 0.1, 4000)
     yield Measurement("T = 64, m = 11, h = .1: chance by drawing", float(right.mean()), chance(64, 11, 0.1), 4 * right.std() / 4000**0.5)
+
+
+def rivals(rng: np.random.Generator, T: int, s: int, m: int, repeats: int) -> np.ndarray:
+    """How many other sets of s of T signs have a parity that agrees with the right one on m samples (repeats,)."""
+    sets = list(combinations(range(T), s))
+    found = []
+    for _ in range(repeats):
+        x = rng.choice((-1, 1), size=(m, T))
+        parities = np.array([x[:, places].prod(axis=1) for places in sets])
+        found.append((parities == parities[0]).all(axis=1).sum() - 1)
+    return np.array(found, float)
+
+
+def of_parities() -> Iterable[Measurement]:
+    """Ten signs, parities of two and of three: rivals of m samples by drawing; samples for one rival among 64 signs."""
+    rng, repeats = np.random.default_rng(0), 2000
+    for s, m in ((2, 3), (2, 6), (3, 4), (3, 7)):
+        found = rivals(rng, 10, s, m, repeats)
+        # parities of different sets are independent signs: each agrees with the right one by 2^-m
+        want = (comb(10, s) - 1) / 2**m
+        yield Measurement(f"s = {s}, m = {m}: mean number of rivals", float(found.mean()), want, 4 * float(found.std()) / repeats**0.5)
+    yield Measurement("T = 64, s = 3: samples for one rival", float(np.log2(comb(64, 3) - 1)), 15.346, 6e-4)
+    slope = np.log2((comb(16384, 3) - 1) / (comb(4096, 3) - 1)) / np.log(4)
+    yield Measurement("s = 3: samples for each ln T, of s / ln 2", float(slope * np.log(2) / 3), 1.0, 1e-3)
 
 
 def triangular(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -137,6 +162,18 @@ LEARNING = (
             logarithmic,
             Verdict.HOLDS,
             "whole numbers; four standard errors",
+        ),
+    ),
+    Claim(
+        "static.parity_samples",
+        Source("edelman2022inductive", "sparse functions of few places", "parities of s places"),
+        "drawn samples of ten signs, parities of two and of three",
+        (),
+        Statement(
+            "a parity of s places among T is fixed by order s ln T samples: with m of them (C(T, s) - 1) / 2^m others agree",
+            of_parities,
+            Verdict.HOLDS,
+            "four standard errors; half a digit; 1/T",
         ),
     ),
     Claim(

@@ -173,6 +173,17 @@ def test_the_saddle_at_the_start_of_one_location() -> None:
     assert sorted(np.log(np.linalg.eigvals(flow).real) / 0.1) == pytest.approx([-3.267941, 0.771515], abs=1e-5)
 
 
+def test_overlaps_with_one_location() -> None:
+    """kappa, nu and the risk at three times from .05, and the risk at (.4, .3), by an independent script."""
+    run = odesim.integrate("in_context.single_location", save=[0, 3, 5, 20], span=(0, 20), **FINE)
+    for row, wanted in enumerate(((0.262386, 0.519091, 0.487304), (0.574062, 0.943668, 0.187351), (0.894324, 1.0, 0.115308)), 1):
+        found = [run.y["kappa"][row], run.y["nu"][row], run.observables["risk"][row]]
+        np.testing.assert_allclose(found, wanted, atol=6e-7)
+    given: dict[str, Any] = {"initial": {"kappa": 0.4, "nu": 0.3}, "span": (0, 1e-6), "save": 2}
+    run = odesim.integrate("in_context.single_location", **given, **FINE)
+    assert run.observables["risk"][0] == pytest.approx(0.606563, abs=6e-7)
+
+
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.3), (0.5, 0.8)])
 def test_small_embeddings_grow_where_p_and_q_sum_to_less_than_one(p: float, q: float) -> None:
     """ln e moves at 2 pi0 pi1 (1 - p - q)(1 + 2 w |w|), to first order in e^2 = 1e-8."""

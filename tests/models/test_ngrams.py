@@ -13,8 +13,11 @@ from odesim.targets.numpy_text import evaluate
 
 
 def test_means_over_two_states() -> None:
-    """Weights sum to 1, E |pi|^2 = 2 (1 - ln 2); all means beside those over 200,000 chains that are drawn."""
+    """Weights sum to 1, E |pi|^2 = 2 (1 - ln 2); digits of another program; all means beside those over 200,000 drawn chains."""
     P, weights = two_states()
+    found = moments(P, weights, 5)
+    np.testing.assert_allclose(found["A"], [0.409137, 0.431980, 0.395787, 0.411670, 0.396295], atol=6e-7)
+    assert found["S"] == pytest.approx(0.681726, abs=6e-7)
     found = moments(P, weights, 4)
     assert weights.sum() == pytest.approx(1, abs=1e-14)
     assert found["B"] == pytest.approx(2 * (1 - np.log(2)), abs=1e-14)
