@@ -45,7 +45,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads(page, size, address, browser):
-    """No error in the console, every picture has appeared, the page is no wider than the window."""
+    """No error in the console, every picture has appeared, the page is no wider than the window, and no line of code is cut."""
     browser.set_window_size(*SIZES[size])
     browser.get_log("browser")
     browser.get(f"{address}/{page}")
@@ -56,6 +56,8 @@ def test_page_loads(page, size, address, browser):
     assert browser.execute_script(broken) == []
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert browser.execute_script(wide) <= 1
+    cut = "return [...document.querySelectorAll('pre')].filter(p => p.scrollWidth > p.clientWidth + 1).map(p => p.textContent)"
+    assert browser.execute_script(cut) == []
 
 
 @pytest.mark.parametrize("page", INTERACTIVE, ids=lambda path: path.stem)
