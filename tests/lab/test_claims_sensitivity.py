@@ -13,6 +13,7 @@ NUMBERS = {  # of formulas, matrices, counts and a training: no model is integra
     *("gibbs.closed_spectra", "gibbs.dictionary", "gibbs.entropy_ratio", "gibbs.estimates", "gibbs.masking_more", "gibbs.mixing_times"),
     *("gibbs.per_token", "gibbs.redraws", "gibbs.score", "gibbs.strong_correlations", "gibbs.two_points"),
     *(
+        "modular.grokking",
         "modular.muon",
         "hierarchy.nodes",
         "hierarchy.polarity",
