@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import counted
 from odesim.models.in_context._nearest_claims import CIRCLE, MODEL, A, on_a_circle
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
@@ -56,7 +57,7 @@ def draw(ds: xr.Dataset) -> Figure:
         t = ds.time[1:]
         dots = ds.time[37::8]
         for n, points in enumerate(ds.points.values):
-            look = {"color": CATEGORIES[n], "ls": DASHES[n], "label": f"{points} points"}
+            look = {"color": CATEGORIES[n], "ls": DASHES[n], "label": counted(int(points), "point")}
             loss.plot(t, ds.loss[n, 1:], **look)
             sharp.plot(t, ds.xi[n, 1:], **look)
             seen = ds.others[n] > 0
@@ -85,11 +86,12 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     late = [int(np.abs(ds.time.values - t).argmin()) for t in (1e4, 1e5)]
     slope = np.log10(ds.xi[:, late[1]] / ds.xi[:, late[0]]).values
     for n, points in enumerate(ds.points.values):
+        of = counted(int(points), "point")
         limit = (3 * A * points * 1e5) ** (1 / 3)
         # 1/xi of the next order, and the deviation of 4000 prompts, a third of it
         spread = 0.03 + 1.4 * (limit / 4000 / points) ** 0.5 * (points > 2)
-        features.append(Feature(f"{points} points: slope of ln xi in ln t, last decade", float(slope[n]), 1 / 3, spread / 3, THEORY))
-        features.append(Feature(f"{points} points: xi over its law at t = 1e5", float(ds.xi[n, -1] / limit), 1.0, spread, THEORY))
+        features.append(Feature(f"{of}: slope of ln xi in ln t, last decade", float(slope[n]), 1 / 3, spread / 3, THEORY))
+        features.append(Feature(f"{of}: xi over its law at t = 1e5", float(ds.xi[n, -1] / limit), 1.0, spread, THEORY))
     ratio = float(ds.circle[-1] / ds.loss[0, -1])
     features.append(Feature("loss on a circle over that on a sphere at t = 1e5", ratio, 1.3, 0.2, SCRIPT))
     features.append(Feature("two points: share where the other can win, from t = 1 on", float(ds.others[0, 1:].max()), 0.0, 0.0, THEORY))

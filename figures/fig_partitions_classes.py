@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import counted
 from odesim.models.partitions.claims import MODEL, sampled
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
@@ -95,6 +96,7 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         value = float(ds.spread[n, -1]) * 2 * float(ds.time[-1]) / (3 * (R - 2))
         features.append(Feature(f"{R} dimensions: spread over 3 (R - 2)/(2 t) at t = 400", value, 1.0, 0.02, THEORY))
     for n, tokens in enumerate(TOKENS):
-        features.append(Feature(f"{tokens} tokens: found from N ln N / 4 pairs", float(ds.found[n, 0]), 0.0, 0.0, THEORY))
-        features.append(Feature(f"{tokens} tokens: found from 3 N ln N pairs", float(ds.found[n, -1]), 1.0, 0.0, THEORY))
+        of = counted(tokens, "token")
+        features.append(Feature(f"{of}: found from N ln N / 4 pairs", float(ds.found[n, 0]), 0.0, 0.0, THEORY))
+        features.append(Feature(f"{of}: found from 3 N ln N pairs", float(ds.found[n, -1]), 1.0, 0.0, THEORY))
     return features

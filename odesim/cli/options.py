@@ -37,12 +37,12 @@ class RealKind(click.ParamType):
 
 
 class Count(click.ParamType):
-    """A whole number, at least low; 1e6 is one."""
+    """A whole number, at least low and at most high; 1e6 is one."""
 
     name = "count"
 
-    def __init__(self, low: int) -> None:
-        self.low = low
+    def __init__(self, low: int, high: int = 2**63 - 1) -> None:
+        self.low, self.high = low, high
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
@@ -53,8 +53,8 @@ class Count(click.ParamType):
             self.fail(f"{value!r} is not a whole number", param, ctx)
         if number < self.low:
             self.fail(f"must be at least {self.low}, not {text}", param, ctx)
-        if number >= 2**63:
-            self.fail(f"{text} is too large", param, ctx)
+        if number > self.high:
+            self.fail(f"{text} is too large: at most {self.high}", param, ctx)
         return number
 
 

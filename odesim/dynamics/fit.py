@@ -155,15 +155,23 @@ def fit(
     >>> fit["value"].values.round(4).tolist()
     [1.3]
     """
-    if starts < 1 or not 0 < level < 1:
-        raise ParamError(f"starts is at least 1 and level between 0 and 1, not starts={starts} and level={level:g}")
+    if starts < 1:
+        raise ParamError(f"starts is at least 1, not {starts}")
+    if not 0 < level < 1:
+        raise ParamError(f"level is between 0 and 1, not {level:g}")
     system = load_model(model)
     curves = read_curves(data, time)
     times = np.unique(curves.t)
     t0 = span_of_steps(system, span, None)[0] if span else system.span[0]
-    end = max(times[-1], span[1]) if span else times[-1]
+    end = span[1] if span else times[-1]
     if times[0] < t0:
         raise ParamError(f"{curves.what} begin at t = {times[0]:g}, before the run, which begins at {t0:g}: give span")
+    if times[-1] > end:
+        raise ParamError(f"{curves.what} go on to t = {times[-1]:g}, after the run, which ends at {end:g}: give a longer span")
+    if times[-1] <= t0:
+        raise ParamError(f"{curves.what} have no time after {t0:g}, where the run begins")
+    if system.discrete and np.any(times != np.floor(times)):
+        raise ParamError(f"{curves.what} have the time {times[times != np.floor(times)][0]:g}, and those of a Map are whole numbers")
     names = free_names(system, free)
     extended, _ = with_sensitivities(system, names, {})  # raises for names that are none, and what has no derivative
     about: dict[str, Any] = {"sizes": sizes, "span": (float(t0), float(end)), "seed": seed}
@@ -190,6 +198,8 @@ def fit(
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
     fine = np.unique([*times, *(np.linspace(t0, end, FINE) if not system.discrete else np.arange(t0, end + 1))])
     result = fit_dataset(residuals, fits, fine, level)
+    weights = {value for value in (sigma.values() if isinstance(sigma, Mapping) else [sigma]) if isinstance(value, str)}
+    unused = [name for name in unused if name not in weights]
     if result.attrs["undetermined"]:
         warnings.warn(f"the data do not determine {result.attrs['undetermined']}", FitWarning, 3)
     return result.assign_attrs(model=system.name, method=first.method, unused=" ".join(unused), starts=starts, time_unit=system.time, fit=1)
@@ -284,6 +294,8 @@ def free_names(system: System, free: Any) -> list[str]:
     names = [names] if isinstance(names, str) else list(names)
     if not names:
         raise ParamError("free names what is fitted: at least one parameter or state")
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ParamError(f"free names {twice} twice")
     if system.noise:
         raise ParamError(f"{system.name} has noise, and fits are for equations without; replace(system, noise={{}}) has none")
     return names

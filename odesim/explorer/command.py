@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from odesim.base.backends import RUN
-from odesim.base.errors import StoreError
+from odesim.base.errors import ParamError, StoreError, no_such
 from odesim.cli.options import Count, ModelKind, options
 from odesim.cli.outcome import DONE
 from odesim.cli.tables import echo
@@ -14,7 +14,7 @@ from odesim.cli.tables import echo
 @click.command("explore", short_help="Change the numbers of a model by sliders, in the browser.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @options("params sizes initial span method step seed max_seconds", RUN, max_seconds={"help": "End after S seconds; default: at Ctrl-C."})
-@click.option("--port", metavar="N", type=Count(0), default=0, help="Port of the page; default: a free one.")
+@click.option("--port", metavar="N", type=Count(0, 65535), default=0, help="Port of the page; default: a free one.")
 @click.option("--no-browser", "no_browser", is_flag=True, help="Print the address and open no browser.")
 def explore_command(model: str, port: int, no_browser: bool, max_seconds: float | None, **words: Any) -> int:
     """Show MODEL as a page with sliders for its parameters, sizes and start.
@@ -25,12 +25,15 @@ def explore_command(model: str, port: int, no_browser: bool, max_seconds: float 
     """
     from odesim.cli.arguments import named
     from odesim.explorer.controls import Controls, Explored
+    from odesim.run.integrate import METHOD_NAMES
 
     texts: dict[str, Any] = {
         name: named(f"--{flag}", words[name]) for name, flag in (("params", "set"), ("initial", "init"), ("sizes", "size"))
     }
     more: dict[str, Any] = {name: "" if words[name] is None else str(words[name]) for name in ("span", "step", "seed")}
     files = frozenset(text for values in texts.values() for text in values.values() if text.startswith("@"))
+    if words["method"] and words["method"] not in METHOD_NAMES:
+        raise ParamError(no_such("method", words["method"], METHOD_NAMES))
     begin = Controls(**texts, **more, method=words["method"] or "auto", files=files)
     explored = Explored(model)
     explored.numbers(begin)  # what is wrong is said here, before there is a page

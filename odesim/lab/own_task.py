@@ -72,6 +72,9 @@ class OwnTask:
     models: tuple[str, ...] = ("own",)
 
     def __post_init__(self) -> None:
+        for name in ("start", "data", "loss"):
+            if not callable(getattr(self, name)) and not isinstance(getattr(self, name), System):
+                raise ParamError(f"{name} of the task {self.name} is a function, not {value_text(getattr(self, name))}")
         eta = Setting("eta", float(self.eta), "learning rate", low=0.0, open_low=True)
         chosen = {setting.name for setting in self.settings}
         object.__setattr__(self, "settings", (*self.settings, *(s for s in (eta, *SGD) if s.name not in chosen)))

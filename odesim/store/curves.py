@@ -160,7 +160,9 @@ def curves_at(table: Mapping[str, Any], what: str, time: str) -> Curves:
     if name not in table:
         raise ParamError(no_such("column", name, map(str, table), what))
     t = numbers(table[name], f"column {name} of {what}")
-    if t.ndim != 1 or not len(t) or not np.isfinite(t).all():
+    if not t.size:
+        raise ParamError(f"column {name} of {what} is empty")
+    if t.ndim != 1 or not np.isfinite(t).all():
         raise ParamError(f"column {name} of {what} must hold finite times")
     columns: dict[str, Array] = {}
     for key, values in table.items():

@@ -43,6 +43,8 @@ TABLE = {
     "sensitivity twice": (f"{JOMA} --sensitivity mu --sensitivity mu", "the sensitivities to mu are requested twice"),
     "size": (f"{JOMA} --size N=3", "no size 'N' in joma.nonlinear", "M"),
     "method": (f"{JOMA} --method tsit6", "no method 'tsit6'", "did you mean 'tsit5'?"),
+    "method of the explorer": ("explore joma.nonlinear --method tsit6", "no method 'tsit6'", "did you mean 'tsit5'?"),
+    "port": ("explore joma.nonlinear --no-browser --port 65536", "65536 is too large: at most 65535"),
     "unknown dtype": (f"{JOMA} --dtype float", "no dtype 'float'", "float32, float64"),
     "dtype": (f"{JOMA} --dtype float16", "no dtype 'float16'", "float32, float64"),
     "backend": (f"{JOMA} --backend nunba", "no backend 'nunba'", "did you mean 'numba'?"),

@@ -68,7 +68,7 @@ def test_curve_fit(sigma):
     np.testing.assert_allclose(found["value"], best, rtol=1e-6)  # the search stops at 1e-9 of the numbers, in curves good to 1e-8
     np.testing.assert_allclose(found["error"], np.sqrt(np.diag(covariance)), rtol=1e-5)
     assert float(found["correlation"][0, 1]) == pytest.approx(covariance[0, 1] / np.sqrt(np.prod(np.diag(covariance))), rel=1e-5)
-    assert found.attrs["unused"] == "s" and found.attrs["agreed"] == 4
+    assert found.attrs["unused"] == "" and found.attrs["agreed"] == 4
 
 
 def test_linear_regression():
@@ -188,6 +188,10 @@ WRONG: dict[str, Any] = {
     "words": (DECAY, {"t": T, "x": ["a"] * len(T)}, {"free": ["k"]}, "column x of the data holds 'a', which is no number"),
     "function": (PYTHON, {"t": T, "s": T}, {"free": ["k"], "columns": {"seen": "s"}}, "seen is a function of Python"),
     "noise": ("particles.noisy_circle", DATA, {"free": ["K"]}, "has noise"),
+    "late": (DECAY, DATA, {"free": ["k"], "span": (0, 0.1)}, "after the run, which ends at 0.1: give a longer span"),
+    "no rows": (DECAY, {"t": [], "x": []}, {"free": ["k"]}, "column t of the data is empty"),
+    "one row": (DECAY, {"t": [0.0], "x": [1.0]}, {"free": ["k"]}, "no time after 0, where the run begins"),
+    "twice": (DECAY, DATA, {"free": ["k", "k"]}, "free names k twice"),
     "starts": (DECAY, DATA, {"free": ["k"], "starts": 0}, "starts is at least 1"),
     "blow-up": (system({x: x**2 * k}, (rate(k, 1.0),), {x: 1.0}), DATA, {"free": ["k"]}, "ends before the data do"),
 }

@@ -152,6 +152,12 @@ def test_a_wrong_task_is_a_sentence(name):
     assert sentence in str(error.value)
 
 
+def test_parts_are_functions():
+    """A number where a function must be is said when the task is made."""
+    with pytest.raises(OdesimError, match=r"data of the task my\.task is a function, not 3"):
+        replace(TASK, data=3)  # type: ignore[arg-type]
+
+
 FILE = """
 import numpy as np
 from sympy import Interval, oo, symbols
