@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odesim.base.backends import ENSEMBLE, RUN
-from odesim.base.errors import ParamError, counted, escaped, no_such
+from odesim.base.errors import ParamError, StoreError, counted, escaped, no_such
 from odesim.base.options import IN_FILES
 from odesim.cli.options import Count, ModelKind, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
@@ -38,6 +39,7 @@ def answer(
 
     out, plot = words["out"], words["plot"]
     if out:
+        check_netcdf_name(out)
         check_new_file(out, overwrite=words["overwrite"])
     check_picture_place(out, plot, overwrite=words["overwrite"])
     with Progress(model, False if words["quiet"] else None):
@@ -60,6 +62,12 @@ def answer(
     elif not words["quiet"]:
         echo(text(data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path]))
     return data, STOPPED if undrawn else DONE
+
+
+def check_netcdf_name(out: Path) -> None:
+    """Raises StoreError for a name that says another format than the one that is written."""
+    if out.suffix != ".nc":
+        raise StoreError(f"the result is a netCDF file: name it {out.with_suffix('.nc')}, not {out}")
 
 
 def split(words: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

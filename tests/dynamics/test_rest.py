@@ -291,6 +291,6 @@ def test_the_command(tmp_path, monkeypatch):
 def test_the_command_refuses(tmp_path, monkeypatch):
     """Exit code 2 and nothing written."""
     monkeypatch.chdir(tmp_path)
-    for words in (["--up-to", "q"], ["--set", "c=-1"], ["--out", "no/r.nc"], ["--plot", "r.txt"]):
+    for words in (["--up-to", "q"], ["--set", "c=-1"], ["--out", "no/r.nc"], ["--out", "r.csv"], ["--plot", "r.txt"]):
         done = CliRunner().invoke(cli, [*WORDS, *words])
         assert done.exit_code == 2 and not list(tmp_path.iterdir()), (words, done.output)
