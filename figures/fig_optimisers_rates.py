@@ -13,6 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.base.errors import counted
 from odesim.models.optimisers.claims import VALUES, A
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
@@ -62,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
         figure = new_figure(104.0, width=140.0)
         (polynomial, modes), (losses, shares) = figure.subplots(2, 2)
         for steps, color, width in zip(ds.steps.values, CATEGORIES, (1.0, 0.5), strict=False):
-            polynomial.plot(ds.s, ds.after.sel(steps=steps), color=color, lw=width, label=f"{steps} steps")
+            polynomial.plot(ds.s, ds.after.sel(steps=steps), color=color, lw=width, label=counted(int(steps), "step"))
         for level in (0.68185, 1.13436):
             polynomial.axhline(level, color=FAINT, lw=0.8, ls=(0, (1, 1.5)))
         polynomial.set(

@@ -68,7 +68,7 @@ def test_curve_fit(sigma):
     np.testing.assert_allclose(found["value"], best, rtol=1e-6)  # the search stops at 1e-9 of the numbers, in curves good to 1e-8
     np.testing.assert_allclose(found["error"], np.sqrt(np.diag(covariance)), rtol=1e-5)
     assert float(found["correlation"][0, 1]) == pytest.approx(covariance[0, 1] / np.sqrt(np.prod(np.diag(covariance))), rel=1e-5)
-    assert found.attrs["unused"] == "" and found.attrs["agreed"] == 4
+    assert found.attrs["unused"] == ("" if sigma == "column" else "s") and found.attrs["agreed"] == 4
 
 
 def test_linear_regression():
