@@ -1,6 +1,7 @@
 """`odesim rest`, `branch`, `lyapunov` and `spectrum`: what a model does in the long run and along a run, printed, stored, drawn."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,7 +192,15 @@ def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     )
 
 
-@click.command("branch", short_help="Follow rest states along one parameter.")
+class BranchCommand(click.Command):
+    """A command with a range A:B among its arguments; A may be below 0."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # click takes what begins with - for options: a blank before it, which means nothing in a number, keeps -3:3 from being one
+        return super().parse_args(ctx, [f" {word}" if re.fullmatch(r"-\.?\d.*:.*", word) else word for word in args])
+
+
+@click.command("branch", cls=BranchCommand, short_help="Follow rest states along one parameter.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.argument("name", metavar="PARAMETER")
 @click.argument("range_", metavar="A:B")
@@ -206,6 +215,7 @@ def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any)
     """
     from odesim.inputs.grammar import parse_numbers
 
+    range_ = range_.strip()
     ends = parse_numbers(range_.split(":"), f"the range of {name}")
     if len(ends) != 2:
         raise ParamError(f"the range of {name} is A:B, as in 0:2, not {range_!r}")

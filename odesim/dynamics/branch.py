@@ -191,6 +191,7 @@ def with_parameter(system: System, name: str, numbers: Numbers) -> Field:
         constraints=(),
         observables={},
         display={},
+        views=(),
         growth=None,
     )
     others = {key: value for key, value in numbers.params.items() if key != name}

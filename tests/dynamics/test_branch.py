@@ -1,6 +1,7 @@
 """Branches of rest states: folds, branch points and Hopf points of closed forms, and what is stable between them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sympy import Indexed, Integer, Interval, Symbol, oo, symbols
 import odesim
 from odesim.base.errors import OdesimError
 from odesim.cli.app import cli
-from odesim.symbolic import Map, Param, Source, System, time
+from odesim.symbolic import Log, Map, Param, Source, System, time
 
 SOURCE = Source("none", "made for the tests")
 REAL = Interval(-oo, oo)
@@ -40,6 +41,46 @@ def test_pitchfork():
     for k in (1, 2):
         np.testing.assert_allclose(states[of == k] ** 2, at[of == k], atol=1e-9)
         assert not found["growing"].values[of == k].any() and at[of == k].max() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(("begin", "end"), [(2, -1), (2, -1.3), (1, -0.03)])
+def test_a_pitchfork_from_its_ordered_side(begin, end):
+    """+-sqrt(r) are one parabola that turns round at r = 0 and stays stable: no fold, and 0 crosses it there."""
+    found = odesim.branch(PITCHFORK, "r", (begin, end))
+    assert found["kind"].values.tolist() == ["branch"] and found["special_r"].values == pytest.approx([0], abs=1e-8)
+    at, states, growing, of = (found[name].values for name in ("r", "x", "growing", "branch"))
+    np.testing.assert_allclose(states[of == 0] ** 2, at[of == 0], atol=1e-9)
+    assert states[of == 0].min() == pytest.approx(-np.sqrt(begin)) and not growing[of == 0].any()
+    trivial = at[of > 0]
+    assert np.abs(states[of > 0]).max() < 1e-8 and trivial.min() == pytest.approx(end) and trivial.max() == pytest.approx(begin)
+    assert np.array_equal(growing[of > 0][np.abs(trivial) > 1e-9] == 1, trivial[np.abs(trivial) > 1e-9] > 0)
+
+
+def test_a_fold_beside_a_turning_branch_point():
+    """x (r - x^2 (1 - x^2)) from its ordered side: folds at r = 1/4, x^2 = 1/2, and at r = 0 a branch point that is none."""
+    found = odesim.branch(system({x: x * (x**2 - x**4 - r)}, {x: 1.2}, r=-0.4), "r", (-0.4, 0.5))
+    kinds = sorted(zip(found["kind"].values.tolist(), found["special_r"].values.round(8), found["special_x"].values.round(6), strict=True))
+    half = round(np.sqrt(0.5), 6)
+    assert [(kind, abs(at)) for kind, at, _ in kinds] == [("branch", 0), ("fold", 0.25), ("fold", 0.25)]
+    assert sorted(at for kind, _, at in kinds if kind == "fold") == [-half, half]
+    assert np.abs(found["x"].values[found["branch"].values > 0]).max() < 1e-8
+
+
+def test_rolls_of_the_lorenz_system_begin_at_a_branch_point():
+    """x = y = +-sqrt(8 (rho - 1) / 3) meet 0 at rho = 1: Lorenz (1963), Deterministic nonperiodic flow."""
+    z = symbols("z", real=True)
+    lorenz = system({x: 10 * (y - x), y: x * (r - z) - y, z: x * y - 8 * z / 3}, {x: 1.0, y: 2.0, z: 10.0}, r=20.0)
+    found = odesim.branch(lorenz, "r", (20, 0.5))
+    assert found["kind"].values.tolist() == ["branch"] and found["special_r"].values == pytest.approx([1], abs=1e-8)
+    zero = found["branch"].values > 0
+    assert np.abs(found["x"].values[zero]).max() < 1e-8 and found["r"].values[zero].min() == pytest.approx(0.5)
+    np.testing.assert_allclose(found["x"].values[~zero] ** 2, 8 / 3 * (found["r"].values[~zero] - 1), atol=1e-8)
+
+
+def test_what_pictures_of_a_model_show_is_no_matter():
+    """A view of an observable, which rest states with a parameter for a state do not have."""
+    seen = replace(PITCHFORK, observables={"square": x**2}, views=(Log("square"),))
+    assert odesim.branch(seen, "r", (-1, 1))["kind"].values.tolist() == ["branch"]
 
 
 def test_transcritical():
@@ -221,6 +262,34 @@ def test_the_command(tmp_path, monkeypatch):
     assert done.exit_code == 0 and max(map(len, done.stdout.splitlines())) <= 80, done.output
     assert {path.name for path in tmp_path.iterdir()} == {"b.nc", "b.png"}
     assert "fold" in json.loads(CliRunner().invoke(cli, [*WORDS, "--json"]).stdout)["kind"]
+
+
+PITCHFORK_FILE = """
+from sympy import Interval, oo, symbols
+from odesim.symbolic import Param, Source, System
+x, r = symbols("x r", real=True)
+SYSTEM = System("test.branch", Source("none", "made for the tests"), {}, {x: r * x - x**3}, (Param(r, -1.0, Interval(-oo, oo), "rate"),),
+                {x: 0.1}, span=(0.0, 200.0))
+"""
+
+
+@pytest.mark.parametrize("ends", ["-1:1", "1:-1", "-.5:.5", "-1e-1:0.5"])
+def test_a_range_may_begin_below_0(tmp_path, ends):
+    """A range is no option, before and after the options; what is neither is named as it was typed."""
+    (file := tmp_path / "pitchfork.py").write_text(PITCHFORK_FILE)
+    for words in ([str(file), "r", ends, "--json"], ["--json", str(file), "r", ends], ["--json", "--", str(file), "r", ends]):
+        done = CliRunner().invoke(cli, ["branch", *words])
+        assert done.exit_code == 0 and json.loads(done.stdout)["kind"] == ["branch"], done.output
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [("-3", "no option '-3'"), ("-3:x", "'x'"), ("-3:1:2", "is A:B, as in 0:2, not '-3:1:2'"), ("--rang", "no option '--rang'")],
+)
+def test_what_is_no_range_is_refused(word, names):
+    """With a sentence about what was typed."""
+    done = CliRunner().invoke(cli, ["branch", "hopfield.potts", "c", word])
+    assert done.exit_code == 2 and names in done.output and "' -" not in done.output
 
 
 @pytest.mark.slow
