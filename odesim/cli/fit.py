@@ -93,14 +93,16 @@ def fit_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     rows = []
     for k, label in enumerate(labels):
         value, error, low, high = (float(data[name].values[k]) for name in ("value", "error", "low", "high"))
-        interval = "at its bound" if label in bound else "undetermined" if np.isinf(error) else f"{number_text(low)} to {number_text(high)}"
-        rows.append((label, number_text(value), f"{error:.2g}", interval))
+        interval = (
+            "undetermined" if np.isinf(error) else "not computed" if np.isnan(error) else f"{number_text(low)} to {number_text(high)}"
+        )
+        rows.append((label, number_text(value), "" if np.isnan(error) else f"{error:.2g}", "at its bound" if label in bound else interval))
     head = f"{escaped(about['model'], '')}: {counted(about['numbers'], 'number')} of data, {counted(len(labels), 'free number')}"
     parts = [head, table(rows[:SHOWN], ("", "value", "error", f"{about['level'] * 100:g} % interval"))]
     parts += [f"  {len(rows) - SHOWN} more"] * (len(rows) > SHOWN)
     size = number_text(about["deviation"]) + " sigma" * about["weighted"]
     quality = [("residuals", f"{size} in the root mean square, {about['degrees']} degrees of freedom")]
-    pairs = np.triu(np.abs(data["correlation"].values), 1)
+    pairs = np.triu(np.abs(data["correlation"].values), 1) if "correlation" in data else np.zeros(1)
     if len(labels) > 1 and np.nanmax(pairs) > 0:
         i, k = (int(place) for place in np.unravel_index(np.nanargmax(pairs), pairs.shape))
         quality.append(("correlation", f"{data['correlation'].values[i, k]:.3f} of {labels[i]} and {labels[k]}, the largest"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike
-from scipy.optimize import OptimizeResult, least_squares
+from scipy.optimize import OptimizeResult, least_squares, minimize
 from scipy.stats import norm, qmc
 from scipy.stats import t as student
 
@@ -22,6 +22,7 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, no_such, value_text
 from odesim.base.options import REST
+from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -40,6 +41,8 @@ FLAT = 1e-6
 """The singular value, by the largest, below which a direction is undetermined: derivatives of a run at rtol 1e-8 have no more digits."""
 SAME = 1e-4
 """The relative distance in the sum of squares within which two starts came to the same fit."""
+MANY = 200
+"""The most numbers that are fitted by the derivatives of each datum, which are integrated with the states: more have an adjoint."""
 FINE = 201
 """Points of the fitted curve, beside the times of the data."""
 
@@ -147,6 +150,11 @@ def fit(
     OdesimError
         For fewer data than numbers, and where no start can be integrated.
 
+    Notes
+    -----
+    More than 200 numbers are fitted by the gradient of the sum of squares, one adjoint run for each, and have no intervals; those of Maps,
+    of a System with resets, switches or starts that depend on them are derived one by one.
+
     Examples
     --------
     >>> truth = odesim.integrate("joma.nonlinear", params={"mu": [1.3]}, span=(0, 3), save=20)
@@ -186,13 +194,15 @@ def fit(
         others = {**(params or {}), **{name: v for name, v in numbers_of_run.items() if name not in system.states}}
         return integrate(system, params=others, initial=starts, save=save, **{**about, **more})
 
-    first = run(chosen.start, times, sensitivities=names, method=method)
+    many = len(chosen.start) > MANY and not adjoint_obstacle(system, values, names)
+    first = run(chosen.start, times, sensitivities=() if many else names, method=method)
     if first.status != "ok":
         raise ParamError(f"{system.name}: the run at the start of the search ends before the data do: {first.message}")
     about["method"] = first.method if not system.discrete else "auto"
     shapes = smooth_shapes(system, extended, first, columns or {})
     measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
-    residuals = Residuals(run, chosen, names, curves, measured, sigma)
+    adjoint = Adjoint(system, names, measured, first) if many else None
+    residuals = Residuals(run, chosen, names, curves, measured, sigma, adjoint)
     fits = residuals.minima(starts)
     if not fits:
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
@@ -209,12 +219,20 @@ class Residuals:
     """How far runs are from data, by the deviations of these, with derivatives by the numbers that are searched.
 
     run(x, times, **more): the run with the free numbers x (p,). names: what is free. y, weight (time, column): the data, and one by their
-    deviations; there: where they are, N in all.
+    deviations; there: where they are, N in all. adjoint: derives half the sum of squares, and then nothing is derived one by one.
     """
 
     def __init__(
-        self, run: Callable[..., Solution], free: Free, names: list[str], curves: Curves, measured: list[Measured], sigma: Any
+        self,
+        run: Callable[..., Solution],
+        free: Free,
+        names: list[str],
+        curves: Curves,
+        measured: list[Measured],
+        sigma: Any,
+        adjoint: Adjoint | None,
     ) -> None:
+        self.adjoint = adjoint
         self.run, self.free, self.names, self.curves, self.measured, self.weighted = run, free, names, curves, measured, sigma is not None
         self.times, self.row = np.unique(curves.t, return_inverse=True)
         self.y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
@@ -234,21 +252,27 @@ class Residuals:
         return self._evaluated(np.ascontiguousarray(u).tobytes())[0]
 
     def derivatives(self, u: Array) -> Array:
-        """Their derivatives (N, p) by u."""
+        """Their derivatives (N, p) by u; with an adjoint those of half the sum of squares (p,)."""
         return self._evaluated(np.ascontiguousarray(u).tobytes())[1]
 
     def _evaluate(self, key: bytes) -> tuple[Array, Array]:
         u = np.frombuffer(key)
         x = self.free.values(u)
         try:
-            solution = self.run(x, self.times, sensitivities=self.names)
+            solution = self.run(x, self.times, sensitivities=() if self.adjoint else self.names)
         except OdesimError:  # a value that the constraints of the model exclude
             solution = None
         if solution is None or solution.status != "ok":
             return np.full(self.count, np.nan), np.full((self.count, len(u)), np.nan)
-        now, slopes = predictions(solution, self.measured, self.names)
+        now, slopes = predictions(solution, self.measured, [] if self.adjoint else self.names)
+        residuals = (now[self.row] - self.y) * self.weight
+        if self.adjoint:
+            weights = np.zeros_like(now)
+            np.add.at(weights, self.row, np.where(self.there, residuals * self.weight, 0.0))
+            gradient = self.adjoint.gradient(solution, self.times, weights)
+            return residuals[self.there], np.concatenate([np.ravel(gradient[name]) for name in self.free.shapes]) * self.free.scale(x)
         slopes = (slopes[self.row] * self.weight[..., None])[self.there]
-        return ((now[self.row] - self.y) * self.weight)[self.there], slopes * self.free.scale(x)
+        return residuals[self.there], slopes * self.free.scale(x)
 
     def minima(self, starts: int) -> list[OptimizeResult]:
         """Where searches from so many starts end."""
@@ -256,7 +280,22 @@ class Residuals:
         # as far as curves of rtol 1e-8 tell apart: closer in, the search would follow the errors of the runs
         more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
         places = [u for u in self.free.starts(starts) if np.isfinite(self.values(u)).all()]
+        if self.adjoint:
+            return [self.descended(u, bounds) for u in places]
         return [least_squares(self.values, u, self.derivatives, bounds=bounds, **more) for u in places]
+
+    def descended(self, u: Array, bounds: tuple[Array, Array]) -> OptimizeResult:
+        """Where the descent from u ends, as least_squares says it but without derivatives (jac is None)."""
+
+        def half_squares(u: Array) -> tuple[float, Array]:
+            residuals = self.values(u)
+            return (0.5 * float(residuals @ residuals), self.derivatives(u)) if np.isfinite(residuals).all() else (np.inf, np.zeros_like(u))
+
+        options: Any = {"method": "L-BFGS-B", "options": {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-10, "gtol": 0.0}}
+        end: Any = minimize(half_squares, u, jac=True, bounds=list(zip(*bounds, strict=True)), **options)
+        at_bound = (end.x >= bounds[1]).astype(int) - (end.x <= bounds[0])
+        result: Any = {"x": end.x, "cost": float(end.fun), "jac": None, "status": int(end.success), "active_mask": at_bound}
+        return OptimizeResult(**result)
 
 
 def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, level: float) -> xarray.Dataset:
@@ -264,7 +303,9 @@ def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, l
     free, curves, measured = residuals.free, residuals.curves, residuals.measured
     best = min(fits, key=lambda result: float(result.cost))
     x = free.values(best.x)
-    error, correlation, undetermined = uncertainty(best.jac / free.scale(x), x, free.labels)
+    error, correlation, undetermined = np.full(len(x), np.nan), None, ""
+    if best.jac is not None:
+        error, correlation, undetermined = uncertainty(best.jac / free.scale(x), x, free.labels)
     degrees, squares = residuals.count - len(x), 2 * float(best.cost)
     deviation = np.sqrt(squares / degrees) if degrees else np.nan
     error *= 1.0 if residuals.weighted else deviation
@@ -277,7 +318,7 @@ def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, l
     register()
     over = {"data": residuals.y, "fitted": fitted, "residual": residuals.y - fitted}
     variables: dict[str, Any] = {name: ("free", v) for name, v in (("value", x), ("error", error), ("low", x - wide * error))}
-    variables |= {"high": ("free", x + wide * error), "correlation": (("free", "other"), correlation)}
+    variables |= {"high": ("free", x + wide * error)} | ({} if correlation is None else {"correlation": (("free", "other"), correlation)})
     variables |= {name: (("time", "column"), v) for name, v in over.items()} | {"curve": (("curve_time", "column"), curve)}
     coords = {"free": list(free.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
     all_squares = np.sum((residuals.y * residuals.weight)[residuals.there] ** 2)
