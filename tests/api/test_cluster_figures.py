@@ -32,6 +32,7 @@ def figures(monkeypatch):
         number = float(NAMES.index(name))
         return SimpleNamespace(
             __doc__=name,
+            QUESTION="why plateaus?",
             data=lambda fast: xr.Dataset({"x": number}),
             expected=lambda dataset: [Feature("x", float(dataset.x), 1.0, 0.5)],
             draw=lambda dataset: Figure(),
