@@ -211,7 +211,9 @@ def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any)
     """Follow the rest states of MODEL along PARAMETER from A to B, through folds and onto the branches that cross.
 
     It starts where a run with PARAMETER = A comes to rest; A may be the
-    larger one.
+    larger one. An entry of an array is a parameter too: mu[0]. The table
+    has the share of the points of a branch that are stable. MODEL is no
+    Map: its rest states are those of `odesim rest`.
     """
     from odesim.inputs.grammar import parse_numbers
 
@@ -246,7 +248,7 @@ def branch_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
         span = f"{number_text(x[of == k].min())} to {number_text(x[of == k].max())}"
         rows.append((str(k), str(len(grow)), span, f"{np.mean(grow == 0) * 100:.0f} %"))
     head = f"{escaped(data.attrs['model'], '')}: {len(numbers)} {'branch' if len(numbers) == 1 else 'branches'} along {name}"
-    parts = [head, table(rows, ("branch", "points", name, "stable"))]
+    parts = [head, table(rows, ("branch", "points", name, "stable points"))]
     if data.sizes["special"]:
         keys = ("special_branch", "kind", f"special_{name}", "frequency", "lyapunov", "side")
         specials = data[[*keys]].to_dict(data="list")["data_vars"]

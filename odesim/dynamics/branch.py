@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sympy import Float, S, Symbol
+from sympy import Expr, Float, Indexed, S, Symbol
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import ParamError, no_such
 from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
-from odesim.dynamics.field import Field, make_field
+from odesim.dynamics.field import Field, make_field, with_loss
 from odesim.dynamics.newton import find_root
 from odesim.dynamics.orbits import Orbit, orbit_of
-from odesim.dynamics.rest import Order
+from odesim.dynamics.rest import Order, observed
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
 from odesim.run.problem import dimensions
+from odesim.store.curves import COLUMN
+from odesim.store.export import place
+from odesim.symbolic.indices import IndexedBase, base_name
+from odesim.symbolic.layered import changed
+from odesim.symbolic.parts import Param
 from odesim.symbolic.system import System
+from odesim.transforms.sensitivity import used_names
 
 if TYPE_CHECKING:
     import xarray
 
+PARTS = ("rest", "unit", "entry")
+"""Of an array one of whose entries is followed: the others, where it is, and the entry."""
 MOST_BRANCHES = 20
 STEPS = 200
 """The longest step is the span by this."""
@@ -70,7 +80,7 @@ def branch(
     model, params, initial, sizes, method, rtol, seed
         As of `integrate`: it starts where a run with the parameter at span[0] comes to rest.
     name : str
-        The parameter.
+        The parameter, of an array an entry: "mu[0]"; where it has one only, "mu" will do.
     span : (float, float)
         From where to where it goes; the first may be the larger one.
     most_points : int
@@ -82,7 +92,8 @@ def branch(
     -------
     xarray.Dataset
         The parameter and the states (point, index names), branch (its number), growing (how many eigenvalues grow: 0 is stable), eigenvalue
-        (the largest real part). Special points: kind (special,), fold, branch or hopf; special_NAME of parameter and states;
+        (the largest real part), and the observables that are expressions, with the loss of a gradient flow; one whose name is taken is
+        NAME_. Special points: kind (special,), fold, branch or hopf; special_NAME of parameter, states and observables;
         special_branch; frequency, 2 pi over the period of what begins at a Hopf point. Of its orbit: lyapunov, the first Lyapunov
         coefficient (below 0 it attracts), side (1: it exists above the parameter of the point, -1: below) and amplitude_NAME, half the
         range of a state by the root of the distance from there. attrs: parameter.
@@ -90,7 +101,7 @@ def branch(
     Raises
     ------
     OdesimError
-        For a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
+        For a Map, a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
 
     Notes
     -----
@@ -107,7 +118,7 @@ def branch(
     if not low < high:
         raise ParamError(f"span is the range of {name}, two different numbers, not {begin:g} and {end:g}")
     values: dict[str, Any] = {"initial": initial, "sizes": sizes, "seed": seed}
-    curve, start = curve_of(system, name, (begin, end), method=method, rtol=rtol, params=params, **values)
+    curve, start, name = curve_of(with_loss(system), name, (begin, end), method=method, rtol=rtol, params=params, **values)
     order = Order(curve.field, up_to) if up_to else None
     unit = np.eye(len(start))[-1] * (1.0 if begin == low else -1.0)
     first = curve.point(start, unit, unit)
@@ -141,18 +152,27 @@ def branch(
     return dataset(system, name, curve.field, done)
 
 
-def curve_of(system: System, name: str, span: tuple[float, float], *, method: str, rtol: float, **values: Any) -> tuple[Curve, Array]:
-    """The curve of rest states with the parameter as its last state, and one of them (n + 1,). Raises an OdesimError."""
+def curve_of(system: System, name: str, span: tuple[float, float], *, method: str, rtol: float, **values: Any) -> tuple[Curve, Array, str]:
+    """The curve of rest states with the parameter as its last state, one of them (n + 1,), and what the parameter is called.
+
+    Raises an OdesimError.
+    """
     if system.discrete:
         raise ParamError(f"branches are those of differential equations, and {system.name} is a Map")
-    scalars = [p.name for p in system.params if not p.shape and not p.integer]
-    if name not in scalars:
-        raise ParamError(no_such("parameter that is a real number", name, scalars, system.name))
-    params = dict(values.pop("params") or {})
-    begin = span[0]
+    params, begin = dict(values.pop("params") or {}), span[0]
+    array, at, name = entry_of(system, name, params, values)
+
+    def bound(number: float) -> dict[str, Any]:
+        """The parameters where the one that is followed has this value."""
+        if not at:
+            return {**params, array: number}
+        whole = np.array(bind(system, **values, params=params).params[array], np.float64)
+        whole[at] = number
+        return {**params, array: whole}
+
     for end in span:  # its domain and the constraints of the model
-        bind(system, **{**values, "params": {**params, name: end}})
-    values["params"] = {**params, name: begin}
+        bind(system, **values, params=bound(end))
+    values["params"] = bound(begin)
     numbers = bind(system, **values)
     plain = make_field(system, numbers, "branches")
     run = integrate(system, **values, method=method, rtol=rtol)
@@ -170,32 +190,69 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
             raise ParamError(
                 f"{system.name} declares that {law.name!r} holds its value, and branches are followed on the leaves of linear laws only"
             )
-    field = with_parameter(system, name, numbers)
-    z = field.layout.join({**plain.layout.split(root.y), name: begin})
-    return Curve(field, z, np.vstack(weights)), z
+    field = with_parameter(system, array, at, numbers)
+    z = field.layout.join({**plain.layout.split(root.y), field.layout.names[-1]: begin})
+    return Curve(field, z, np.vstack(weights)), z, name
 
 
-def with_parameter(system: System, name: str, numbers: Numbers) -> Field:
-    """The field with a parameter as one more state, the last, which rests: so its exact Jacobian has the derivatives by it."""
-    symbol: Any = system.param(name).symbol
-    assert isinstance(symbol, Symbol)
-    value = Float(numbers.params[name])
+def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str, Any]) -> tuple[str, tuple[int, ...], str]:
+    """The parameter that text names, the place of the number in it, and what that is called: mu[0]. Raises ParamError."""
+    real = {p.name: p for p in system.params if not p.integer}
+    match = COLUMN.fullmatch(text)
+    array, index = (match[1].strip(), match[2]) if match else (text, "")
+    if array not in real:
+        named = [name + "[0]" * len(p.shape) for name, p in real.items()]
+        raise ParamError(no_such("parameter that is a real number", text, named, system.name))
+    if not (real[array].shape or index):
+        return array, (), array
+    shape = np.shape(bind(system, **values, params=params).params[array])
+    if not index and math.prod(shape) == 1:
+        return array, (0,) * len(shape), array
+    at = place(array, index, shape)
+    return array, at, array + "".join(f"[{i}]" for i in at)
+
+
+def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numbers) -> Field:
+    """The field with a parameter as one more state, the last, which rests: so its exact Jacobian has the derivatives by it.
+
+    at: of an array the place of the number. The array p is then p_rest, which is 0 there, with the state times p_unit, which is 1 there.
+    """
+    param, taken = system.param(name), used_names(system)
+    params = {key: value for key, value in numbers.params.items() if key != name}
+    more: tuple[Param, ...] = ()
+    symbol: Any = param.symbol
+    value = np.array(numbers.params[name], np.float64)
+    change: Callable[[Any], Any] = lambda e: e  # noqa: E731
+    if at:
+        labels = [next(x for x in chain([f"{name}_{part}"], (f"{name}_{part}{k}" for k in count())) if x not in taken) for part in PARTS]
+        unit, rest = np.zeros_like(value), value.copy()
+        unit[at], rest[at], value = 1.0, 0.0, value[at]
+        arrays = [IndexedBase(label, shape=param.shape) for label in labels[:2]]
+        symbol = Symbol(labels[2], real=True)
+        more = tuple(Param(x, 0.0, S.Reals, "what an entry of an array and the others are") for x in arrays)
+        params |= {labels[0]: rest, labels[1]: unit}
+
+        def change(e: Any) -> Any:
+            return changed(e, lambda part, _: part.replace(is_entry, lambda x: arrays[0][x.indices] + symbol * arrays[1][x.indices]))
+
+        def is_entry(e: Any) -> bool:
+            return isinstance(e, Indexed) and base_name(e) == name
+
     extended = replace(
         system,
-        equations={**system.equations, symbol: S.Zero},
-        params=tuple(p for p in system.params if p.name != name),
-        initial={key: S(e).xreplace({symbol: value}) for key, e in system.initial.items()} | {symbol: value},
+        equations={**{key: change(e) for key, e in system.equations.items()}, symbol: S.Zero},
+        params=tuple(p for p in system.params if p.name != name) + more,
+        initial={key: change(S(e)).xreplace({symbol: Float(value)}) for key, e in system.initial.items()} | {symbol: Float(value)},
         invariants=(),
         events=(),
         closed_forms=(),
         constraints=(),
-        observables={},
+        observables={key: change(e) for key, e in system.observables.items() if isinstance(e, Expr)},
         display={},
         views=(),
         growth=None,
     )
-    others = {key: value for key, value in numbers.params.items() if key != name}
-    return Field(extended, replace(numbers, params=others, initial={**numbers.initial, name: np.array(numbers.params[name], float)}))
+    return Field(extended, replace(numbers, params=params, initial={**numbers.initial, symbol.name: np.asarray(value)}))
 
 
 def is_near_in(a: Point, b: Point, order: Order | None, distance: float) -> bool:
@@ -217,12 +274,15 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     """Branches as a Dataset."""
     import xarray as xr
 
-    dims, data = dimensions(system), dict[str, Any]()
+    dims, data, own = dimensions(field.system), dict[str, Any](), field.layout.names[-1]
     points = [(k, p) for k, b in enumerate(branches) for p in b.points]
     specials = [(k, s) for k, b in enumerate(branches) for s in b.specials]
+    seen = dict[str, Any]()
     for prefix, dim, rows in (("", "point", [p.z for _, p in points]), ("special_", "special", [s.point.z for _, s in specials])):
         for state, values in field.layout.split(np.array(rows).reshape(-1, field.n)).items():
-            data[f"{prefix}{state}"] = ((dim, *dims.get(state, ())), values)
+            data[f"{prefix}{name if state == own else state}"] = ((dim, *dims.get(state, ())), values)
+        for observable, values in observed(field, rows):
+            seen[f"{prefix}{observable}"] = ((dim, *dims[observable]), values)
     for label, dim, numbers in (
         ("branch", "point", [k for k, _ in points]),
         # a branch that begins at another one begins where an eigenvalue is 0: its stability is that of what follows
@@ -237,8 +297,13 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     data["lyapunov"] = ("special", np.array([o.lyapunov for o in orbits], np.float64))
     data["side"] = ("special", np.array([o.side for o in orbits], np.float64))
     for state, values in field.layout.split(np.array([o.amplitudes for o in orbits]).reshape(-1, field.n)).items():
-        if state != name:
+        if state != own:
             data[f"amplitude_{state}"] = (("special", *dims.get(state, ())), values)
+    for observable, column in seen.items():
+        label = observable
+        while label in data or label in ("point", "special", *(i.name for i in system.axes)):
+            label += "_"
+        data[label] = column
     register()
-    about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != name)}
+    about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != own)}
     return xr.Dataset(data, attrs=about)

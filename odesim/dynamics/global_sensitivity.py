@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -25,7 +24,7 @@ from odesim.inputs.arguments import check_arguments
 from odesim.inputs.grammar import parse_value
 from odesim.inputs.registry import load_model
 from odesim.store.curves import COLUMN
-from odesim.store.export import entries
+from odesim.store.export import entries, place
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -322,15 +321,11 @@ def quantity(system: System, members: xarray.Dataset, name: str, index: str) -> 
         values = values[:, 0]
     elif name != "t_end":
         values = values[:, -1]
-    at = tuple(map(int, re.findall(r"\d+", index)))
     shape = values.shape[1:]
-    if not at:
+    if not index:
         return list(entries(name, shape)), values.reshape(len(values), -1)
+    at = place(name, index, shape)
     label = name + "".join(f"[{i}]" for i in at)
-    if not shape:
-        raise ParamError(f"{name} is one number: write {name}, not {label}")
-    if len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
-        raise ParamError(f"{name} has shape {shape}, so an entry of it is named as {next(iter(entries(name, shape)))}, not {label}")
     return [label], values.reshape(len(values), -1)[:, [np.ravel_multi_index(at, shape)]]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.device import check_fits
-from odesim.base.errors import StoreError, counted, escaped, no_such
+from odesim.base.errors import ParamError, StoreError, counted, escaped, no_such
 from odesim.store.chunks import open_group
 from odesim.store.paths import atomic_file, check_new_file, damage_errors
 from odesim.store.read import group_arrays, open_run
@@ -226,6 +227,16 @@ def csv_cell(text: str) -> str:
 def entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
     for index in np.ndindex(*shape):
         yield name + "".join(f"[{i}]" for i in index)
+
+
+def place(name: str, index: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The place in an array `name` of this shape that index says, as [0] or [0][1]. Raises ParamError where it has none there."""
+    at = tuple(map(int, re.findall(r"\d+", index)))
+    if not shape:
+        raise ParamError(f"{name} is one number: write {name}, not {name}{index}")
+    if "-" in index or len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
+        raise ParamError(f"{name} has shape {shape}, so an entry of it is named as {next(entries(name, shape), name)}, not {name}{index}")
+    return at
 
 
 FORMATS: dict[str, Callable[[Load, Any, Path, Path], None]] = {"csv": to_csv, "nc": to_nc, "parquet": to_parquet}
