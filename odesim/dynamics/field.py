@@ -153,21 +153,20 @@ def independent(rows: Array) -> Array:
     return V[s > 1e-9 * max(s[0], 1e-300)]
 
 
-def make_field(system: System, numbers: Numbers, what: str) -> Field:
-    """The field of a System that has rest states. what: what is asked of it. Raises ParamError where it has none, or is too large."""
+def make_field(system: System, numbers: Numbers, what: str, most: int = MOST_STATES) -> Field:
+    """The field of a System that has rest states. what: what is asked of it. Raises ParamError where it has none.
+
+    most: the most states, of which it raises ParamError for more.
+    """
     if system.noise:
         raise ParamError(f"{system.name} has noise, and {what} are for equations without; replace(system, noise={{}}) has none")
     field = Field(system, numbers)
     if field.compiled.linear.time_program is not None:
         raise ParamError(f"{what} are for equations that do not depend on t, and those of {system.name} do")
-    check_size(field, what)
+    if field.n > most:
+        how = "with dense matrices, of" if most == MOST_STATES else "of"
+        raise ParamError(f"{what} are computed {how} at most {most} states: {system.name} has {field.n}")
     return field
-
-
-def check_size(field: Field, what: str) -> None:
-    """Raises ParamError for more states than dense matrices are for."""
-    if field.n > MOST_STATES:
-        raise ParamError(f"{what} are computed with dense matrices, of at most {MOST_STATES} states: {field.system.name} has {field.n}")
 
 
 def with_loss(system: System) -> System:

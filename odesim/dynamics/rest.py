@@ -18,7 +18,8 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import Values
-from odesim.dynamics.field import LOSS, Field, make_field, with_loss
+from odesim.dynamics.field import LOSS, MOST_STATES, Field, make_field, with_loss
+from odesim.dynamics.large import LEADING, MOST_LARGE, LargeRoot, LeadingSpectrum, find_large_root, leading_spectrum
 from odesim.dynamics.newton import Root, Spectrum, find_root, spectrum_of
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
@@ -42,8 +43,8 @@ NEAR = 1e-6
 class Rest:
     """A rest state, its eigenvalues, and how many starts led to it."""
 
-    root: Root
-    spectrum: Spectrum
+    root: Root | LargeRoot
+    spectrum: Spectrum | LeadingSpectrum
     times: int = 1
 
 
@@ -92,12 +93,17 @@ def rest(
     Raises
     ------
     OdesimError
-        Where the right-hand side depends on t or has noise, and for more than 2000 states.
+        Where the right-hand side depends on t or has noise, for more than 200000 states, and of more than 5000 where the Jacobian is
+        neither sparse nor small blocks plus few sums, or of more than 2000 where laws hold more than 64 numbers.
 
     Notes
     -----
     From each start Newton's method with the exact Jacobian, on the leaf of the start: the linear invariants, and those declared constant,
     keep their values. Eigenvalues are those on the leaf, NaN beyond its dimension.
+
+    Of more than 2000 states Newton's equation is solved by sparse elimination, and only the laws that a model declares are kept. There are
+    then 6 modes: the leading eigenvalues by Arnoldi's method, NaN where it finds none. index is NaN where all 6 grow and the others cannot
+    be counted: they are where the Jacobian is blocks alone, or sparse and symmetric. stability is unknown where that says too little.
 
     Examples
     --------
@@ -114,7 +120,7 @@ def rest(
     if values.has_design:
         field, starts = starts_of_members(system, values, seed)
     else:
-        field = make_field(system, numbers, "rest states")
+        field = make_field(system, numbers, "rest states", MOST_LARGE)
         run = integrate(
             system, params=params, initial=initial, sizes=sizes, span=values.span, save=LOOKED_AT, method=method, rtol=rtol, seed=seed
         )
@@ -125,7 +131,7 @@ def rest(
 def starts_of_members(system: System, values: Values, seed: int) -> tuple[Field, Array]:
     """The field, and the initial values of all members (N, n). Raises ParamError where more than these differ."""
     chosen = choose_members(system, values, seed)
-    field = make_field(system, chosen.shared, "rest states")
+    field = make_field(system, chosen.shared, "rest states", MOST_LARGE)
     params, initial = chosen.chunk(0, chosen.source.count)
     if params:
         raise ParamError(
@@ -184,7 +190,7 @@ def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Res
     rests: list[Rest] = []
     counts = {"starts": len(starts), "failed": 0, "outside": 0}
     for start in starts:
-        root = find_root(field, start)
+        root = find_root(field, start) if field.n <= MOST_STATES else find_large_root(field, start)
         if root is None or field.outside(root.y):
             counts["failed" if root is None else "outside"] += 1
             continue
@@ -192,11 +198,12 @@ def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Res
         if known is not None:
             known.times += 1
         else:
-            rests.append(Rest(root, spectrum_of(root, discrete=field.system.discrete)))
+            discrete = field.system.discrete
+            rests.append(Rest(root, leading_spectrum(root) if isinstance(root, LargeRoot) else spectrum_of(root, discrete=discrete)))
     return rests, counts
 
 
-def is_same(a: Root, b: Root, order: Order | None) -> bool:
+def is_same(a: Root | LargeRoot, b: Root | LargeRoot, order: Order | None) -> bool:
     """Whether two roots are one state."""
     y = b.y if order is None else order.nearest(a.y, b.y)
     return bool(np.max(np.abs(a.y - y)) <= NEAR * max(1.0, float(np.max(np.abs(a.y)))))
@@ -243,13 +250,14 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
     for name, array in values.items():
         axes = dims[name] if len(dims[name]) == array.ndim - 1 else tuple(f"{name}_{k}" for k in range(array.ndim - 1))
         data[labels[name]] = (("rest", *axes), array[order])
-    modes = np.full((2, len(rests), field.n), np.nan)
+    large = field.n > MOST_STATES
+    modes = np.full((2, len(rests), LEADING if large else field.n), np.nan)
     for k, r in enumerate(rests):
         modes[:, k, : len(r.spectrum.values)] = r.spectrum.values.real, r.spectrum.values.imag
     data |= {"eigenvalue_real": (("rest", "mode"), modes[0]), "eigenvalue_imag": (("rest", "mode"), modes[1])}
     data["stability"] = ("rest", np.array([r.spectrum.stability for r in rests], "U8"))
-    for name, numbers in (("index", [r.spectrum.growing for r in rests]), ("times", [r.times for r in rests])):
-        data[name] = ("rest", np.array(numbers, np.int64))
+    data["index"] = ("rest", np.array([r.spectrum.growing for r in rests], np.float64 if large else np.int64))  # NaN is not known
+    data["times"] = ("rest", np.array([r.times for r in rests], np.int64))
     data["residual"] = ("rest", np.array([r.root.residual for r in rests], np.float64))
     register()
     about = {

@@ -48,7 +48,7 @@ def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
 
 # Rest states: their eigenvalues, and where they are, filled if nothing grows there.
 
-COLORS = dict(zip(("stable", "neutral", "saddle", "unstable"), (CATEGORIES[0], CATEGORIES[2], CATEGORIES[1], CATEGORIES[3]), strict=True))
+COLORS = dict(zip(("stable", "neutral", "saddle", "unstable", "unknown"), (CATEGORIES[k] for k in (0, 2, 1, 3, 4)), strict=True))
 INDEX = "growing directions"
 
 

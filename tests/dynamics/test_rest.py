@@ -253,7 +253,7 @@ RATE = Param(k, 1.0, REAL, "rate")
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "time": (system({x: time - x}), {}, "do not depend on t"),
     "noise": ("particles.noisy_circle", {}, "has noise"),
-    "large": (system({v[m]: -v[m]}, axes={m: M}, sizes={M: 3}), {"sizes": {"M": 2001}}, "at most 2000 states"),
+    "large": (system({v[m]: -v[m]}, axes={m: M}, sizes={M: 3}), {"sizes": {"M": 200_001}}, "at most 200000 states"),
     "parameter": (system({x: k - x}, params=(RATE,)), {"vary": {"k": "uniform(0,1)"}, "members": 3}, "k is a parameter"),
     "index": ("hopfield.potts", {"up_to": "j"}, "no index of a state 'j'"),
     "order": (system({v[m]: m - v[m]}, axes={m: M}, sizes={M: 3}), {"up_to": "m"}, "not the same in another order along m"),

@@ -1,0 +1,173 @@
+"""Rest states of thousands of states: chains and rings with known eigenvalues, scipy's sparse solution, small systems written large."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import spsolve
+from sympy import Interval, Sum, exp, oo, symbols
+
+import odesim
+from odesim.dynamics import large
+from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, index, over, sizes
+
+SOURCE = Source("none", "made for the tests")
+REAL = Interval(-oo, oo)
+(i, j), (N,) = index("i j"), sizes("N")
+u, s = IndexedBase("u", shape=(N,)), IndexedBase("s", shape=(N,))
+D = symbols("D", real=True)
+NUMBER = 2500
+"""More states than are written as a dense matrix."""
+WIDTH = Param(D, 1.0, REAL, "diffusion")
+
+
+def system(equation, *, n=NUMBER, boundary="periodic", start=0.5, kind=System, **more):
+    """The System u[i]' = equation on a ring of n, over a short time."""
+    times = {} if kind is Map else {"span": (0.0, 0.1)}
+    return kind(
+        "test.large",
+        SOURCE,
+        {i: N},
+        {u[i]: equation},
+        more.pop("params", ()),
+        {u[i]: start},
+        sizes={N: n},
+        boundary={i: boundary},
+        **times,
+        **more,
+    )
+
+
+SPREAD = D * (u[i - 1] - 2 * u[i] + u[i + 1])
+ALLEN_CAHN = system(SPREAD + u[i] - u[i] ** 3, params=(WIDTH,))
+
+
+def of_ring(n, d):
+    """The eigenvalues (n,) of the second difference on a ring, the largest first."""
+    return np.sort(-4 * d * np.sin(np.pi * np.arange(n) / n) ** 2)[::-1]
+
+
+@pytest.mark.parametrize("n", [NUMBER, pytest.param(5000, marks=pytest.mark.slow)])
+def test_uniform_states_of_a_ring(n):
+    """u and D u_xx + u - u^3 on a ring: 0 is a saddle with the eigenvalues 1 - 4 D sin^2(pi k / N), +-1 are stable with -2 - those."""
+    found = odesim.rest(ALLEN_CAHN, params={"D": 0.7}, sizes={"N": n}, vary={"u": np.outer([-0.8, 0.01, 0.9], np.ones(n))})
+    levels = found["u"].values
+    assert sorted(levels[:, 0].round(12).tolist()) == [-1, 0, 1] and np.ptp(levels, axis=1) == pytest.approx(0, abs=1e-12)
+    for k, level in enumerate(levels[:, 0]):
+        known = 1 - 3 * level**2 + of_ring(n, 0.7)
+        np.testing.assert_allclose(found["eigenvalue_real"].values[k], known[: large.LEADING], rtol=1e-9, atol=1e-11)
+        assert str(found["stability"].values[k]) == ("saddle" if abs(level) < 0.5 else "stable")
+        assert found["index"].values[k] == np.sum(known > 0)
+
+
+SOURCES = Param(s, 0.0, REAL, "sources")
+FORCE = np.sin(np.arange(NUMBER))
+
+
+def test_heat_with_sources():
+    """D u_xx + s between ends at 0: the state is scipy's, the eigenvalues are -4 sin^2(pi k / (2 (N + 1)))."""
+    model = system(SPREAD + s[i], params=(WIDTH, SOURCES), boundary="zero")
+    found = odesim.rest(model, params={"s": FORCE})
+    known = spsolve(sparse.diags_array([1.0, -2.0, 1.0], offsets=[-1, 0, 1], shape=(NUMBER, NUMBER)).tocsc(), -FORCE)
+    np.testing.assert_allclose(found["u"].values, [known], atol=1e-9)  # rounding times N^2 / 10, the inverse of the slowest eigenvalue
+    modes = -4 * np.sin(np.pi * np.arange(1, large.LEADING + 1) / (2 * (NUMBER + 1))) ** 2
+    np.testing.assert_allclose(found["eigenvalue_real"].values, [modes], rtol=1e-6)
+    assert found["stability"].values.tolist() == ["stable"] and found["index"].values.tolist() == [0]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_singular_jacobian(declared):
+    """Heat on a ring rests on a line: the declared sum picks the state and leaves out its 0, without it the line is neutral."""
+    laws = (Invariant("mass", Sum(u[i], (i, 0, N - 1)), "constant"),) * declared
+    model = system(SPREAD + s[i], params=(WIDTH, SOURCES), invariants=laws)
+    found = odesim.rest(model, params={"s": FORCE - FORCE.mean()})
+    assert found["u"].values.mean() == pytest.approx(0.5, abs=1e-9)  # a correction of least norm has no part along the line either
+    modes = of_ring(NUMBER, 1.0)[declared:][: large.LEADING]
+    np.testing.assert_allclose(found["eigenvalue_real"].values, [modes], rtol=1e-6, atol=1e-12)
+    assert found["stability"].values.tolist() == ["stable" if declared else "neutral"]
+
+
+def test_sources_that_do_not_cancel_have_no_rest_state():
+    """Heat on a ring grows for ever: least squares of what cannot be met are no rest state."""
+    found = odesim.rest(system(SPREAD + s[i], params=(WIDTH, SOURCES)), params={"s": FORCE + 0.1})
+    assert found.sizes["rest"] == 0 and found.attrs["failed"] == found.attrs["starts"]
+
+
+def test_a_mean_field():
+    """-2 u + 3/2 mean(u) + s: mean(s) / (2 - 3/2) is the mean, the eigenvalues are -1/2 and else -2."""
+    found = odesim.rest(system(-2 * u[i] + 3 * over(Sum, u[j], (j, N)) / N / 2 + s[i], params=(SOURCES,)), params={"s": FORCE})
+    np.testing.assert_allclose(found["u"].values, [(FORCE + 3 * FORCE.mean()) / 2], atol=1e-12)
+    assert found["eigenvalue_real"].values[0] == pytest.approx([-0.5, *[-2] * (large.LEADING - 1)], abs=1e-12)
+
+
+def test_waves_grow_together():
+    """u' = a u + c (u[i+1] - u[i-1]) turns: the eigenvalues a + 2 c i sin(2 pi k / N) all grow at one rate, and none decays."""
+    found = odesim.rest(system(u[i] / 10 + u[i + 1] - u[i - 1]))
+    assert found["eigenvalue_real"].values == pytest.approx(np.full((1, large.LEADING), 0.1), abs=1e-9)
+    assert found["stability"].values.tolist() == ["unknown"] and np.isnan(found["index"].values).all()
+
+
+def test_multipliers_of_a_large_map():
+    """Euler's step of 0.1: the multipliers at 1 are 1 + 0.1 times the eigenvalues."""
+    step = system(u[i] + (SPREAD + u[i] - u[i] ** 3) / 10, params=(WIDTH,), kind=Map, start=0.9)
+    found = odesim.rest(step, steps=20)
+    assert found["eigenvalue_real"].values[0] == pytest.approx(1 + (of_ring(NUMBER, 1.0)[: large.LEADING] - 2) / 10, abs=1e-9)
+    assert found["stability"].values.tolist() == ["stable"]
+
+
+def test_every_node_of_joma_comes_to_its_own():
+    """v = mu for 5000 components, with the rates exp(mu^2 / 2): all are known, the slowest six are shown."""
+    mu = 1 + np.arange(5000) / 5000
+    found = odesim.rest("joma.nonlinear", sizes={"M": 5000}, params={"mu": mu}, vary={"v": np.outer([0.9], mu)})
+    np.testing.assert_allclose(found["v"].values, [mu], rtol=1e-12)
+    np.testing.assert_allclose(found["eigenvalue_real"].values[0], -np.exp(mu[: large.LEADING] ** 2 / 2), rtol=1e-10)
+    assert found["index"].values.tolist() == [0]
+
+
+@pytest.mark.parametrize("equation", [exp(-u[i]), 1 - 1 / (1 + exp(-u[i])), SPREAD + exp(-u[i])], ids=["tail", "rounding", "coupled"])
+def test_what_fades_does_not_rest(equation):
+    """However small, also where the slope is rounding beside the spread."""
+    found = odesim.rest(system(equation, params=(WIDTH,) if equation.has(D) else ()), vary={"u": np.outer([10.0, 24.0], np.ones(NUMBER))})
+    assert found.sizes["rest"] == 0 and found.attrs["failed"] == 2
+
+
+def test_a_law_that_bends():
+    """Rayleigh's flow u_i' = u_i (c_i - sum c u^2 / sum u^2) keeps |u| and rests at |u| times an axis, with the eigenvalues c_i - c_k."""
+    rayleigh = over(Sum, s[j] * u[j] ** 2, (j, N)) / over(Sum, u[j] ** 2, (j, N))
+    law = Invariant("length", over(Sum, u[i] ** 2, (i, N)), "constant")
+    c = 1 / (1 + np.arange(NUMBER))
+    start = np.where(np.arange(NUMBER) == 1, 2.0, 1e-4)
+    found = odesim.rest(system(u[i] * (s[i] - rayleigh), params=(SOURCES,), invariants=(law,)), params={"s": c}, vary={"u": start[None]})
+    assert found["u"].values[0, 1] == pytest.approx(np.linalg.norm(start), rel=1e-10)
+    assert np.delete(found["u"].values[0], 1) == pytest.approx(0, abs=1e-10)
+    leading = np.delete(c - c[1], 1)[: large.LEADING]
+    assert found["eigenvalue_real"].values[0] == pytest.approx(leading, abs=1e-9)
+    assert found["stability"].values.tolist() == ["saddle"] and found["index"].values.tolist() == [1]
+
+
+def test_the_sparse_way_is_the_dense_one(monkeypatch):
+    """Of 60 states weakly coupled, near a pattern of signs, and two of signs and zeros, it finds what dense matrices find."""
+    rng, n = np.random.default_rng(0), 60
+    signs = rng.choice([-1.0, 1.0], n)
+    starts = np.array([0.95 * np.where(np.arange(n) < zeros, 0.0, signs) for zeros in (0, 3, 5)])
+
+    def found():
+        return odesim.rest(ALLEN_CAHN, sizes={"N": n}, params={"D": 0.05}, vary={"u": starts})
+
+    dense = found()
+    for module in ("odesim.dynamics.rest", "odesim.dynamics.large"):
+        monkeypatch.setattr(f"{module}.MOST_STATES", 0)
+    wide = found()
+    assert sorted(dense["index"].values.tolist()) == [0, 3, 5] and wide.sizes["mode"] == large.LEADING
+    a, b = np.argsort(dense["index"].values), np.argsort(wide["index"].values)
+    np.testing.assert_allclose(wide["u"].values[b], dense["u"].values[a], atol=1e-12)
+    np.testing.assert_array_equal(wide["index"].values[b], dense["index"].values[a])
+    np.testing.assert_allclose(wide["eigenvalue_real"].values[b], dense["eigenvalue_real"].values[a, : large.LEADING], atol=1e-12)
+    assert wide["stability"].values[b].tolist() == dense["stability"].values[a].tolist()
+
+
+def test_the_table_says_what_was_computed():
+    """The leading eigenvalues are called so, and what is not known is a question mark."""
+    from odesim.cli.dynamics import rest_text
+
+    text = rest_text(odesim.rest(system(u[i] / 10 + u[i + 1] - u[i - 1])), [])
+    assert "the 6 leading ones" in text and " ? " in text and max(map(len, text.splitlines())) <= 80, text
