@@ -133,16 +133,20 @@ def branch(
         points = todo.pop(0)
         if not low <= points[-1].z[-1] <= high:
             continue
-        if len(points) > 1 and any(is_on(points[-1], other, order) for other in done):
-            continue
+        if len(points) > 1:
+            most = 0.1 * float(np.linalg.norm(points[-1].z - points[0].z))
+            if any(is_on(points[-1], other, order, most) for other in done):
+                continue
         followed = Branch(points, [])
         for point, specials in walk(points[-1], low, high, (high - low) / STEPS, most_points):
             known = [s.point for b in done for s in b.specials if s.kind == "branch"]
-            met = next((p for p in known if is_near_in(p, point, order, (high - low) / STEPS)), None)
             followed.points.append(point)
-            new = [s for s in specials if not any(is_near_in(p, s.point, order, 1e-4 * (high - low)) for p in known)]
+            new = [s for s in specials if not any(distance(p, s.point, order) <= 1e-4 * (high - low) for p in known)]
             followed.specials += new
-            if met is not None and len(followed.points) > LEAVING:
+            before = followed.points[-2]  # a branch that begins at a point near it goes away from it
+            near = [p for p in known if distance(p, point, order) <= (high - low) / STEPS]
+            met = len(new) < len(specials) or any(distance(p, point, order) < distance(p, before, order) for p in near)
+            if met and len(followed.points) > LEAVING:
                 break
         done.append(followed)
         for special in followed.specials:
@@ -255,19 +259,21 @@ def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numb
     return Field(extended, replace(numbers, params=params, initial={**numbers.initial, symbol.name: np.asarray(value)}))
 
 
-def is_near_in(a: Point, b: Point, order: Order | None, distance: float) -> bool:
-    """Whether two points are within a distance, in the nearest order along an index."""
-    other = b.z if order is None else order.nearest(a.z, b.z)
-    return float(np.linalg.norm(a.z - other)) <= distance
+def distance(a: Point, b: Point, order: Order | None) -> float:
+    """The distance between two points, in the nearest order along an index."""
+    return float(np.linalg.norm(a.z - (b.z if order is None else order.nearest(a.z, b.z))))
 
 
-def is_on(point: Point, other: Branch, order: Order | None) -> bool:
-    """Whether a point lies on a branch that has been followed: what that branch has in the plane through the point is the point."""
+def is_on(point: Point, other: Branch, order: Order | None, most: float) -> bool:
+    """Whether a point lies on a branch that has been followed: what that branch has in the plane through the point is the point.
+
+    most: as of is_near.
+    """
     z = np.array([p.z for p in other.points])
     nearest = int(np.argmin([np.linalg.norm(p - (point.z if order is None else order.nearest(p, point.z))) for p in z]))
     mine, close = point.z if order is None else order.nearest(z[nearest], point.z), other.points[nearest]
     there = close.curve.point(close.z + ((mine - close.z) @ close.tangent) * close.tangent, close.tangent)
-    return there is not None and is_near(there, replace(point, z=mine))
+    return there is not None and is_near(there, replace(point, z=mine), most)
 
 
 def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> xarray.Dataset:

@@ -15,6 +15,12 @@ EXACT = 1e-11
 """The last correction of a point, relative to the largest of its numbers and 1."""
 SHORTEST = 1e-7
 """The shortest step, as a part of the longest."""
+LARGEST = 0.01
+"""The longest step relative to the largest state so far, where that is more than a part of the range: a learning rate of 1e-3 may move
+states of 1, and steps of a part of its range would not come far. Largest is at most 1 or as at the start: what goes to infinity is not
+followed there."""
+STILL = 1e-12
+"""A direction with less of the parameter than this is that of a line of states at one parameter: what turns round there is rounding."""
 TURN = 0.97
 """The least cosine between the tangents of neighbouring points."""
 SAME_POINT = 1e-5
@@ -26,6 +32,8 @@ CRITICAL = 1e-5
 PARTS = 6
 """How often the way between two points is cut around a turning point: to an eighteenth, so that a cubic there is exact to 1e-5 of what it
 is between the two, which is 1e-8 or less."""
+MORE_PARTS = 18
+"""How often it is cut where the parameter goes on: to 2e-4, so that the determinant is a straight line there."""
 CUT = 0.381966
 """Not the middle: between two points that mirror one another the middle is the branch point itself, where no tangent is known."""
 
@@ -50,10 +58,11 @@ class Point:
         values = np.linalg.eigvals(self.jacobian[: inside.shape[1], :-1] @ inside)
         return np.asarray(values[np.lexsort((-values.imag, -values.real))])
 
-    @property
-    def side(self) -> float:
-        """The sign of the determinant of the derivatives with the tangent as last row: it changes at a branch point, not at a fold."""
-        return float(np.linalg.slogdet(np.vstack([self.jacobian, self.tangent]))[0])
+    @cached_property
+    def side(self) -> tuple[float, float]:
+        """Sign, and logarithm, of the determinant of the derivatives with the tangent as last row, which is 0 at a branch point only."""
+        sign, size = np.linalg.slogdet(np.vstack([self.jacobian, self.tangent]))
+        return float(sign), float(size)
 
     @property
     def growing(self) -> int:
@@ -126,9 +135,11 @@ class Special:
 def walk(start: Point, low: float, high: float, longest: float, most: int) -> Iterator[tuple[Point, list[Special]]]:
     """The points of a branch from start in the direction of its tangent, each with the special ones since the one before.
 
+    longest: the longest step of the parameter, and of a state that is not large.
     Ends where the parameter leaves [low, high], where the branch closes or no next point is found, and after `most` points.
     """
-    here, step = start, longest / 10
+    here, step, size = start, longest / 10, 0.0
+    natural = max(1.0, float(np.max(np.abs(start.curve.start[:-1]))))
     for count in range(most):
         after = None
         while step > SHORTEST * longest:
@@ -151,7 +162,8 @@ def walk(start: Point, low: float, high: float, longest: float, most: int) -> It
         yield after, special_points(here, after)
         if count > 4 and np.linalg.norm(after.z - start.z) < step and after.tangent @ start.tangent > 0.5:
             return
-        here, step = after, min(1.5 * step, longest)
+        size = max(size, min(natural, float(np.max(np.abs(after.z[:-1])))))
+        here, step = after, min(1.5 * step, max(longest, LARGEST * size), longest / max(abs(float(after.tangent[-1])), 1e-300))
 
 
 def special_points(a: Point, b: Point) -> list[Special]:
@@ -176,15 +188,17 @@ def special_points(a: Point, b: Point) -> list[Special]:
             return None
 
     specials: list[Special] = []
-    if a.tangent[-1] * b.tangent[-1] < 0:
-        turning = branch_point(a, b)
+    if a.tangent[-1] * b.tangent[-1] < 0 and max(abs(a.tangent[-1]), abs(b.tangent[-1])) > STILL:
+        turning = branch_point(a, b, True)
         if turning is not None:
             specials.append(Special("branch", turning))
         elif (point := root(lambda p: float(p.tangent[-1]))) is not None:
             specials.append(Special("fold", point))
+    elif abs(a.growing - b.growing) == 1 and (crossed := branch_point(a, b, False)) is not None:
+        return [Special("branch", crossed)]
     for k in range(min(a.growing, b.growing), max(a.growing, b.growing)):
         point = root(lambda p, k=k: float(p.eigenvalues[k].real))  # type: ignore[misc]
-        if point is None or any(is_near(point, s.point) for s in specials):
+        if point is None or any(is_near(point, s.point, 0.1 * length) for s in specials):
             continue
         size = float(np.linalg.norm(point.jacobian, 2))
         crossing = [v for v in point.eigenvalues if abs(v.real) <= CRITICAL * size]
@@ -205,29 +219,35 @@ def between(a: Point, b: Point, part: float) -> tuple[Array, Array]:
     return z, ma + 2 * p * (3 * d - 2 * ma - mb) + 3 * p * p * (ma + mb - 2 * d)
 
 
-def branch_point(a: Point, b: Point) -> Point | None:
-    """The branch point between two points at which the parameter turns round; None where it is a fold.
+def branch_point(a: Point, b: Point, turns: bool) -> Point | None:
+    """The branch point between two points; None where there is none, as at a fold. turns: the parameter turns round between them.
 
-    Seen from the branch that turns, x^2 = r of x' = r x - x^3, no eigenvalue changes its sign. The determinant of all derivatives with
-    the tangent does, as that of those by the states is the product of it and the tangent's part along the parameter.
+    At a branch point the determinant of all derivatives with the tangent changes its sign. It is that of the derivatives by the states,
+    divided by the tangent's part along the parameter: so at a fold it does not, and where a branch turns round at a branch point, as
+    x^2 = r of x' = r x - x^3, no eigenvalue changes its sign.
     """
-    for _ in range(PARTS):
+    for _ in range(PARTS if turns else MORE_PARTS):
         z, way = between(a, b, CUT)
         middle = a.curve.point(z, way / np.linalg.norm(way))
         if middle is None:
             return None
-        a, b = (middle, b) if middle.tangent[-1] * a.tangent[-1] > 0 else (a, middle)
-    if a.side == b.side:
+        same = middle.tangent[-1] * a.tangent[-1] > 0 if turns else middle.side[0] == a.side[0]
+        a, b = (middle, b) if same else (a, middle)
+    (sign, size), (other, beyond) = a.side, b.side
+    if sign == other:
         return None
-    # the cubic and not Newton's method, to which the branch that crosses is as good
-    part = float(brentq(lambda p: float(between(a, b, p)[1][-1]), 0.0, 1.0))
+    # of a cubic and not by Newton's method, to which the branch that crosses is as good
+    if turns:
+        part = float(brentq(lambda p: float(between(a, b, p)[1][-1]), 0.0, 1.0))
+    else:
+        part = 1 / (1 + float(np.exp(np.clip(beyond - size, -50, 50))))
     z, way = between(a, b, part)
     return Point(a.curve, z, way / np.linalg.norm(way))
 
 
-def is_near(a: Point, b: Point) -> bool:
-    """Whether two points are one."""
-    return float(np.max(np.abs(a.z - b.z))) <= SAME_POINT * max(1.0, float(np.max(np.abs(a.z))))
+def is_near(a: Point, b: Point, most: float) -> bool:
+    """Whether two points are one. most: the distance beyond which they are not, whatever the size of their numbers."""
+    return float(np.max(np.abs(a.z - b.z))) <= min(SAME_POINT * max(1.0, float(np.max(np.abs(a.z)))), most)
 
 
 def branches_at(special: Special, size: float) -> list[Point]:
@@ -249,7 +269,7 @@ def branches_at(special: Special, size: float) -> list[Point]:
             # near the point first, where the corrections are good; farther where they are lost in rounding
             tries = (point.curve.point(point.z + part * size * side, side) for part in (0.2, 0.05, 1.0))
             beside = next((b for b in tries if b is not None), None)
-            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other) for other in starts):
+            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other, 0.1 * size) for other in starts):
                 continue
             away = beside.z - point.z
             starts.append(beside if beside.tangent @ away >= 0 else replace(beside, tangent=-beside.tangent))

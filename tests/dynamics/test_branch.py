@@ -68,6 +68,36 @@ def test_a_fold_beside_a_turning_branch_point():
     assert np.abs(found["x"].values[found["branch"].values > 0]).max() < 1e-8
 
 
+@pytest.mark.parametrize("begin", [0.9, 0.95, 1.05])
+def test_a_curved_branch_that_is_crossed(begin):
+    """x (r - x - x^2): the curve r = x + x^2 meets 0 at r = 0, wherever its points come to lie, and folds at r = -1/4."""
+    found = odesim.branch(system({x: x * (r - x - x**2)}, {x: 1.0}, r=1.0), "r", (begin, -0.5))
+    assert found["kind"].values.tolist() == ["branch", "fold"]
+    assert found["special_r"].values == pytest.approx([0, -0.25], abs=1e-9)
+    zero = found["branch"].values > 0
+    assert np.abs(found["x"].values[zero]).max() < 1e-8
+    assert found["r"].values[zero].min() == pytest.approx(-0.5) and found["r"].values[zero].max() == pytest.approx(begin)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-2])
+def test_the_unit_of_the_parameter(unit):
+    """A range of 1e-3, as of a learning rate, has the branches of one of 1."""
+    scaled = system({x: r * x / unit - x**3}, {x: 0.1}, r=-unit)
+    for ends in ((-unit, unit), (unit, -unit)):
+        found = odesim.branch(scaled, "r", ends)
+        assert found["kind"].values.tolist() == ["branch"] and found["special_r"].values / unit == pytest.approx([0], abs=1e-8)
+        at, states = found["r"].values / unit, found["x"].values
+        assert set(found["branch"].values) == {0, 1, 2} and at.max() == pytest.approx(1) and at.min() == pytest.approx(-1)
+        np.testing.assert_allclose(states * (at - states**2), 0, atol=1e-9)
+        assert states.max() == pytest.approx(1) and states.min() == pytest.approx(-1)
+
+
+def test_a_line_of_states_has_no_folds():
+    """r x rests at r = 0 everywhere: that branch goes up and down, and nothing turns round on it but rounding."""
+    found = odesim.branch(system({x: r * x}, {x: 0.0}, r=-1.0), "r", (-1, 1), most_points=150)
+    assert found["kind"].values.tolist() == ["branch"]
+
+
 def test_rolls_of_the_lorenz_system_begin_at_a_branch_point():
     """x = y = +-sqrt(8 (rho - 1) / 3) meet 0 at rho = 1: Lorenz (1963), Deterministic nonperiodic flow."""
     z = symbols("z", real=True)
