@@ -49,6 +49,30 @@ def test_muon_is_the_step_of_trainings(beta: float) -> None:
     np.testing.assert_allclose(run.final["W"], want, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["muon", "sgd"])
+def test_two_layers_by_muon_have_no_plateau(name: str) -> None:
+    """|W2 W1 - A|^2 / 2, aligned, from .1: by Muon the root of each mode is .1 + r t, r in [.6818, 1.1344]; by SGD the last still waits.
+
+    At t = .5 no mode has arrived, the root of the last is .75. By SGD they follow s / (1 + (s/a0 - 1) e^(-2 s t)), to the order of lr.
+    """
+    A, lr, t = np.array([[3, 0.5, 0], [0.2, 1.5, 0.3], [0, 0.1, 0.6]]), 0.002, 0.5 if name == "muon" else 1.5
+    U, s, Vt = np.linalg.svd(A)
+    params = {"W1": 0.1 * Vt[None], "W2": 0.1 * U[None]}
+    optimizer = make_optimizer(Optimizer(name, {"all": lr}, momentum=0.0), dict.fromkeys(params, "all"), params)
+    for _ in range(round(t / lr)):
+        W1, W2 = params["W1"][0], params["W2"][0]
+        E = W2 @ W1 - A
+        optimizer.update(params, {"W1": (W2.T @ E)[None], "W2": (E @ W1.T)[None]})
+    modes = U.T @ params["W2"][0] @ params["W1"][0] @ Vt.T
+    np.testing.assert_allclose(modes, np.diag(np.diag(modes)), atol=1e-10)  # rounding: bases are those of A
+    if name == "muon":
+        rates = (np.sqrt(np.diag(modes)) - 0.1) / t
+        assert rates.min() > 0.6818 - 1e-4 and rates.max() < 1.1344 + 1e-4
+    else:
+        np.testing.assert_allclose(np.diag(modes), s / (1 + (s / 0.01 - 1) * np.exp(-2 * s * t)), rtol=0.02)
+        assert modes[0, 0] > 0.95 * s[0] and modes[2, 2] < 0.1 * s[2]
+
+
 def test_signs_are_the_steps_of_trainings() -> None:
     """Before any slope is 0 both move every weight at the rate 1; a sharp edge of the sign, 1e-6."""
     run = odesim.integrate("optimisers.sign", params={"H": H, "b": B, "w0": [1.0, -1.5], "eps": 1e-6}, span=(0, 0.3), save=2, rtol=1e-9)
