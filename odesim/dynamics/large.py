@@ -1,4 +1,4 @@
-"""Rest states of more states than a dense matrix is for: Newton's method by sparse elimination, and the leading eigenvalues."""
+"""Rest states of more states than a dense matrix is for: Newton's method by sparse elimination."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigs, splu
+from scipy.sparse.linalg import splu
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
@@ -19,26 +19,16 @@ MOST_LARGE = 200_000
 """The most states: the path of a run that is looked at for slow states takes 320 MB."""
 MOST_LAWS = 64
 """The most numbers that laws hold: each is a full row and a full column."""
-LEADING = 6
-"""Eigenvalues that are computed."""
 SINGULAR = 1e-12
 """The smallest singular value, relative to the size of the Jacobian, from which on it counts as singular."""
+LATE = 1e-3
+"""The size of the rows of sums and laws beside those of states, by which pivots are chosen."""
 MOST_NULL = 8
 """The most directions beside those of the laws in which a Jacobian may be singular."""
 HALVINGS = 12
 """How often a correction is halved that does not make the right-hand side smaller."""
 NULL = 1e-9
 """The smallest singular value of the border's block, relative to the Jacobian, up to which it counts as 0."""
-KRYLOV = 60
-"""Products by which the outer eigenvalues are guessed."""
-MARGIN = 1e-2
-"""How far beside a guess, relative to the size of the Jacobian, eigenvalues are looked for by the inverse."""
-RESTARTS = 50
-"""Restarts of Arnoldi's method, after which what has not converged is left out."""
-GUESSES, MOST_PLACES = 3, 8
-"""Guesses beside which eigenvalues are looked for, and the most places."""
-SAME = 1e-9
-"""The distance, relative to the size of the Jacobian, within which an eigenvalue found from two places is one."""
 
 
 class SingularError(ArithmeticError):
@@ -143,8 +133,10 @@ class Operator:
         A = sparse.block_array(rows, format="csc")
         if not np.isfinite(A.data).all():
             raise SingularError
+        # with small rows of what is no state pivots stay on the diagonal: one taken from the full row of a sum would fill the whole matrix
+        scale = np.where(np.arange(A.shape[0]) < n, 1.0, LATE) / np.maximum(abs(A).max(axis=1).toarray().ravel(), 1e-300)
         try:
-            lu: Any = splu(A)
+            lu: Any = splu((sparse.diags_array(scale) @ A).tocsc())
         except RuntimeError:  # exactly singular
             raise SingularError from None
         total = A.shape[0]
@@ -153,9 +145,13 @@ class Operator:
         def solve(b: Array, transposed: bool = False) -> Array:
             whole = np.zeros(total, np.result_type(A.dtype, b.dtype))
             whole[places] = b
-            turn, matrix = ("T", A.T) if transposed else ("N", A)
-            x = lu.solve(whole, turn)
-            return np.asarray((x + lu.solve(whole - matrix @ x, turn))[places])
+            matrix = A.T if transposed else A
+
+            def rough(b: Array) -> Array:
+                return scale * lu.solve(b, "T") if transposed else lu.solve(scale * b)  # type: ignore[no-any-return]
+
+            x = rough(whole)
+            return np.asarray((x + rough(whole - matrix @ x))[places])
 
         return solve
 
@@ -352,138 +348,3 @@ def _accepted(at: At, here: Point, d: Array, correct: Correction, noise: Array) 
     # how far eigenvalues move with the state, by products with signs: the largest row, of which a random sum is a part
     moved = [np.max(np.abs(beside.change(z) - here.J.change(z))) for z in rng.choice([-1.0, 1.0], (3, n))]
     return LargeRoot(here.y, float(np.max(np.abs(here.f))), here.J, 4 * float(max(moved)))
-
-
-@dataclass(frozen=True)
-class LeadingSpectrum:
-    """The leading eigenvalues (m,) of a rest state, the fastest growing first. growing: how many of all grow, NaN where that is not known.
-
-    stability: as of odesim.dynamics.newton.Spectrum, or unknown.
-    """
-
-    values: Array
-    growing: float
-    stability: str
-
-
-def leading_spectrum(root: LargeRoot) -> LeadingSpectrum:
-    """The leading eigenvalues of a root on its leaf, of a Map the multipliers; all are looked at where the Jacobian is blocks alone."""
-    J = root.J
-    slack = 1e4 * float(np.finfo(float).eps) * max(J.size, float(J.discrete)) + root.slack
-    everything = _all_values(J)
-    values = leading_values(J) if everything is None else everything
-    values = np.where(np.abs(values.imag) <= slack, values.real, values)
-    rates = np.abs(values) - 1.0 if J.discrete else values.real
-    order = np.lexsort((-values.imag, -rates))
-    values, rates = values[order], rates[order]
-    grow, rest = int(np.sum(rates > slack)), int(np.sum(np.abs(rates) <= slack))
-    if not len(values):
-        return LeadingSpectrum(values, np.nan, "unknown")
-    if everything is not None:
-        kind = ("unstable" if grow == len(values) else "saddle") if grow else "neutral" if rest else "stable"
-        return LeadingSpectrum(values[:LEADING], grow, kind)
-    if grow == len(values):  # and how many more may not be known; where any decays, it is a saddle all the same
-        count = _count_growing(J, slack)
-        kind = ("unstable" if count == J.n else "saddle") if np.isfinite(count) else "saddle" if _some_decay(J, slack) else "unknown"
-        return LeadingSpectrum(values, count, kind)
-    return LeadingSpectrum(values, grow, "saddle" if grow else "neutral" if rest else "stable")
-
-
-def _all_values(J: Operator) -> Array | None:
-    """All eigenvalues (n,) where the Jacobian is blocks alone and no law holds; else None."""
-    if not isinstance(J.J, Structured) or J.J.U.shape[1] or len(J.normals):
-        return None
-    values = np.linalg.eigvals(J.J.blocks).ravel().astype(complex)
-    return np.concatenate([values, np.zeros(J.n - len(values))])
-
-
-def ritz_values(J: Operator) -> Array:
-    """The eigenvalues (m,) of J (a Map: of J + 1) on the space of its first products with a random vector: its outer ones, roughly."""
-    m = min(J.n, KRYLOV)
-    Q, H = np.zeros((m + 1, J.n)), np.zeros((m + 1, m))
-    Q[0] = np.random.default_rng(0).standard_normal(J.n)
-    Q[0] /= np.linalg.norm(Q[0])
-    for k in range(m):
-        q = J @ Q[k] + (Q[k] if J.discrete else 0.0)
-        for _ in range(2):  # twice is enough: what is left is orthogonal to rounding
-            part = Q[: k + 1] @ q
-            H[: k + 1, k] += part
-            q = q - part @ Q[: k + 1]
-        H[k + 1, k] = np.linalg.norm(q)
-        if H[k + 1, k] <= 1e-12 * J.size:
-            return np.asarray(np.linalg.eigvals(H[: k + 1, : k + 1]), complex)
-        Q[k + 1] = q / H[k + 1, k]
-    return np.asarray(np.linalg.eigvals(H[:m, :m]), complex)
-
-
-def values_near(J: Operator, place: complex) -> Array:
-    """The eigenvalues of J (a Map: of J + 1) nearest to a place that is none, none where they are not found."""
-    real = place.imag == 0
-    at, kind = (place.real, float) if real else (place, complex)
-    try:
-        solve = J.solver(at - 1.0 if J.discrete else at)
-        first = np.random.default_rng(0).standard_normal(J.n).astype(kind)  # the same bits in every run
-        inverse = LinearOperator((J.n, J.n), matvec=lambda x: solve(x.ravel()), dtype=kind)
-        factors: Any = eigs(inverse, 2 * LEADING, v0=first, ncv=min(J.n, 8 * LEADING), maxiter=RESTARTS, return_eigenvectors=False)
-    except ArpackNoConvergence as partial:
-        factors = partial.eigenvalues
-    except (SingularError, ArpackError):
-        return np.zeros(0, complex)
-    return np.asarray(at - 1 / np.asarray(factors, complex))
-
-
-def leading_values(J: Operator) -> Array:
-    """The eigenvalues (at most LEADING) that grow fastest, none where Arnoldi's method finds none.
-
-    Where many lie close together, as of a long chain, products alone do not part them: they say roughly where the fastest ones are, and
-    beside those they are found by the inverse.
-    """
-
-    def rate(z: Any) -> Any:
-        return np.abs(z) if J.discrete else np.real(z)
-
-    def beyond(z: complex) -> complex:
-        z = complex(z.real, z.imag if abs(z.imag) > margin else 0.0)
-        return z * (1 + margin / max(abs(z), margin)) if J.discrete else z + margin
-
-    margin, found = MARGIN * max(J.size, float(J.discrete)), np.zeros(0, complex)
-    guess = ritz_values(J)
-    guess = guess[np.argsort(-rate(guess))]
-    places = [beyond(z) for z in guess[guess.imag >= 0][:GUESSES]]
-    tried = list[complex]()
-    while places and len(tried) < MOST_PLACES:
-        place = places.pop(0)
-        if any(abs(place - other) <= margin for other in tried):
-            continue
-        tried.append(place)
-        near = values_near(J, place)
-        near = np.concatenate([near, near[near.imag > margin].conj()]) if place.imag else near
-        fresh = np.array([z for z in near if not np.any(np.abs(found - z) <= SAME * J.size)], complex)
-        found = np.concatenate([found, fresh])
-        if len(fresh) and rate(top := fresh[np.argmax(rate(fresh))]) > max(map(rate, tried)):  # the guess was too low
-            places.insert(0, beyond(complex(top.real, abs(top.imag))))
-    return found[np.argsort(-rate(found), kind="stable")][:LEADING]
-
-
-def _count_growing(J: Operator, slack: float) -> float:
-    """How many eigenvalues are above slack, by the signs of pivots (Sylvester); NaN unless the Jacobian is sparse, symmetric and alone."""
-    if J.discrete or len(J.normals) or not isinstance(J.J, Sparse) or J.J.pattern.unknowns > J.n:
-        return np.nan
-    A = J.extended
-    if abs(A - A.T).max() > 1e-14 * abs(A).max():
-        return np.nan
-    try:
-        lu = splu((A + slack * sparse.eye_array(J.n)).tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:
-        return np.nan
-    pivots, largest = lu.U.diagonal(), abs(lu.U).max()
-    # without pivots beside the diagonal rounding grows with the factors: too large ones are no proof
-    sound = np.array_equal(lu.perm_r, lu.perm_c) and largest <= 1e6 * abs(A).max()
-    return float(np.sum(pivots < 0)) if sound else np.nan
-
-
-def _some_decay(J: Operator, slack: float) -> bool:
-    """Whether an eigenvalue decays, clearly: those of a few products are looked at."""
-    values = ritz_values(J)
-    rates = np.abs(values) - 1.0 if J.discrete else values.real
-    return bool(np.any(rates < -slack - MARGIN * J.size))

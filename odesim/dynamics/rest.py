@@ -19,7 +19,8 @@ from odesim.base.datasets import register
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import Values
 from odesim.dynamics.field import LOSS, MOST_STATES, Field, make_field, with_loss
-from odesim.dynamics.large import LEADING, MOST_LARGE, LargeRoot, LeadingSpectrum, find_large_root, leading_spectrum
+from odesim.dynamics.large import MOST_LARGE, LargeRoot, find_large_root
+from odesim.dynamics.leading import LEADING, LeadingSpectrum, leading_spectrum
 from odesim.dynamics.newton import Root, Spectrum, find_root, spectrum_of
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
