@@ -3,6 +3,9 @@
 Stands beside Fig. 7 of tian2023scan (WikiText2, SGD at rate 5, one and three layers, attention at 0, 500, 1000 and 1500 iterations) with
 another text, Python's help: 500 tokens, windows of 35, width 64, 2 heads, gradients clipped at .25, no dropout, 3 seeds. Entropy of each
 head of the lowest layer over that of even attention, ln(35!)/35: a, one layer; b, three layers.
+
+After 1500 iterations the sharper head is at .29 to .32 of even attention with one layer, at .23 to .34 with three, where it comes later and
+still falls: how soon differs between seeds by more than 200 iterations, so that bounds at 500 are wide.
 """
 
 from math import lgamma

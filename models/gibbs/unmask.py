@@ -6,6 +6,8 @@ block given all before it. In the mean over blocks of sizes k_1..k_T that is sum
 shown: the left Riemann error of eta(m) = Hbar(m + 1) - Hbar(m), the entropy that one token more has in the mean. T = 1: the total
 correlation; T = n: nothing is missed.
 
+A run has two steps unless it is told others: `--size T=8 --steps 8`.
+
 Assumed: the law of each token given those shown is exact. For laws without order any blocks of these sizes miss as much.
 """
 
