@@ -2,8 +2,8 @@
 
 Stands beside xiao2024efficient (attention to the first tokens) and zhang2023h2o (keys with most attention; entries below .01 of their row's
 largest, over .95 of them), both on far larger models. Python's help: 500 tokens, windows of 35, three layers of width 64 with 2 heads, 3
-seeds, SGD at rate 5 with clipped gradients, Adam at 1e-3; one line a head. a, attention to the first token; b, to the fifth of the tokens
-with most of it; dotted, what even causal attention has; c, the share of small entries of those that are seen.
+seeds, SGD at rate 5 with clipped gradients, Adam at 1e-3; one line a head, those of the two upper layers pale. a, attention to the first
+token; b, to the fifth of the tokens with most of it; dotted, what even causal attention has; c, the share of small entries of those seen.
 """
 
 from pathlib import Path
@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.base.errors import counted
 from odesim.models.static._sink_claims import even, most
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, new_figure, project_style
@@ -34,16 +33,18 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Three panels; it computes even attention."""
+    """Three panels, the two upper layers pale; it computes even attention."""
     with project_style():
         figure = new_figure(56.0, width=170.0)
         panels = figure.subplots(1, 3)
         titles = ("attention to the first token", "attention to the fifth with most", "share of small entries")
         for axes, name, title in zip(panels, MEASURES, titles, strict=True):
             for n, kind in enumerate(OPTIMIZERS):
-                for k, row in enumerate(ds[name].sel(optimizer=kind).values.reshape(-1, ds.sizes["step"])):
-                    label = f"{kind}, {counted(SEEDS, 'seed')}" if k == 0 else None
-                    axes.plot(ds.step, row, color=CATEGORIES[n], ls=DASHES[n], lw=0.7, label=label)
+                for layer in reversed(range(LAYERS)):
+                    look = {"lw": 1.1, "label": f"{kind}, lowest layer"} if layer == 0 else {"lw": 0.5, "alpha": 0.45}
+                    for row in ds[name].sel(optimizer=kind)[:, layer].values.reshape(-1, ds.sizes["step"]):
+                        axes.plot(ds.step, row, color=CATEGORIES[n], ls=DASHES[n], **look)
+                        look.pop("label", None)
             axes.set(xlabel="step", ylabel=title, xlim=(0, 1500))
             few_ticks(axes)
         for axes, level in zip(panels, (float(even(LENGTH)[0]), most(even(LENGTH))), strict=False):
