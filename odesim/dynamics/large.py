@@ -195,8 +195,7 @@ def correction_of(J: Operator) -> Correction | None:
             return Correction(solve, np.zeros((n, 0)), np.zeros((n, 0)))
     except SingularError:
         pass
-    # [[-J, B], [C, 0]] with random B and C is regular, and the last block S of its inverse is singular in as many directions as J is:
-    # W. Govaerts, Numerical methods for bifurcations of dynamical equilibria (2000), section 3.2
+    # [[-J, B], [C, 0]] with random B and C is regular, and the last block S of its inverse is singular in as many directions as J is
     B, C = rng.standard_normal((n, MOST_NULL)) * J.size / np.sqrt(n), rng.standard_normal((MOST_NULL, n)) / np.sqrt(n)
     try:
         bordered = J.solver(left=B, right=C)
