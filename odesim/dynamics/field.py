@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.errors import ParamError
+from odesim.base.errors import ParamError, counted
 from odesim.inputs.bind import Numbers
 from odesim.ir.derive import directional_derivative, unit_direction
 from odesim.ir.linear_systems import Jacobian
@@ -165,7 +165,7 @@ def make_field(system: System, numbers: Numbers, what: str, most: int = MOST_STA
         raise ParamError(f"{what} are for equations that do not depend on t, and those of {system.name} do")
     if field.n > most:
         how = "with dense matrices, of" if most == MOST_STATES else "of"
-        raise ParamError(f"{what} are computed {how} at most {most} states: {system.name} has {field.n}")
+        raise ParamError(f"{what} are computed {how} at most {counted(most, 'state')}: {system.name} has {field.n}")
     return field
 
 

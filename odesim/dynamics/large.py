@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from odesim.base.arrays import Array
-from odesim.base.errors import ParamError
+from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
 from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN
 from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
@@ -270,9 +270,10 @@ def find_large_root(field: Field, start: Array) -> LargeRoot | None:
     laws = field.constants(start)
     kept = field.kept(laws, start)
     if len(kept) > MOST_LAWS:
+        held = counted(len(kept), "number")
         raise ParamError(
-            f"{field.system.name} declares {len(kept)} numbers that no run changes, and of more than {MOST_STATES} states {MOST_LAWS} are "
-            "the most for rest states"
+            f"{field.system.name} declares {held} that no run changes, and of more than {MOST_STATES} states {MOST_LAWS} are the most for "
+            "rest states"
         )
 
     def at(y: Array) -> Point:
