@@ -208,7 +208,8 @@ def match_columns(
         at, shape = tuple(map(int, re.findall(r"\d+", parts[2] if parts else ""))), shapes[quantity]
         if len(at) != len(shape) or any(i >= n for i, n in zip(at, shape, strict=True)):
             example = next(entries(quantity, shape))
-            raise ParamError(f"column {label}: {quantity} has shape {shape}, so a column of it is named as {example}")
+            named = "say by a size how many entries it has" if len(at) == len(shape) else f"a column of it is named as {example}"
+            raise ParamError(f"column {label}: {quantity} has shape {shape}; {named}")
         measured.append(Measured(label, quantity, at, name))
     if not measured:
         one = no_such(kind, unused[0] if unused else "", shapes, model)

@@ -38,6 +38,7 @@ def system(equations, params, initial, **more):
 
 
 DECAY = system({x: -k * x}, (rate(k, 1.0),), {x: 1.5})
+VECTOR = system({v[m]: -mu[m] * v[m]}, (rate(mu, 1.0),), {v[m]: 1.0}, axes={m: M}, sizes={M: 2})
 SIR = system({S: -beta * S * I, I: beta * S * I - gamma * I}, (rate(beta, 0.5), rate(gamma, 0.2)), {S: 0.99, I: 0.01})
 
 
@@ -178,6 +179,7 @@ WRONG: dict[str, Any] = {
     "column": (DECAY, {"t": T, "z": T}, {"free": ["k"]}, "no state or observable with derivatives 'z' in test.fit; choose from x"),
     "map": (DECAY, DATA, {"free": ["k"], "columns": {"x": "q"}}, "no column 'q' in the data; choose from x"),
     "shape": (DECAY, {"t": T, "x[1]": T}, {"free": ["k"]}, r"a column of it is named as x$"),
+    "size": (VECTOR, {"t": T, "v[2]": T}, {"free": ["mu"]}, r"v has shape .2,.; say by a size how many entries it has"),
     "time": (DECAY, {"day": T, "x": T}, {"free": ["k"]}, "no column of times named t, time or step: say which it is .--time. of day, x"),
     "early": (DECAY, {"t": T - 1, "x": T}, {"free": ["k"]}, "begin at t = -1, before the run"),
     "few": (DECAY, {"t": T[:2], "x": T[:2]}, {"free": ["k", "x"]}, "2 numbers for 2 free numbers and their error, which need 3"),
