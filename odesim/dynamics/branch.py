@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from os import PathLike
@@ -226,7 +226,7 @@ def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numb
     more: tuple[Param, ...] = ()
     symbol: Any = param.symbol
     value = np.array(numbers.params[name], np.float64)
-    change: Callable[[Any], Any] = lambda e: e  # noqa: E731
+    arrays: list[IndexedBase] = []
     if at:
         labels = [next(x for x in chain([f"{name}_{part}"], (f"{name}_{part}{k}" for k in count())) if x not in taken) for part in PARTS]
         unit, rest = np.zeros_like(value), value.copy()
@@ -236,11 +236,13 @@ def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numb
         more = tuple(Param(x, 0.0, S.Reals, "what an entry of an array and the others are") for x in arrays)
         params |= {labels[0]: rest, labels[1]: unit}
 
-        def change(e: Any) -> Any:
-            return changed(e, lambda part, _: part.replace(is_entry, lambda x: arrays[0][x.indices] + symbol * arrays[1][x.indices]))
+    def is_entry(e: Any) -> bool:
+        return isinstance(e, Indexed) and base_name(e) == name
 
-        def is_entry(e: Any) -> bool:
-            return isinstance(e, Indexed) and base_name(e) == name
+    def change(e: Any) -> Any:
+        if not arrays:
+            return e
+        return changed(e, lambda part, _: part.replace(is_entry, lambda x: arrays[0][x.indices] + symbol * arrays[1][x.indices]))
 
     extended = replace(
         system,
@@ -280,13 +282,13 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     """Branches as a Dataset."""
     import xarray as xr
 
-    dims, data, own = dimensions(field.system), dict[str, Any](), field.layout.names[-1]
+    dims, data, parameter = dimensions(field.system), dict[str, Any](), field.layout.names[-1]
     points = [(k, p) for k, b in enumerate(branches) for p in b.points]
     specials = [(k, s) for k, b in enumerate(branches) for s in b.specials]
     seen = dict[str, Any]()
     for prefix, dim, rows in (("", "point", [p.z for _, p in points]), ("special_", "special", [s.point.z for _, s in specials])):
         for state, values in field.layout.split(np.array(rows).reshape(-1, field.n)).items():
-            data[f"{prefix}{name if state == own else state}"] = ((dim, *dims.get(state, ())), values)
+            data[f"{prefix}{name if state == parameter else state}"] = ((dim, *dims.get(state, ())), values)
         for observable, values in observed(field, rows):
             seen[f"{prefix}{observable}"] = ((dim, *dims[observable]), values)
     for label, dim, numbers in (
@@ -303,7 +305,7 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     data["lyapunov"] = ("special", np.array([o.lyapunov for o in orbits], np.float64))
     data["side"] = ("special", np.array([o.side for o in orbits], np.float64))
     for state, values in field.layout.split(np.array([o.amplitudes for o in orbits]).reshape(-1, field.n)).items():
-        if state != own:
+        if state != parameter:
             data[f"amplitude_{state}"] = (("special", *dims.get(state, ())), values)
     for observable, column in seen.items():
         label = observable
@@ -311,5 +313,5 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
             label += "_"
         data[label] = column
     register()
-    about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != own)}
+    about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != parameter)}
     return xr.Dataset(data, attrs=about)

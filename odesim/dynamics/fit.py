@@ -27,6 +27,7 @@ from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.run.solution import Solution
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.curves import Curves, Measured, match_columns, numbers, read_curves
 from odesim.store.export import entries
 from odesim.symbolic.assumptions import assumed_intervals
@@ -153,7 +154,7 @@ def fit(
     Notes
     -----
     More than 200 numbers are fitted by the gradient of the sum of squares, one adjoint run for each, and have no intervals; those of Maps,
-    of a System with resets, switches or starts that depend on them are derived one by one.
+    of a stiff run, and of a System with resets, switches or starts that depend on them are derived one by one.
 
     Examples
     --------
@@ -201,7 +202,8 @@ def fit(
     about["method"] = first.method if not system.discrete else "auto"
     shapes = smooth_shapes(system, extended, first, columns or {})
     measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
-    adjoint = Adjoint(system, names, measured, first) if many else None
+    # backwards the adjoint is as stiff as the run, and its method is explicit
+    adjoint = Adjoint(system, names, measured, first) if many and first.method not in ROSENBROCK else None
     residuals = Residuals(run, chosen, names, curves, measured, sigma, adjoint)
     fits = residuals.minima(starts)
     if not fits:

@@ -140,7 +140,7 @@ def leading_values(J: Operator) -> Array:
         z = complex(z.real, z.imag if abs(z.imag) > margin else 0.0)
         return z * (1 + margin / max(abs(z), margin)) if J.discrete else z + margin
 
-    margin, found = MARGIN * max(J.size, float(J.discrete)), np.zeros(0, complex)
+    margin, eigenvalues = MARGIN * max(J.size, float(J.discrete)), np.zeros(0, complex)
     guess = _outer_values(J)
     guess = guess[np.argsort(-rate(guess))]
     places = [beyond(z) for z in guess[guess.imag >= 0][:GUESSES]]
@@ -152,11 +152,11 @@ def leading_values(J: Operator) -> Array:
         tried.append(place)
         near = values_near(J, place, margin)
         near = np.concatenate([near, near[near.imag > margin].conj()]) if place.imag else near
-        fresh = np.array([z for z in near if not np.any(np.abs(found - z) <= SAME * J.size)], complex)
-        found = np.concatenate([found, fresh])
+        fresh = np.array([z for z in near if not np.any(np.abs(eigenvalues - z) <= SAME * J.size)], complex)
+        eigenvalues = np.concatenate([eigenvalues, fresh])
         if len(fresh) and rate(top := fresh[np.argmax(rate(fresh))]) > max(map(rate, tried)):  # the guess was too low
             places.insert(0, beyond(complex(top.real, abs(top.imag))))
-    return found[np.argsort(-rate(found), kind="stable")][:LEADING]
+    return eigenvalues[np.argsort(-rate(eigenvalues), kind="stable")][:LEADING]
 
 
 def _count_growing(J: Operator, slack: float) -> float:

@@ -389,9 +389,9 @@ class Explorer:
     def search(self, result: Result, rests: Iterator[tuple[Array, tuple[str, ...]]]) -> None:
         """Shows the rest states of a Result as they are found, from one start after another, while it is the last one."""
 
-        def show(found: tuple[Array, tuple[str, ...]] | None) -> None:
-            if found and result is self.result and self.flow is not None:
-                self.flow.show_rests(*found)
+        def show(so_far: tuple[Array, tuple[str, ...]] | None) -> None:
+            if so_far and result is self.result and self.flow is not None:
+                self.flow.show_rests(*so_far)
                 self.search(result, rests)
 
         self.schedule(lambda: next(rests, None), show, more=True)

@@ -106,12 +106,12 @@ class Plane:
         starts = list(slow_states(self.field, self.path[:: max(1, len(self.path) // 100)]))
         if self.whole:
             starts += self.states(*(np.linspace(axis[0], axis[-1], STARTS) for axis in self.axes))
-        found: list[Rest] = []
+        known_rests: list[Rest] = []
         for start in starts:
             with np.errstate(all="ignore"):
                 rests, _ = distinct(self.field, start[None], None)
-            found += [rest for rest in rests if not any(is_same(known.root, rest.root, None) for known in found)]
-            yield np.array([r.root.y[self.places] for r in found]).reshape(-1, 2), tuple(r.spectrum.stability for r in found)
+            known_rests += [rest for rest in rests if not any(is_same(known.root, rest.root, None) for known in known_rests)]
+            yield np.array([r.root.y[self.places] for r in known_rests]).reshape(-1, 2), tuple(r.spectrum.stability for r in known_rests)
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,8 @@ def load_figure(name: str) -> Any:
 
 def figures_by_question() -> dict[str, list[str]]:
     """{question: names of the figures that answer it, sorted}, in the order of QUESTIONS."""
-    asked = {name: load_figure(name).QUESTION for name in list_figures()}
-    return {question: [name for name, its in asked.items() if its == question] for question in QUESTIONS}
+    questions = {name: load_figure(name).QUESTION for name in list_figures()}
+    return {question: [name for name, its in questions.items() if its == question] for question in QUESTIONS}
 
 
 def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats: Sequence[str] = ("png",)) -> FigureRun:

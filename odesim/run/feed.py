@@ -183,7 +183,7 @@ def search_events():
                 if THREAD:
                     copy_all(S, T)
                 if KEEPS:
-                    keep(zeros, found, last, facts, SIZE, owner() * NAMES, kept, times, places_of, counts)
+                    keep(zeros, hits, last, facts, SIZE, owner() * NAMES, kept, times, places_of, counts)
                 if TERMINAL and theta >= 0.0:
                     ended += 1 if S[row.code + l] == RUNNING else 0
                     S[row.code + l], S[row.until + l], S[row.theta + l] = float(EVENT), last, theta
@@ -191,13 +191,13 @@ def search_events():
 
 def search_one():
     if DISCRETE:
-        found, last, theta = passed(sample, T if THREAD else S, l, facts, SIZE, new, zeros, 0, ROOM)
+        hits, last, theta = passed(sample, T if THREAD else S, l, facts, SIZE, new, zeros, 0, ROOM)
     elif CALLED:
         call(at.SEARCH, (at.SEARCHED, l, 0, int(S[row.marks + l]), before, S[row.step + l], new))
         answer = doubles(at.ANSWER)
-        found, last, theta = int(answer[0]), answer[1], answer[2]
+        hits, last, theta = int(answer[0]), answer[1], answer[2]
     else:
-        found, last, theta = search(
+        hits, last, theta = search(
             sample, probe, T if THREAD else S, l, facts, SIZE, PIECES, before, S[row.step + l], new, zeros, 0, ROOM, int(S[row.marks + l])
         )
 

@@ -125,7 +125,7 @@ class Nests:
             state = IndexedBase(self.state, shape=(nest.BLOCK,))[i]
             swap = {a: state for _, e in pairs for a in e.atoms(Indexed) if base_name(a) == self.state}
             pairs = [(target, e.xreplace(swap)) for target, e in pairs]
-        return _BlockLoop(self, i, pairs, state).made()
+        return _BlockLoop(self, i, pairs, state).views_and_loop()
 
     def _scratch(self, slot: int) -> IndexedBase:
         """One block of scratch memory, as an array of symbols."""
@@ -299,7 +299,7 @@ class _BlockLoop:
         self.printer = _BlockPrinter(nests.printer.integers | {self.place.name}, vectors, self.place)
         self.factors = [self.view(IndexedBase(a, shape=(nest.BLOCK,))[i], nest.Part(a)) for a in nests.factors or ()] if self.value else []
 
-    def made(self) -> tuple[list[nest.View], nest.Elements]:
+    def views_and_loop(self) -> tuple[list[nest.View], nest.Elements]:
         """The views, and the loop."""
         body = self._body()
         return self.views, nest.Elements(self.nests._loops - 1, self.i.name, body, self.value, self.factors)

@@ -1,5 +1,6 @@
 """Adjoints: gradients against forward sensitivities, and fits of many numbers against closed forms and scipy."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
 from odesim.dynamics.fit import predictions
 from odesim.inputs.bind import bind
 from odesim.store.curves import Measured
-from odesim.symbolic import Event, IndexedBase, Map, Param, Source, System, index, sizes
+from odesim.symbolic import Event, IndexedBase, Map, Param, Source, System, index, sizes, time
 
 SOURCE = Source("none", "made for the tests")
 (m,), (M,) = index("m"), sizes("M")
@@ -73,6 +74,17 @@ def test_a_fit_by_the_adjoint_is_that_of_scipy(monkeypatch: pytest.MonkeyPatch) 
     result = odesim.fit(DECAY, data, free=["k", "x"], sigma={"x": "s"}, starts=2)
     np.testing.assert_allclose(result["value"], best, rtol=1e-4)  # the square root of what a flat sum of squares is good to
     assert result.attrs["agreed"] == 2 and np.isnan(result["low"]).all()
+
+
+def test_a_stiff_run_is_fitted_forwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its derivatives are those of rodas5p, with intervals: backwards an explicit method would follow the fast rate."""
+    monkeypatch.setattr(fit, "MANY", 0)
+    stiff = replace(DECAY, equations={x: -1e5 * (x - exp(-k * time))}, initial={x: 1.0})
+    T = np.linspace(0.2, 4, 12)
+    data = {"t": T, "x": np.exp(-0.7 * T) * 1e5 / (1e5 - 0.7)}  # what the fast rate leaves
+    result = odesim.fit(stiff, data, free=["k"], starts=1)
+    assert result.attrs["method"] == "rodas5p" and np.isfinite(result["error"]).all()
+    np.testing.assert_allclose(result["value"], 0.7, rtol=1e-6)
 
 
 HIT = (Event("hit", x - 1, -1, resets={x: 2 * x}),)

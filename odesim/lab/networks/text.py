@@ -93,10 +93,9 @@ def topic_attention(passes: Iterable[tuple[Sequence[Array], Array]], labels: Arr
         sums = sums + (rows @ columns[:, None])[..., 0, :].transpose(0, 3, 1, 2).astype(float)  # (R, 1 + S, L, H)
         counts = counts + chosen.sum(axis=(1, 2, 3))[..., None, None].astype(float)  # (R, 1 + S, 1, 1)
     (total, same), (n, pairs) = ((a[:, :1], a[:, 1:]) for a in (np.asarray(sums), np.asarray(counts)))
-    some = np.broadcast_to((pairs > 0) & (n > pairs), same.shape)
-    means = [np.divide(a, np.broadcast_to(k, a.shape), out=np.full(a.shape, np.nan), where=some) for a, k in (
-        (same, pairs), (total - same, n - pairs))]  # fmt: skip
-    return np.asarray(means[0] / means[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (same / pairs) / ((total - same) / (n - pairs))
+    return np.where((pairs > 0) & (n > pairs), ratio, np.nan)
 
 
 def topic_cosines(E: Array, labels: Array) -> Array:
@@ -112,10 +111,10 @@ def topic_cosines(E: Array, labels: Array) -> Array:
         # sums over all pairs of a topic are squares of its mean vector: no matrix of all words
         members = (row[:, None] == np.unique(row)).astype(E.dtype)
         sizes, sums = members.sum(axis=0), np.einsum("rvd,vk->rkd", unit, members, optimize=True)
-        own, n = (sums * sums).sum(axis=(1, 2)) - len(having), float(len(having))
+        same, n = (sums * sums).sum(axis=(1, 2)) - len(having), float(len(having))
         pairs, every = float((sizes * (sizes - 1)).sum()), (sums.sum(axis=1) ** 2).sum(axis=1) - n
         if 0 < pairs < n * (n - 1):
-            result[:, s] = np.stack([own / pairs, (every - own) / (n * (n - 1) - pairs)], axis=1)
+            result[:, s] = np.stack([same / pairs, (every - same) / (n * (n - 1) - pairs)], axis=1)
     return result
 
 

@@ -36,8 +36,8 @@ def draw_rows(rng: Generator, count: int, *, length: int, regions: int) -> Batch
     counts = np.take_along_axis(ones, end, axis=1) - np.take_along_axis(ones, start + 1, axis=1)
     np.put_along_axis(row, start, OPEN, axis=1)
     np.put_along_axis(row, end, CLOSE, axis=1)
-    asked = np.tile(np.arange(regions), (count, 1))
-    return {"tokens": np.concatenate([row, 4 + asked], axis=1), "positions": length + asked, "targets": counts}
+    region = np.tile(np.arange(regions), (count, 1))
+    return {"tokens": np.concatenate([row, 4 + region], axis=1), "positions": length + region, "targets": counts}
 
 
 TEST_ROWS = 256

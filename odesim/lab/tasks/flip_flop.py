@@ -51,8 +51,8 @@ TEST_SEQUENCES = 64
 
 def wrong(answers: Array, targets: Array) -> Array:
     """The share of wrong bits (R, 3) from answers and targets (R, B, T) of the sets in turn."""
-    asked, off = targets >= 0, (answers != targets) & (targets >= 0)
-    return np.stack([off[:, k::3].sum(axis=(1, 2)) / np.maximum(asked[:, k::3].sum(axis=(1, 2)), 1) for k in range(3)], axis=1)
+    is_read, off = targets >= 0, (answers != targets) & (targets >= 0)
+    return np.stack([off[:, k::3].sum(axis=(1, 2)) / np.maximum(is_read[:, k::3].sum(axis=(1, 2)), 1) for k in range(3)], axis=1)
 
 
 def bit_before(tokens: Array) -> Array:

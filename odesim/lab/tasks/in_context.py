@@ -104,12 +104,12 @@ class LinearAttention:
         count, N = y.shape[1:]
         beta = (y[:, :, None] @ x)[:, :, 0] * (1 / N)  # (R, B, D)
         if "U" in params:
-            asked = xp.einsum("rhab,rnb->rhna", params["U"], query)  # (R, H, B, D)
-            heads = (asked * beta[:, None]).sum(axis=3)  # (R, H, B)
+            by_query = xp.einsum("rhab,rnb->rhna", params["U"], query)  # (R, H, B, D)
+            heads = (by_query * beta[:, None]).sum(axis=3)  # (R, H, B)
         else:
             read = params["k"] @ beta.swapaxes(1, 2)  # (R, H, B): scores times labels, summed over the prompt
-            asked = params["q"] @ query.swapaxes(1, 2)  # (R, H, B)
-            heads = read * asked
+            by_query = params["q"] @ query.swapaxes(1, 2)  # (R, H, B)
+            heads = read * by_query
         off = (v[:, :, None] * heads).sum(axis=1) - batch["target"]  # (R, B)
         back = off * (2 / count)
         gradient = {"v": (heads * back[:, None]).sum(axis=2)}
@@ -118,7 +118,7 @@ class LinearAttention:
             gradient["U"] = v[:, :, None, None] * G[:, None]
         else:
             weighted = v[:, :, None] * back[:, None]  # (R, H, B)
-            gradient |= {"k": (weighted * asked) @ beta, "q": (weighted * read) @ query}
+            gradient |= {"k": (weighted * by_query) @ beta, "q": (weighted * read) @ query}
         return (off * off).mean(axis=1), gradient
 
     def product(self, params: Params) -> Array:
