@@ -206,12 +206,14 @@ def open_to_all() -> bool:
 
 @contextmanager
 def somebody() -> Iterator[None]:
-    """Within it this process is no longer root's, who may write everywhere."""
+    """Within it this process is no longer root's, who may write everywhere. Skips where nobody else may read this tree."""
     if os.geteuid() != 0:
         yield
         return
     os.setresuid(NOBODY, NOBODY, 0)
     try:
+        if not os.access(__file__, os.R_OK, effective_ids=True):
+            pytest.skip("the tree stands in a folder that only root may enter")
         yield
     finally:
         os.setresuid(0, 0, 0)
