@@ -225,6 +225,10 @@ class Condition(BooleanFunction):  # type: ignore[misc]
     def _latex(self, printer: Any) -> str:
         return str(printer._print(self.readable()))
 
+    def _eval_as_set(self) -> Any:
+        # sympy asks for the set when a Piecewise stands in the condition of another one, and goes on where there is none
+        raise NotImplementedError("a condition on places is no set of real numbers")
+
 
 class Inside(Condition):
     """The condition that the place i + c is on an axis of n places: Inside(i, c, n)."""

@@ -67,6 +67,7 @@ HARD: dict[str, Expr] = {
     "absolute value of a product with a whole number": Abs(pick[m] * v[m]) * x[m] + Abs(v[m] * x[m]),
     "absolute value of an exponential": Abs(exp(v[m])),
     "steps": floor(3 * v[m]) * x[m] + ceiling(2 * v[m]) * v[m] + sign(v[m]) * v[m] ** 2 + Max(v[m], x[m]),
+    "the larger of an exponential and a partial sum": Max(exp(v[m]), Sum(KroneckerDelta(m, l) * v[l], (l, 0, m))),
     "a summed index of a parameter's name": k_1 * over(Sum, softmax(v[k], (k, M)) * v[k], (k, M)) + Rational(1, 3) * k_1 * m,
 }
 
