@@ -7,7 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
-from odesim.models.self_supervised._mode_claims import FINE, HIGH, MODE_CLAIMS, MODES, PAPER
+from odesim.models.self_supervised._mode_claims import DIRECT, ENDS, FINE, HIGH, MODE_CLAIMS, MODES, PAPER
 from odesim.symbolic import Source
 
 SIMSIAM, BYOL, NO_STOP = (f"self_supervised.{name}" for name in ("simsiam", "byol", "no_stop"))
@@ -82,8 +82,65 @@ def no_stop() -> Iterable[Measurement]:
     yield Measurement("least eigenvalue of H", float(min(least)), 0.14, 0.0, ">=")
 
 
+def beside(model: str, steps: int, seeds: int, **settings: Any) -> Any:
+    """The task simsiam to t = steps / 100 beside a System, at five times."""
+    return odesim.compare(model, task="simsiam", settings=settings, seeds=range(seeds), steps=steps, save=6)
+
+
+def trained() -> Iterable[Measurement]:
+    """16 trainings from P0 and S0 in the mean, at t = 2 and 10, beside the table."""
+    found = beside(MODES, 1000, 16, p=P0, s=S0)
+    for row, t in ((1, 2.0), (5, 10.0)):
+        for name, wide, want in zip("ps", (5e-3, 1e-2), TABLE[t], strict=True):
+            yield deviation(f"mean {name} at t = {t:g}, trained", found.training[name][:, row].mean(axis=0), want, wide)
+            yield deviation(f"{name} there, flow", found.theory[name][0, row], want, 1e-6)
+
+
+def trained_collapse() -> Iterable[Measurement]:
+    """p of three modes of four trainings from p = .6, s = .5 at t = 50, below and above the critical decay."""
+    for decay, wide in ((0.2, 5e-3), (0.25, 4e-3)):
+        found = beside(MODES, 5000, 4, p=[0.6] * 3, s=[0.5] * 3, decay=decay)
+        yield Measurement(f"mean p at t = 50, decay {decay:g}", float(found.training["p"][:, -1].mean()), ENDS[decay][0], wide)
+        yield deviation("p there, flow", found.theory["p"][0, -1], ENDS[decay][0], 1e-6)
+
+
+def trained_direct() -> Iterable[Measurement]:
+    """Two modes of eight trainings from s = .5, .001 to t = 30, without eps and with it."""
+    for eps, wide in ((0.0, 2e-5), (0.1, 0.015)):
+        found = beside(DIRECT, 3000, 8, s=[0.5, 0.001], n2=2, predictor="set", eps=eps)
+        seen, flow = (np.square(side["w"][:, -1]).mean(axis=0) for side in (found.training, found.theory))
+        yield Measurement(f"small mode, mean s at t = 30, eps = {eps:g}", float(seen[1]), float(flow[1]), wide)
+        yield Measurement(f"large mode, eps = {eps:g}", float(seen[0]), (HIGH / (1 + eps)) ** 2, 6e-3)
+    yield Measurement("small mode, s of the flow with eps", float(flow[1]), 0.5, 0.0, ">=")
+
+
+SAMPLED = "four standard errors of the seeds, and a part of the learning rate, .01"
 CLAIMS = (
     *MODE_CLAIMS,
+    Claim(
+        "self_supervised.trained",
+        Source(PAPER, "eqs. 11 and 12", "by SGD on sampled views"),
+        "the task simsiam, rate .01, batches of 64, 16 seeds, beside self_supervised.modes",
+        (MODES,),
+        Statement("trained networks follow the modes, in the mean", trained, Verdict.HOLDS, SAMPLED),
+        depends=("self_supervised.modes_of_matrices",),
+    ),
+    Claim(
+        "self_supervised.trained_collapse",
+        Source(PAPER, "Section 3.2", "below eq. 16, by SGD on sampled views"),
+        "the task simsiam, weight decay .2 and .25, four seeds, beside self_supervised.modes",
+        (MODES,),
+        Statement("trained networks collapse above eta = 1/(4 (1 + sigma2)), and not below", trained_collapse, Verdict.HOLDS, SAMPLED),
+        depends=("self_supervised.collapse",),
+    ),
+    Claim(
+        "self_supervised.trained_direct",
+        Source(PAPER, "Section 4", "by SGD on sampled views, the predictor set in each step"),
+        "the task simsiam with predictor=set, eight seeds, beside self_supervised.direct_pred",
+        (DIRECT,),
+        Statement("a network with a predictor that is set learns a small mode by eps alone", trained_direct, Verdict.HOLDS, SAMPLED),
+        depends=("self_supervised.direct_pred_modes",),
+    ),
     Claim(
         "self_supervised.modes_of_matrices",
         Source(PAPER, "eqs. 11 and 12"),

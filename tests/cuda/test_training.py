@@ -40,6 +40,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "flip_flop": {"instructions": 5, "width": 4, "mlp": 5, "batch": 5},
     "counting": {"length": 6, "width": 4, "mlp": 5, "batch": 5},
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},
+    "simsiam": {"n1": 4, "n2": 3, "batch": 5},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
     "topics": {"T": 3, "v": 2, "shortest": 5, "longest": 9, "batch": 4, "init_V": 0.3, "init_KQ": 0.3},
 }
@@ -64,6 +65,8 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "markov fixed": ("markov", {"samples": 4, "heads": 2, "optimizer": "sgd"}, None),
     "topics cross-entropy": ("topics", {"loss": "cross_entropy", "documents": 6, "optimizer": "adam", "lr": 0.1}, None),
     "topics infinite": ("topics", {"contexts": "infinite", "init": "symmetric"}, None),
+    "simsiam average": ("simsiam", {"beta": 0.4, "stop": False}, None),
+    "simsiam set": ("simsiam", {"predictor": "set"}, None),
     "reversal chains": ("reversal", {"data": "chains", "vocabulary": 16}, None),
     "scan_snap given": ("scan_snap", {"P": np.array(P), "residual": True}, None),
     "scan_snap options": ("scan_snap", {"residual": True, "attn_include_query": True, "init": "torch", "normalize": False}, None),

@@ -116,6 +116,8 @@ def on_device(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any, **options: Any) -> Any:
         found = function(*map(inner, arguments), **{name: inner(value) for name, value in options.items()})
+        if isinstance(found, tuple):  # of svd
+            return tuple(map(OnDevice, found))
         return options["out"] if "out" in options else OnDevice(found)
 
     return call

@@ -106,6 +106,12 @@ PROMPTS = (
 )  # fmt: skip
 """Time, mean squared error of the flow and of SGD with other batches, by an independent script, and how far other batches may be off it."""
 
+MODES_AT = {
+    2: ((0.69146396, 0.65169885, 0.83798939), (0.90206394, 0.60366159, 0.99195511)),
+    10: ((0.87750364, 0.87221300, 0.87491965), (0.99355379, 0.85511460, 0.91825624)),
+}
+"""t: p and s of three modes of SimSiam, by two other integrators."""
+
 SYN_SMALL = ((2, 2.364, 0.007), (4, 0.7314, 0.012), (6, 0.1599, 0.0034), (8, 0.0444, 0.0025), (10, 0.0136, 0.0011))
 """Iteration, mean and standard deviation of the loss of 20 seeds, by a numpy program without classes or counts."""
 
@@ -378,6 +384,28 @@ RECIPES: Mapping[str, Recipe] = {
             settings={"n": 300},
             seeds=range(300),
             steps=100,
+            save=11,
+        ),
+        Recipe(
+            "simsiam",
+            "SimSiam with linear networks by SGD on sampled views: three modes in the mean of 16 seeds",
+            "self_supervised.modes",
+            "simsiam",
+            (
+                *(
+                    Reading(f"{name} {j + 1} at t = {t}, {word}", at(side, name, t, j), value, wide, reason)
+                    for t, row in MODES_AT.items()
+                    for name, values, noise in zip("ps", row, (5e-3, 1e-2), strict=True)
+                    for j, value in enumerate(values)
+                    for side, word, wide, reason in (
+                        ("theory", "flow", 1e-7, DIGITS),
+                        ("training", "trained", noise, "four standard errors of 16 seeds, and a part of the rate, .01"),
+                    )
+                ),
+            ),
+            settings={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
+            seeds=range(16),
+            steps=1000,
             save=11,
         ),
         Recipe(

@@ -106,6 +106,7 @@ OTHER: dict[str, tuple[Any, ...]] = {
     "text": (),
     "q": (),
     "p": (),
+    "s": (),
     "psi": (),
     "M": (),
     "A": (),

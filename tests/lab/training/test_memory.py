@@ -62,6 +62,8 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("power_law", {}, 20, None),
     ("power_law", {"n": 100_000}, 2, None),
     ("power_law", {"batch": 5000}, 2, None),
+    ("simsiam", {"n1": 60, "n2": 50}, 8, None),
+    ("simsiam", {"batch": 5000}, 2, None),
 )
 
 
@@ -98,6 +100,7 @@ BEYOND = {
     "modular": ("p", "N"),
     "power_law": ("n", "batch"),
     "pcfg": ("layers", "batch", "width", "mlp"),
+    "simsiam": ("n1", "n2", "batch"),
     "flip_flop": ("instructions", "batch", "width", "mlp"),
     "counting": ("length", "batch", "width", "mlp"),
     "topics": ("T", "v", "longest", "documents", "batch"),

@@ -1,0 +1,277 @@
+"""The task simsiam: a linear network learns from two noisy views of its inputs, without negative pairs.
+
+Source: Tian, Chen and Ganguli 2021, arXiv 2102.06810. Inputs x are N(0, I), a view is x + noise of variance sigma2. A predictor Wp on the
+network W of one view is to be what the target says of the other: mean |Wp W x_1 - target x_2|^2 / 2, whose gradient does not go through the
+target. This is W itself, or for beta > 0 Wa, which follows by a moving average (BYOL). With predictor=set Wp does not learn: it has the
+singular vectors of W, and the values w + eps max(w) (DirectPred).
+
+In the mean over views a step is one of self_supervised.simsiam, byol or no_stop. From given p and s the modes are those of the first axes,
+in which the matrices are diagonal at the start: the views have no directions of their own. A batch moves each mode by noise of order
+sqrt(eta / batch), and couples them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import Drawn
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    TrainingFacts,
+    by_name,
+    rate_of,
+    same_quantity,
+)
+
+
+def draw_views(n1: int, sigma2: float, dtype: str, rng: Generator, count: int) -> Batch:
+    """Two views of inputs of one seed: one and two (count, n1)."""
+    x, *noise = rng.standard_normal((3, count, n1))
+    return {name: (x + sigma2**0.5 * e).astype(dtype) for name, e in zip(("one", "two"), noise, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Predicting:
+    """W and Wa (n2, n1) and Wp (n2, n2) as a Model. Its batch: that of draw_views, with a leading axis of seeds.
+
+    start {name: array}: of W and Wp, the same in every seed; others are normal of deviation `scale`. eps: of a predictor that is set, None
+    for one that learns. beta: of the moving average, 0 for none. stop: whether the target has no gradient.
+    """
+
+    shape: tuple[int, int]
+    start: Mapping[str, Array]
+    scale: float
+    alpha: float
+    decay: float
+    beta: float
+    eps: float | None
+    stop: bool
+
+    name = "linear"
+    groups = MappingProxyType({"W": "all", "Wp": "all", "Wa": "all"})
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """Matrices and modes under the names of self_supervised.*."""
+        n2, learns = ("k", "l"), self.eps is None
+        singular = Observable("w", self.singular, ("j",), "singular values of W, the largest first")
+        of_modes = (
+            Observable("p", lambda params: diagonal(params["Wp"]), ("j",), "diagonal of Wp"),
+            Observable("s", lambda params: diagonal(gram(params["W"])), ("j",), "diagonal of F"),
+            Observable("asymmetry", lambda params: norm(params["Wp"] - params["Wp"].swapaxes(1, 2)), (), "norm of Wp - Wp^T"),
+            Observable("commutator", self.commutator, (), "norm of F Wp - Wp F"),
+            Observable("Wp", lambda params: params["Wp"].copy(), n2, "predictor"),
+        )
+        return (
+            Observable("W", lambda params: params["W"].copy(), ("k", "j"), "weights"),
+            Observable("F", lambda params: gram(params["W"]), n2, "W W^T"),
+            *(of_modes if learns else (singular,)),
+            *([Observable("Wa", lambda params: params["Wa"].copy(), ("k", "j"), "weights of the target")] if self.beta else []),
+        )
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """W and Wp (R, ...), drawn in this order, and Wa = W."""
+        n2, n1 = self.shape
+        shapes = {"W": (n2, n1), "Wp": (n2, n2)}
+        drawn = [{name: self.scale * rng.standard_normal(shape) for name, shape in shapes.items()} | dict(self.start) for rng in rngs]
+        params = {name: np.stack([one[name] for one in drawn]).astype(dtype) for name in shapes}
+        if self.eps is not None:
+            del params["Wp"]
+        return params | ({"Wa": params["W"].copy()} if self.beta else {})
+
+    def predictor(self, params: Params) -> Array:
+        """Wp (R, n2, n2): what is learned, or as it is set."""
+        if self.eps is None:
+            return params["Wp"]
+        U, w, _ = array_namespace(params["W"]).linalg.svd(params["W"], full_matrices=False)
+        values = w + self.eps * w.max(axis=1)[:, None]
+        result: Array = (U * values[:, None]) @ U.swapaxes(1, 2)
+        return result
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,), decay included, and what it moves by parameter (R, ...): alpha is a factor of the predictor's gradient."""
+        W, batch = params["W"], on_same_device(params["W"], batch)
+        Wp, target = self.predictor(params), params.get("Wa", W)
+        one, two = batch["one"], batch["two"]
+        count = one.shape[1]
+        read = one @ W.swapaxes(1, 2)  # (R, B, n2)
+        off = read @ Wp.swapaxes(1, 2) - two @ target.swapaxes(1, 2)  # (R, B, n2)
+        back = (off * (1 / count)).swapaxes(1, 2)  # (R, n2, B)
+        moves = {"W": Wp.swapaxes(1, 2) @ (back @ one) + self.decay * W}
+        if not self.stop:
+            moves["W"] = moves["W"] - back @ two
+        loss = 0.5 * ((off * off).sum(axis=2).mean(axis=1) + self.decay * (W * W).sum(axis=(1, 2)))
+        if self.eps is None:
+            moves["Wp"] = self.alpha * (back @ read) + self.decay * Wp
+            loss = loss + 0.5 * self.decay / self.alpha * (Wp * Wp).sum(axis=(1, 2))
+        if self.beta:
+            moves["Wa"] = self.beta * (target - W)
+        return loss, moves
+
+    def commutator(self, params: Params) -> Array:
+        """|F Wp - Wp F| (R,)."""
+        F, Wp = gram(params["W"]), params["Wp"]
+        return norm(F @ Wp - Wp @ F)
+
+    def singular(self, params: Params) -> Array:
+        """w (R, n2)."""
+        result: Array = array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
+        return result
+
+
+def gram(W: Array) -> Array:
+    """W W^T (R, n2, n2)."""
+    result: Array = W @ W.swapaxes(1, 2)
+    return result
+
+
+def diagonal(A: Array) -> Array:
+    """(R, n) of matrices (R, n, n)."""
+    result: Array = array_namespace(A).einsum("rjj->rj", A).copy()
+    return result
+
+
+def norm(A: Array) -> Array:
+    """(R,) of matrices (R, n, n)."""
+    result: Array = array_namespace(A).sqrt((A * A).sum(axis=(1, 2)))
+    return result
+
+
+SETTINGS = (
+    Setting("n1", 5, "dimension of the inputs", low=1),
+    Setting("n2", 3, "of the representation, n1 at most", low=1),
+    Setting("p", None, "eigenvalues of the predictor at the start (n2,); normal", rank=1),
+    Setting("s", None, "of F = W W^T (n2,); normal weights", low=0.0, rank=1),
+    Setting("init_scale", 0.3, "deviation of normal weights", low=0.0, open_low=True),
+    Setting("sigma2", 0.1, "variance of the noise of a view", low=0.0),
+    Setting("decay", 0.04, "weight decay, eta of self_supervised", low=0.0),
+    Setting("alpha", 1.0, "learning rate of the predictor, over eta", low=0.0, open_low=True),
+    Setting("beta", 0.0, "of the moving average, over eta; 0: no average", low=0.0),
+    Setting("stop", True, "no gradient goes through the target"),
+    Setting("predictor", "trained", "or set from W", choices=("trained", "set")),
+    Setting("eps", 0.1, "of a predictor that is set", low=0.0),
+    Setting("batch", 64, "inputs of a step, two views each", low=1),
+    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: views and what a step computes, weights."""
+    n1, n2, batch = (values[name] for name in ("n1", "n2", "batch"))
+    return {"the views": (2 * seeds + 6) * batch * n1 + 4 * seeds * batch * n2, "the weights": 12 * seeds * n2 * (n1 + n2)}
+
+
+def described(values: Settings) -> Sequence[str]:
+    """The Systems of these settings, whatever the optimizer."""
+    trained, modes = values["predictor"] == "trained", values["s"] is not None
+    if not values["stop"]:
+        return ["self_supervised.no_stop"] if trained and values["beta"] == 0 else []
+    if values["beta"] > 0:
+        return ["self_supervised.byol"] if trained else []
+    if not trained:
+        return ["self_supervised.direct_pred"]
+    return ["self_supervised.simsiam"] + ["self_supervised.modes"] * (modes and values["p"] is not None)
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: more rows than columns, a wrong number of modes, p of a predictor that is set."""
+    n1, n2, learns = values["n1"], values["n2"], values["predictor"] == "trained"
+    if n2 > n1:
+        raise ParamError(f"n2 is {n2}, and the inputs have n1={n1} dimensions: a representation has no more of them")
+    start = {name: np.atleast_1d(np.asarray(values[name], float)) for name in ("p", "s") if values[name] is not None}
+    for name, modes in start.items():
+        if modes.shape != (n2,):
+            raise ParamError(f"{name} has the shape {modes.shape}, and there are n2={n2} modes")
+    if not learns and "p" in start:
+        raise ParamError("p is of a predictor at the start, and predictor=set takes it from W")
+    matrices = {"W": np.sqrt(start["s"])[:, None] * np.eye(n2, n1)} if "s" in start else {}
+    matrices |= {"Wp": np.diag(start["p"])} if "p" in start else {}
+    alpha, decay, beta, sigma2, eps = (float(values[name]) for name in ("alpha", "decay", "beta", "sigma2", "eps"))
+    params = {"alpha": alpha, "eta": decay, "sigma2": sigma2}
+    for_each = {
+        "self_supervised.byol": {**params, "beta": beta},
+        "self_supervised.direct_pred": {"eta": decay, "sigma2": sigma2, "eps": eps},
+    }
+    return Experiment(
+        model=Predicting((n2, n1), matrices, values["init_scale"], alpha, decay, beta, None if learns else eps, values["stop"]),
+        stream=Drawn(seeds, partial(draw_views, n1, sigma2, dtype), batch=values["batch"]),
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
+        steps=1000,
+        vocabulary=n1,
+        theory={name: for_each.get(name, params) for name in described(values)} if is_plain_descent(values) else {},
+    )
+
+
+def without_modes(facts: TrainingFacts) -> list[str]:
+    """Phrases where a start has no modes."""
+    return [f"{name} is left out" for name in ("p", "s") if facts.config[name] is None]
+
+
+def averaged(facts: TrainingFacts) -> list[str]:
+    """A phrase where there is no moving average."""
+    return [] if facts.config["beta"] else ["beta is 0: there is no moving average"]
+
+
+MATRICES = tuple(map(same_quantity, ("F", "W", "Wp")))
+ALIGNED = tuple(map(same_quantity, ("asymmetry", "commutator")))
+MODES = tuple(map(same_quantity, ("p", "s")))
+AVERAGE, SINGULAR = same_quantity("Wa"), same_quantity("w")
+STEP = rate_of("all")
+FITS = {"predictor": ("trained",), "stop": (True,), "momentum": (0,)}
+ALONE = {**FITS, "beta": (0.0,)}
+
+TASK = ReferenceTask(
+    "simsiam",
+    "a linear network learns from two views, with a predictor (tian2021understanding)",
+    SETTINGS,
+    make,
+    memory,
+    ("linear",),
+    described_by={
+        "self_supervised.simsiam": Pair((*ALIGNED, *MATRICES), STEP, start=by_name(MATRICES, "W", "Wp"), requirements=ALONE),
+        "self_supervised.modes": Pair(
+            MODES,
+            STEP,
+            False,
+            start=by_name(MODES),
+            requirements=ALONE,
+            other_misfits=without_modes,
+            example={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
+        ),
+        "self_supervised.byol": Pair(
+            (*ALIGNED, *MATRICES, AVERAGE),
+            STEP,
+            start={**by_name(MATRICES, "W", "Wp"), "Wa": AVERAGE},
+            requirements=FITS,
+            other_misfits=averaged,
+            example={"beta": 0.4},
+        ),
+        "self_supervised.no_stop": Pair(
+            MATRICES, STEP, start=by_name(MATRICES, "W", "Wp"), requirements={**ALONE, "stop": (False,)}, example={"stop": False}
+        ),
+        # a batch makes of equal singular values unequal ones, and their order is by size
+        "self_supervised.direct_pred": Pair(
+            (SINGULAR,),
+            STEP,
+            False,
+            start=by_name((SINGULAR,)),
+            requirements={**ALONE, "predictor": ("set",)},
+            example={"predictor": "set"},
+        ),
+    },
+)
