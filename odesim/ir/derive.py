@@ -163,7 +163,10 @@ class _ChainRule:
         """The product of two slopes; 0 where the outer one is, if that saturates, so that the inner one may be infinite."""
         if not (self.finite and saturates and _may_overflow(inner)):
             return outer * inner
-        return sp.Piecewise((outer * inner, sp.Abs(outer) >= LEAST), (0, True))  # sympy calls exp(x) != 0 true
+        there = sp.Abs(outer) >= LEAST  # sympy calls exp(x) != 0 true
+        if there.has(sp.arg):  # of exp(log(s)**2) sympy says that it may be complex, where it knows no sign of s
+            there = (outer >= LEAST) | (outer <= -LEAST)
+        return sp.Piecewise((outer * inner, there), (0, True))
 
 
 def _may_overflow(e: Expr) -> bool:

@@ -13,7 +13,7 @@ from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argum
 from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.parts import Definition, Param, element_text
-from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, triangle
+from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, BoundIndex, triangle
 
 # CPython gives up on nested brackets at 200 and some C++ compilers at 256.
 DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
@@ -160,6 +160,11 @@ class _Place:
 
     def _check_free(self, i: Symbol, words: str) -> None:
         if i not in self.extents or i not in self.free:
+            if isinstance(i, BoundIndex):
+                self.fail(
+                    f"sympy's Sum() has taken a Piecewise out of the sum over {i} inside it: write the outer sum by over(), or name the "
+                    f"inner one first, as in z = named('z', over(Sum, ..., ({i}, ...)))"
+                )
             here = f"; free here: {', '.join(sorted(map(str, self.free)))}" if self.free else "; no index is free here"
             self.fail(f"index {words} is neither free nor summed{here}")
 

@@ -18,6 +18,7 @@ GOOD: dict[str, Any] = {
     "params": (Param(a, 1.0, REAL, "a"), Param(X, 1.0, REAL, "X"), Param(b, 1.0, REAL, "b")), "initial": {v[m]: 0.0},
 }  # fmt: skip
 f = sp.Function("relu")
+parts_of_row = over(Sum, sp.Piecewise((a[l], X[m, k] > 0), (1, True)), (k, K))
 parts = over(Sum, sp.Piecewise((a[m], a[m] > 0), (1, True)), (m, M))
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -31,6 +32,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"equations": {v[m]: sp.Piecewise((1, Sum(sp.Piecewise((a[k], a[k] > 0), (1, True)), (k, 0, M - 1)) > v[m]), (2, True))}},
         r"a condition on a sum over k of a Piecewise, .* z = named\('z', over\(Sum, ",
     ),
+    "sum within a sum taken apart": ({"equations": {v[m]: Sum(m * parts_of_row, (l, 0, m))}}, "out of the sum over k inside"),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
     "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 index, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
