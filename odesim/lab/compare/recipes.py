@@ -106,6 +106,8 @@ PROMPTS = (
 )  # fmt: skip
 """Time, mean squared error of the flow and of SGD with other batches, by an independent script, and how far other batches may be off it."""
 
+QUERY_AT = {100: (2.4095557, 2.41956), 1000: (3.36352, 3.36649), 10_000: (4.3115586, 4.31318)}
+"""t: the norm of a query in the flow and by gradient descent of rate 1, by independent scripts."""
 MODES_AT = {
     2: ((0.69146396, 0.65169885, 0.83798939), (0.90206394, 0.60366159, 0.99195511)),
     10: ((0.87750364, 0.87221300, 0.87491965), (0.99355379, 0.85511460, 0.91825624)),
@@ -385,6 +387,41 @@ RECIPES: Mapping[str, Recipe] = {
             seeds=range(300),
             steps=100,
             save=11,
+        ),
+        Recipe(
+            "selection",
+            "a query of attention by gradient descent, rate 1, to t = 10^4: what its first steps are off stays, while |p| grows as ln t",
+            "margin.prompt",
+            "selection",
+            (
+                *(
+                    Reading(f"|p| at t = {t}, {word}", at(side, "norm", float(np.log1p(t))), value, 6e-6, DIGITS)
+                    for t, row in QUERY_AT.items()
+                    for side, word, value in zip(("theory", "training"), ("flow", "trained"), row, strict=True)
+                ),
+            ),
+            settings={"X": np.random.default_rng(3).normal(size=(4, 5, 20))},
+            steps=10_000,
+            save=101,
+        ),
+        Recipe(
+            "next_token",
+            "logits of three words from drawn labels, of which the first is none: a hard part, that falls as ln t, and a soft part",
+            "margin.next_token",
+            "next_token",
+            (
+                *(
+                    Reading(f"w {j + 1} at t = 1000, {word}", at(side, "w", 7, j), value, wide, reason)
+                    for j, (value, noise) in enumerate(((-4.37192317, 5e-4), (2.53278657, 0.014), (1.83913660, 0.014)))
+                    for side, word, wide, reason in (
+                        ("theory", "flow", 1e-7, DIGITS),
+                        ("training", "trained", noise, "four standard errors of 16 seeds; the soft part is as noisy as batches of 64 are"),
+                    )
+                ),
+            ),
+            seeds=range(16),
+            steps=20_000,
+            save=201,
         ),
         Recipe(
             "simsiam",

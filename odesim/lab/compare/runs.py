@@ -26,7 +26,7 @@ from odesim.lab.compare.data import ATOL, RTOL, DataRequest, compare_data
 from odesim.lab.compare.ensembles import compare_ensembles, is_ensemble
 from odesim.lab.compare.pairs import check_described, check_flow, check_own, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
-from odesim.lab.compare.sides import ITERATIONS, KINDS, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
+from odesim.lab.compare.sides import ITERATIONS, KINDS, LOGARITHM, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
 from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, Trajectory
@@ -271,9 +271,7 @@ def compare_training(
         if axis not in known_axes and not axis.startswith("axis_"):
             raise ParamError(no_such("axis", axis, known_axes, system.name))
     if map == "discrete" and pair and not pair.linear:
-        raise ParamError(
-            f"{system.name} has no discrete map: its states are not linear in what is trained, so that descent on them is another; use flow"
-        )
+        raise ParamError(f"{system.name} has no discrete map: descent on its states is another than on what is trained; use flow")
     timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
     options = replace(options, observe=to_observe(experiment, system, pair, facts, names["observables"]))
     with stop_signals() as stop:
@@ -358,7 +356,7 @@ def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str
     if unit == ITERATIONS:
         return TrainingClock()
     step = pair.step(facts) if pair else 1.0
-    return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind)
+    return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind, unit.startswith(LOGARITHM))
 
 
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:

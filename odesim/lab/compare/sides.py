@@ -18,21 +18,25 @@ from odesim.run.solution import Solution
 #
 #     t(i) = h [i - beta (1 - beta^i) / (1 - beta)] / (1 - beta),
 #
-# which lags the limit h i / (1 - beta) by at most h beta / (1 - beta)^2. Without momentum both are h i.
+# which lags the limit h i / (1 - beta) by at most h beta / (1 - beta)^2. Without momentum both are h i. A System whose clock is ln(1 + t)
+# has ln(1 + t(i)).
 
 KINDS = ("effective", "limit")
+LOGARITHM = "ln(1 + t)"  # how the unit of such a System begins
 
 
 @dataclass(frozen=True)
 class TrainingClock:
     """The time of a System at an iteration. step: the System's time of one iteration of plain descent, 1 if it counts SGD steps.
 
-    kind: "effective" or "limit", see above. Raises ParamError for another kind or a momentum outside [0, 1).
+    kind: "effective" or "limit", see above. logarithmic: whether the System's time is ln(1 + t).
+    Raises ParamError for another kind or a momentum outside [0, 1).
     """
 
     step: float = 1.0
     momentum: float = 0.0
     kind: str = "effective"
+    logarithmic: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -42,6 +46,10 @@ class TrainingClock:
 
     def times(self, iterations: Array) -> Array:
         """Times (T,) of iterations (T,)."""
+        return np.log1p(self.elapsed(iterations)) if self.logarithmic else self.elapsed(iterations)
+
+    def elapsed(self, iterations: Array) -> Array:
+        """The time t (T,) of the flow itself at iterations (T,)."""
         i, beta = np.asarray(iterations, float), self.momentum
         if beta == 0:
             return self.step * i
@@ -49,6 +57,10 @@ class TrainingClock:
         return self.step * (i - lag) / (1 - beta)
 
     def __str__(self) -> str:
+        return f"ln(1 + t), {self.formula()}" if self.logarithmic else self.formula()
+
+    def formula(self) -> str:
+        """t by the iteration i."""
         if self.momentum == 0:
             return "t = i" if self.step == 1 else f"t = {self.step:g} i"
         factor = "" if self.step == 1 else f"{self.step:g} "

@@ -30,6 +30,15 @@ def test_the_limit_is_ahead_by_the_whole_lag():
     assert np.array_equal(TrainingClock(2.0, 0.0, "limit").times(i), TrainingClock(2.0).times(i))
 
 
+def test_a_logarithmic_clock():
+    """ln(1 + t) of the flow's time t, also with momentum; it says so."""
+    i = np.arange(0, 2000, 7)
+    for beta in (0.0, 0.9):
+        plain, clock = TrainingClock(0.5, beta), TrainingClock(0.5, beta, logarithmic=True)
+        assert np.exp(clock.times(i)) - 1 == pytest.approx(plain.times(i), rel=1e-12)
+        assert str(clock) == f"ln(1 + t), {plain}"
+
+
 @pytest.mark.parametrize(("given", "said"), [((1.0, 0.5, "late"), "no clock 'late'; choose from"), ((1.0, 1.0), "momentum must lie in")])
 def test_no_such_clock(given, said):
     """A clock that is none, and a momentum that never forgets, are refused."""

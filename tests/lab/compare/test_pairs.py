@@ -99,7 +99,8 @@ def test_examples_are_described(system, task):
 # after four of e, f, g comes "on land", after four of b, c, d "on sea"
 TEXT = " ".join(f"{' '.join(rng.choice(list(side), 4))} on {'sea' if side == 'bcd' else 'land'}" for side in ("efg", "bcd") * 30)
 BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}, "committee": {"N": 20}}
-FEW_SETTINGS = ("reversal", "joma_regression", "hierarchy_layers", "in_context", "power_law")  # tasks with little that could be otherwise
+# tasks with little that could be otherwise
+FEW_SETTINGS = ("reversal", "joma_regression", "hierarchy_layers", "in_context", "power_law", "selection", "next_token")
 OTHER: dict[str, tuple[Any, ...]] = {
     "c": (),
     "P": (FACTS.exact["P"].tolist(),),
@@ -112,7 +113,7 @@ OTHER: dict[str, tuple[Any, ...]] = {
     "A": (),
     "Q": (),
     "R": (),
-    **dict.fromkeys(("v", "k", "U", "lam"), ()),
+    **dict.fromkeys(("v", "k", "U", "lam", "X", "z", "y", "m"), ()),
 }
 
 

@@ -64,6 +64,9 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("power_law", {"batch": 5000}, 2, None),
     ("simsiam", {"n1": 60, "n2": 50}, 8, None),
     ("simsiam", {"batch": 5000}, 2, None),
+    ("selection", {"N": 200, "T": 20}, 2, None),
+    ("selection", {"trained": "key_query", "d": 200}, 2, None),
+    ("next_token", {"K": 200}, 4, None),
 )
 
 
@@ -101,6 +104,8 @@ BEYOND = {
     "power_law": ("n", "batch"),
     "pcfg": ("layers", "batch", "width", "mlp"),
     "simsiam": ("n1", "n2", "batch"),
+    "selection": ("N", "T", "d"),
+    "next_token": ("K",),
     "flip_flop": ("instructions", "batch", "width", "mlp"),
     "counting": ("length", "batch", "width", "mlp"),
     "topics": ("T", "v", "longest", "documents", "batch"),

@@ -1,0 +1,131 @@
+"""The task next_token: attention with one query word learns which word comes next, from labels in batches.
+
+Source: Li, Huang, Ildiz, Rawat and Oymak 2024, arXiv 2403.08081. The prediction is softmax(w) weighted by m, how often each word is in the
+context; labels are drawn by their frequencies y. Words that are never a label are dropped as ln t, the hard part; among labels the
+differences of w settle, the soft part. In the mean over labels a step is one of margin.next_token, in its clock ln(1 + eta i).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import InBlocks
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    by_name,
+    rate_of,
+    same_quantity,
+)
+
+BLOCK = 1000  # steps whose labels are drawn at once
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Logits w (K,) of the query's column as a Model. Its batch: often (R, K), the share of each word among the labels."""
+
+    m: Array
+    y: Array
+
+    name = "column"
+    groups = MappingProxyType({"w": "all"})
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """Under the names of margin.next_token."""
+        return (
+            Observable("w", lambda params: params["w"].copy(), ("j",), "logits"),
+            Observable("loss_population", self.population_loss, (), "loss in the mean over labels"),
+            Observable("probability", lambda params: array_namespace(params["w"]).exp(self.log_p(params["w"])), ("j",), "prediction"),
+        )
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """w (R, K): 0."""
+        return {"w": np.zeros((len(rngs), len(self.m)), dtype)}
+
+    def log_p(self, w: Array) -> Array:
+        """ln of the prediction (R, K)."""
+        xp = array_namespace(w)
+        logits = w + xp.asarray(np.log(self.m), dtype=w.dtype)
+        logits = logits - logits.max(axis=1)[:, None]
+        result: Array = logits - xp.log(xp.exp(logits).sum(axis=1))[:, None]
+        return result
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,), the mean cross-entropy of the labels, and its gradient {w: (R, K)}."""
+        often, log_p = on_same_device(params["w"], batch)["often"], self.log_p(params["w"])
+        return -(often * log_p).sum(axis=1), {"w": array_namespace(log_p).exp(log_p) - often}
+
+    def population_loss(self, params: Params) -> Array:
+        """(R,)."""
+        log_p = self.log_p(params["w"])
+        result: Array = -(log_p * array_namespace(log_p).asarray(self.y, dtype=log_p.dtype)).sum(axis=1)
+        return result
+
+
+SETTINGS = (
+    Setting("K", 3, "words", low=2),
+    Setting("y", None, "how often each is the label (K,), of sum 1; 0, 2, 1, 1, ... over their sum", low=0.0, rank=1),
+    Setting("m", None, "how often each is in the context (K,); once", low=0.0, open_low=True, rank=1),
+    Setting("batch", 64, "labels of a step", low=1),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: labels that are drawn at once, logits."""
+    return {"the labels": (3 * seeds + 2) * BLOCK * values["K"], "the logits": 10 * seeds * values["K"]}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: another number of words, labels whose frequencies do not sum to 1."""
+    K, batch = values["K"], values["batch"]
+    default = np.minimum(np.arange(K), 1.0) + (np.arange(K) == 1)
+    y = default / default.sum() if values["y"] is None else np.atleast_1d(np.asarray(values["y"], float))
+    m = np.ones(K) if values["m"] is None else np.atleast_1d(np.asarray(values["m"], float))
+    for name, value in (("y", y), ("m", m)):
+        if value.shape != (K,):
+            raise ParamError(f"{name} has the shape {value.shape}, and there are K={K} words")
+    if abs(y.sum() - 1) > 1e-12:
+        raise ParamError(f"y has the sum {y.sum():g}: the label is some word, and its frequencies sum to 1")
+
+    def labels(rng: Generator, r: int) -> Batch:
+        return {"often": (rng.multinomial(batch, y, size=BLOCK) / batch).astype(dtype)}
+
+    return Experiment(
+        model=Column(m, y),
+        stream=InBlocks(seeds, BLOCK, labels),
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
+        steps=2000,
+        vocabulary=K,
+        exact={"y": y},
+        theory={"margin.next_token": {"m": m, "y": y}} if is_plain_descent(values) else {},
+    )
+
+
+LINKS = (same_quantity("loss", "loss_population"), same_quantity("probability"), same_quantity("w"))
+
+TASK = ReferenceTask(
+    "next_token",
+    "attention with one query learns the next word from drawn labels (li2024mechanics)",
+    SETTINGS,
+    make,
+    memory,
+    ("column",),
+    # in the clock ln(1 + t) descent on w is not that of the task
+    described_by={"margin.next_token": Pair(LINKS, rate_of("all"), False, by_name(LINKS, "w"), requirements={"momentum": (0,)})},
+)

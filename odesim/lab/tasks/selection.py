@@ -1,0 +1,168 @@
+"""The task selection: attention learns to select the best token of each of N sequences, and so separates these tokens.
+
+Source: Tarzanagh, Li, Zhang and Oymak 2023, arXiv 2306.13596 and 2308.16898; Sheen, Chen, Wang and Zhou 2024, arXiv 2403.08699. Attention
+of sequence i is the softmax over tokens of X_i q_i, with one trained query q_i = p, or q_i = W z_i by one matrix of its own query z_i, or
+q_i = K Q^T z_i. The first token has the score 1, the others 0, and the loss is the mean of ln(1 + exp(-score)). Every step has all
+sequences: gradient descent, which follows margin.prompt, weights and key_query in the clock ln(1 + eta i).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import DATA, generators
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Link,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    by_name,
+    rate_of,
+    same_quantity,
+)
+
+KINDS: Mapping[str, tuple[str, ...]] = {"prompt": ("p",), "weights": ("W",), "key_query": ("K", "Q")}
+
+
+@dataclass(frozen=True, eq=False)
+class Selector:
+    """p (d,), W (d, d), or K and Q (d, d) as a Model. Its batch: X (R, N, T, d), and z (R, N, d) where there are matrices."""
+
+    kind: str
+    d: int
+    size: float
+    scale: float
+    sequences: Batch
+
+    name = "attention"
+    groups = MappingProxyType(dict.fromkeys("pWKQ", "all"))
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """Under the names of margin.prompt, weights and key_query."""
+        axes = {"p": ("m",), "W": ("a", "b"), "K": ("a", "c"), "Q": ("b", "c")}
+        states = (Observable(name, lambda p, name=name: p[name].copy(), axes[name], "trained") for name in KINDS[self.kind])  # type: ignore[misc]
+        more = {
+            "prompt": (Observable("norm", lambda p: array_namespace(p["p"]).sqrt((p["p"] * p["p"]).sum(axis=1)), (), "|p|"),),
+            "key_query": (Observable("product", lambda p: p["K"] @ p["Q"].swapaxes(1, 2), ("a", "b"), "K Q^T"),),
+        }
+        seen = Observable("attention", lambda p: self.attention(p, self.sequences), ("i", "l"), "attention to each token")
+        return (*states, *more.get(self.kind, ()), seen)
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """0; K and Q are size times I, or for scale > 0 normal of this deviation, in this order (R, d, d)."""
+        d, names = self.d, KINDS[self.kind]
+        if self.kind != "key_query":
+            return {name: np.zeros((len(rngs), *(d,) * (1 + (name == "W"))), dtype) for name in names}
+        drawn = [self.scale * rng.standard_normal((2, d, d)) if self.scale else np.tile(self.size * np.eye(d), (2, 1, 1)) for rng in rngs]
+        return {name: np.stack([one[n] for one in drawn]).astype(dtype) for n, name in enumerate(names)}
+
+    def attention(self, params: Params, batch: Batch) -> Array:
+        """(R, N, T)."""
+        some = params[KINDS[self.kind][0]]
+        xp, batch = array_namespace(some), on_same_device(some, batch)
+        if self.kind == "prompt":
+            logits = batch["X"] @ params["p"][:, None, :, None]
+        else:
+            W = params["W"] if self.kind == "weights" else params["K"] @ params["Q"].swapaxes(1, 2)
+            logits = batch["X"] @ (batch["z"] @ W.swapaxes(1, 2))[..., None]
+        logits = logits[..., 0]
+        a = xp.exp(logits - logits.max(axis=2)[..., None])
+        result: Array = a / a.sum(axis=2)[..., None]
+        return result
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """Loss (R,) and its gradient by parameter (R, ...)."""
+        a = self.attention(params, batch)
+        xp, batch = array_namespace(a), on_same_device(a, batch)
+        missed = a[:, :, 1:].sum(axis=2)  # (R, N): 1 less the score, without the digits that 1 - a would lose
+        back = 1 / (1 + xp.exp(1 - missed)) * (1 / missed.shape[1])
+        of_logits = xp.concatenate([a[:, :, :1] * -missed[..., None], a[:, :, 1:] * (1 - missed)[..., None]], axis=2) * back[..., None]
+        G = (of_logits[:, :, None] @ batch["X"])[:, :, 0]  # (R, N, d), of queries
+        loss = xp.log(1 + xp.exp(missed - 1)).mean(axis=1)
+        if self.kind == "prompt":
+            return loss, {"p": G.sum(axis=1)}
+        of_W = G.swapaxes(1, 2) @ batch["z"]
+        return loss, {"W": of_W} if self.kind == "weights" else {"K": of_W @ params["Q"], "Q": of_W.swapaxes(1, 2) @ params["K"]}
+
+
+SETTINGS = (
+    Setting("N", 4, "sequences", low=1),
+    Setting("T", 5, "tokens of each, the first is the best", low=2),
+    Setting("d", 20, "dimension of a token", low=1),
+    Setting("X", None, "tokens (N, T, d); normal, drawn by seed", rank=3),
+    Setting("z", None, "queries of the sequences (N, d); normal, drawn by seed"),
+    Setting("trained", "prompt", "what is: one query, one matrix, or two", choices=tuple(KINDS)),
+    Setting("size", 1.0, "K and Q at the start are this times the identity", low=0.0, open_low=True),
+    Setting("init_scale", 0.0, "deviation of normal K and Q at the start; 0: size", low=0.0),
+    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: tokens, attention, weights."""
+    N, T, d = (values[name] for name in ("N", "T", "d"))
+    return {"the tokens": 2 * seeds * N * (T + 1) * d, "attention": 6 * seeds * N * T, "the weights": 6 * seeds * d * d}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment. Raises ParamError: tokens or queries of another shape, queries where there is no matrix."""
+    N, T, d, kind = (values[name] for name in ("N", "T", "d", "trained"))
+    if kind == "prompt" and values["z"] is not None:
+        raise ParamError("z: with trained=prompt all sequences have one query, which is trained")
+    shapes = {"X": (N, T, d), "z": (N, d)}
+    arrays: dict[str, list[Array]] = {}
+    for name, shape in shapes.items():
+        value = values[name]
+        if value is not None and np.shape(value) != shape:
+            raise ParamError(f"{name} has the shape {shape} with N={N}, T={T} and d={d}, not {np.shape(value)}")
+    for rng in generators(seeds, DATA):
+        for name, shape in shapes.items():
+            normal = rng.standard_normal(shape)
+            arrays.setdefault(name, []).append(normal if values[name] is None else np.asarray(values[name], float))
+    sequences = {name: np.stack(rows) for name, rows in arrays.items() if name == "X" or kind != "prompt"}
+    batch = {name: value.astype(dtype) for name, value in sequences.items()}
+    size = {"size": np.full(len(seeds), float(values["size"]))} if kind == "key_query" else {}
+    return Experiment(
+        model=Selector(kind, d, float(values["size"]), float(values["init_scale"]), batch),
+        stream=lambda i: batch,
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
+        steps=1000,
+        vocabulary=T,
+        theory={f"margin.{kind}": {**sequences, **size}} if is_plain_descent(values) else {},
+    )
+
+
+def pair(kind: str, *more: Link) -> Pair:
+    """How margin.prompt, weights or key_query describes the task. Its clock is ln(1 + t): descent on its states is none of the task's."""
+    states = tuple(map(same_quantity, KINDS[kind]))
+    requirements = {"trained": (kind,), "momentum": (0,)}
+    links = (same_quantity("loss"), same_quantity("attention"), *more, *states)
+    return Pair(links, rate_of("all"), False, by_name(states), per_seed=True, requirements=requirements, example={"trained": kind})
+
+
+TASK = ReferenceTask(
+    "selection",
+    "attention selects the best tokens, and becomes their separator (tarzanagh2023maxmargin)",
+    SETTINGS,
+    make,
+    memory,
+    ("attention",),
+    described_by={
+        "margin.prompt": pair("prompt", same_quantity("norm")),
+        "margin.weights": pair("weights"),
+        "margin.key_query": pair("key_query", same_quantity("product")),
+    },
+)
