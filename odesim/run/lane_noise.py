@@ -40,9 +40,11 @@ class NoisyLanes(Written):
         if s.what == "draw":
             return self._draw(self._value(s.arguments[0])) if self.half < 0 else self._take()
         (stage, root, used), draws = (self._value(a) for a in s.arguments), self.scheme.draws
-        a, b = self.scheme.noise[int(stage)]
-        number = "{a!r} * xi0_{c} + {b!r} * xi1_{c}" if draws > 1 else "xi0_{c}"
-        lines = [f"p{q} = {root} * ({number.format(a=a, b=b, c=c)})" for c, q in self.noise.rates]
+        a, b, *more = self.scheme.noise[int(stage)]
+        number = f"{a!r} * {{0}} + {b!r} * xi1_{{1}}" if draws > 1 else "{0}"
+        if any(more):
+            number += " + ({!r} + {!r} * ({{0}} * {{0}} - 1.0) / 2.0 + {!r} * {{0}} * ({{0}} * {{0}} - 3.0) / 6.0)".format(*more)
+        lines = [f"p{q} = {root} * ({number.format(f'xi0_{c}', c)})" for c, q in self.noise.rates]
         return lines + ([f"p{self.noise.length} = {used}"] if self.noise.length >= 0 else [])
 
     def _draws(self) -> list[tuple[int, int]]:

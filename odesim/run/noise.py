@@ -74,7 +74,10 @@ def options_of_noise(system: System, options: RunOptions) -> RunOptions:
 
 
 def best_for(kind: str, calculus: str) -> str:
-    """The scheme that `auto` takes: the one of the highest order, and of those the cheapest."""
+    """The scheme that `auto` takes: the one of the highest order, and of those the cheapest.
+
+    For diagonal noise milstein: sriw1 is of a higher order for paths, but not for means, and evaluates 13 times as much.
+    """
     if kind == ADDITIVE:
         return "sra1"
     if calculus == "stratonovich":

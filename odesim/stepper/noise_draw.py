@@ -28,11 +28,15 @@ def shake(at: Any, s: int, root: float, used: float) -> None:
     noise = ints(at[NOISE])
     arrays = ints(noise[RATES])
     xi, weights, count, c = doubles(noise[XI]), doubles(noise[WEIGHTS]), noise[CHANNELS], 0
-    a, b = weights[2 * s], weights[2 * s + 1]
+    a, b, d, q, r = weights[5 * s], weights[5 * s + 1], weights[5 * s + 2], weights[5 * s + 3], weights[5 * s + 4]
     for k in range(noise[ARRAYS]):
         rates = doubles(arrays[2 * k])
         for i in range(arrays[2 * k + 1]):
-            rates[i] = root * (a * xi[c] + b * xi[count + c]) if noise[DRAWS] > 1 else root * xi[c]
+            x = xi[c]
+            linear = a * x + b * xi[count + c]
+            if d != 0.0 or q != 0.0 or r != 0.0:
+                linear += d + q * (x * x - 1.0) / 2.0 + r * x * (x * x - 3.0) / 6.0
+            rates[i] = root * linear if noise[DRAWS] > 1 else root * x
             c += 1
     if noise[LENGTH] != 0:
         doubles(noise[LENGTH])[0] = used

@@ -75,7 +75,7 @@ RUN = columns(
 # FOUND: zeros in ZEROS; LATER: whether the laws were watched before, in a run that this one continues
 COUNTS = columns("FOUND LATER")
 
-# The noise of a run (noise_draw.py): which path it is; normal numbers XI (2, CHANNELS); WEIGHTS (stages, 2) of a scheme; where the right-
+# The noise of a run (noise_draw.py): which path it is; normal numbers XI (2, CHANNELS); WEIGHTS (stages, 5) of a scheme; where the right-
 # hand side reads the LENGTH of a step, or 0; RATES (ARRAYS, 2): the address and length of each array of rates
 NOISE = columns("MEMBER KEY0 KEY1 HALVINGS DRAWS CHANNELS XI WEIGHTS LENGTH ARRAYS RATES")
 

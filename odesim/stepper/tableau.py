@@ -116,7 +116,8 @@ def stable_up_to(method: Method) -> float:
 # A scheme for noise is the tableau of an explicit method, and the noise that each of its stages sees.
 #
 # A stage of a scheme evaluates F = f + sum_c g_c r_c, the right-hand side of odesim.transforms.noise, with the rates
-# r_c = (a xi0 + b xi1)/sqrt(h) of its row (a, b) of `noise`, from the two normal numbers of a step and channel (odesim.runtime.normals).
+# r_c = (a xi0 + b xi1 + d + q (xi0^2 - 1)/2 + c (xi0^3 - 3 xi0)/6)/sqrt(h) of its row (a, b, d, q, c) of `noise`, whose end may be left
+# out, from the two normal numbers of a step and channel (odesim.runtime.normals).
 # So a stochastic step is an explicit step, whose text, lanes, saves and limits it shares.
 
 
@@ -124,26 +125,26 @@ def stable_up_to(method: Method) -> float:
 class Scheme(Method):
     """A Method for noise. calculus: of the drift that it needs. second: its right-hand side has the term of Milstein.
 
-    noise: (a, b) of each stage. kinds: of noise that it is for (odesim.ir.noise).
+    noise: (a, b, d, q, c) of each stage. kinds: of noise that it is for (odesim.ir.noise).
     """
 
     calculus: str = "ito"
     second: bool = False
-    noise: tuple[tuple[float, float], ...] = ()
+    noise: tuple[tuple[float, ...], ...] = ()
     kinds: tuple[str, ...] = ()
 
     @property
     def draws(self) -> int:
         """How many normal numbers a step takes for each channel."""
-        return 1 + any(b for _, b in self.noise)
+        return 1 + any(row[1] for row in self.noise)
 
 
 ALL = ("additive", "additive in time", "diagonal", "commuting", "general")
 
 
-def make_scheme(name: str, A: Sequence[Sequence[float]], noise: Sequence[tuple[float, float]], source: str, **more: Any) -> Scheme:
+def make_scheme(name: str, A: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str, **more: Any) -> Scheme:
     """The Scheme with these stages and, as the last row of A, the weights of the new state; for ALL kinds of noise."""
     c = [sum(row) for row in A]
     # between two steps there is no path to speak of: states are saved at steps
     m = make_method(name, order=1, A=A, c=c, P=[(w,) for w in A[-1]], last=len(A) - 1, dense_order=1, source=source)
-    return Scheme(**vars(m), noise=tuple(noise), **{"kinds": ALL, **more})
+    return Scheme(**vars(m), noise=tuple((*row, 0.0, 0.0, 0.0)[:5] for row in noise), **{"kinds": ALL, **more})
