@@ -2,7 +2,8 @@
 
 Stands beside the cartoon of cohen2024central: a valley whose steepness is 10 + 6 y1 + 2 y2^2, eta = .1. a, the floor of the valley: steps
 of gradient descent (grey), their means over 301 steps, the central flow, the gradient flow, and the edge (dotted); b, the sharpness
-along them; c, the mean of 1000 x^2 over 301 steps beside that of the central flow.
+along them; c, the mean of 1000 x^2 over 301 steps beside that of the central flow; d, the sharpness across two directions of another
+valley, of steps (pale) and of their central flow: the first is at the edge, the second comes there, and both stay.
 """
 
 from typing import Any
@@ -12,12 +13,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
+from odesim.models.edge.claims import COUPLING, FREE, SPREADS, descent
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
 
 QUESTION = "when does it fail?"
 
-STEPS, HALF = 5150, 150
+STEPS, HALF, PAIR = 5150, 150, 2000
 
 
 def means(a: Any) -> Any:
@@ -30,6 +32,9 @@ def data(fast: bool) -> xr.Dataset:
     steps = odesim.integrate("edge.valley", span=(0, STEPS), save=STEPS + 1)
     times = np.linspace(0, 5000, 501)
     flow = odesim.integrate("edge.central_flow", params={"stiff": 100.0}, span=(0, 5000), save=times, rtol=1e-9, atol=1e-12)
+    sharp = descent(FREE, np.array([20, 19.9]), PAIR)[:, 1]
+    given: dict[str, Any] = {"params": {"G": COUPLING, "a": FREE, "s": (20, 19.9), "stiff": 100.0}, "rtol": 1e-9, "atol": 1e-12}
+    pair = odesim.integrate("edge.directions", **given, span=(0, PAIR), save=PAIR // 5 + 1)
     decay = np.exp(-1e-3 * times)
     y1, y2 = 2 - 0.45 * decay, 1 - 0.7 * decay
     return xr.Dataset(
@@ -44,19 +49,22 @@ def data(fast: bool) -> xr.Dataset:
             "flow_y2": ("t", flow.y["y2"]),
             "flow_sharpness": ("t", flow.observables["sharpness"]),
             "sigma2": ("t", 1000 * flow.observables["sigma2"]),
+            "pair": (("pair_step", "direction"), sharp),
+            "pair_flow": (("pair_t", "direction"), pair.observables["sharpness"]),
+            "pair_sigma2": (("pair_t", "direction"), pair.observables["sigma2"]),
             "gradient_y1": ("t", y1),
             "gradient_y2": ("t", y2),
             "gradient_sharpness": ("t", 10 + 6 * y1 + 2 * y2**2),
         },
-        coords={"t": times, "mean": np.arange(HALF, STEPS - HALF + 1)},
+        coords={"t": times, "mean": np.arange(HALF, STEPS - HALF + 1), "pair_t": pair.t},
     )
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Three panels in a row; it computes only the edge."""
+    """Four panels; it computes only the edge."""
     with project_style():
-        figure = new_figure(58.0, width=160.0)
-        floor, sharp, spread = figure.subplots(1, 3)
+        figure = new_figure(110.0, width=140.0)
+        (floor, sharp), (spread, both) = figure.subplots(2, 2)
         y2 = np.linspace(0.2, 1.02, 50)
         floor.plot(ds.y1, ds.y2, color=FAINT, lw=0.3)
         floor.plot((10 - 2 * y2**2) / 6, y2, color=INK, lw=0.8, ls=(0, (1, 1.5)))
@@ -73,9 +81,15 @@ def draw(ds: xr.Dataset) -> Figure:
         spread.plot(ds["mean"], ds.mean_x2, color=CATEGORIES[0], lw=0.9)
         spread.plot(ds.t, ds.sigma2, color=CATEGORIES[1])
         spread.set(xlabel="step", ylabel="1000 x², in the mean", title="across the valley", xlim=(0, 5000), ylim=(0, 3))
-        for axes in (floor, sharp, spread):
+        for k in range(2):
+            both.plot(np.arange(PAIR), ds.pair[:, k], color=CATEGORIES[k], lw=0.5, alpha=0.4)
+            both.plot(ds.pair_t, ds.pair_flow[:, k], color=CATEGORIES[k], label=f"direction {k + 1}")
+        both.axhline(20, color=INK, lw=0.8, ls=(0, (1, 1.5)))
+        both.set(xlabel="step", ylabel="sharpness", title="two directions", xlim=(0, PAIR))
+        both.legend(loc="upper left")
+        for axes in (floor, sharp, spread, both):
             few_ticks(axes, x=3)
-        letter_panels(floor, sharp, spread)
+        letter_panels(floor, sharp, spread, both)
         figure.suptitle("At the edge, gradient descent is a flow along it")
     return figure
 
@@ -92,5 +106,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     features.append(
         Feature("mean of x^2 over sigma^2, in the mean", float(ds.mean_x2[at].mean() / ds.sigma2[50:].mean()), 1.0, 0.1, THEORY)
     )
+    for k, want in enumerate(SPREADS):
+        features.append(Feature(f"sigma^2 of direction {k + 1} in the end", float(ds.pair_sigma2[-1, k]), want, 6e-9, THEORY))
+    features.append(Feature("both sharpnesses of the flow in the end", float(ds.pair_flow[-1].min()), 20.0, 1e-4, THEORY))
     features.append(Feature("sharpness of the gradient flow at 5000", float(ds.gradient_sharpness[-1]), 24.0, 0.1, THEORY))
     return features

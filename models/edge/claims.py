@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, nnls
 from scipy.stats import norm
 from sympy import Symbol
 
@@ -14,7 +14,7 @@ from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, devi
 from odesim.symbolic import Source
 
 CYCLES, PRODUCT, LAYERS, NEURON = (f"edge.{name}" for name in ("self_stabilisation", "product", "four_layers", "threshold_neuron"))
-SAM, VALLEY, FLOW = "edge.sam", "edge.valley", "edge.central_flow"
+SAM, VALLEY, FLOW, DIRECTIONS = (f"edge.{name}" for name in ("sam", "valley", "central_flow", "directions"))
 
 
 def run(model: str, initial: dict[str, float], steps: int, every: int | None = None, **params: float) -> Any:
@@ -150,6 +150,52 @@ def central() -> Iterable[Measurement]:
         yield Measurement(f"sharpness of the flow at {t}", float(along.observables["sharpness"][row]), 20.0, 1e-6)
 
 
+COUPLING = np.array([[1.0, 0.3], [0.2, 0.8]])
+FREE, HELD = np.array([0.002, 0.003]), np.array([0.004, 0.0005])
+"""Descents along the floor: by one both directions come to the edge, by the other the first holds the second below it."""
+SPREADS = (0.00270270, 0.00648649)
+"""sigma^2 where FREE keeps both directions at the edge, by another program."""
+
+
+def complementary(a: Any) -> Any:
+    """sigma^2 (2,) >= 0 with G G^T sigma^2 / 2 - G a >= 0, one of the two 0 in each direction: least squares with signs, by scipy."""
+    return nnls(COUPLING.T / 2**0.5, 2**0.5 * a)[0]
+
+
+def descent(a: Any, s: Any, steps: int) -> Any:
+    """x^2 and S (steps, 2, 2) of gradient descent with rate .1 on sum_i S_i x_i^2 / 2 - a.y, S = s + G y."""
+    x, y, out = np.sqrt(SPREADS) * (1.2, 0.9), np.zeros(2), np.empty((steps, 2, 2))
+    for step in range(steps):
+        S = s + COUPLING @ y
+        out[step] = x**2, S
+        x, y = x - 0.1 * S * x, y + 0.1 * (a - COUPLING.T @ x**2 / 2)
+    return out
+
+
+def two_directions() -> Iterable[Measurement]:
+    """Both directions at the edge; one that is held below it; one that comes there later: 40,000 steps, beside the flow and the problem."""
+    steps = 40_000
+    given: dict[str, Any] = {"span": (0, steps), "save": [0, 100, 5000, steps], "rtol": 1e-9, "atol": 1e-12}
+    for name, a, s in (("both", FREE, (20, 20)), ("later", FREE, (20, 19.9)), ("held", HELD, (20, 20))):
+        spread, sharp = descent(a, np.array(s), steps).transpose(1, 0, 2)
+        flow = odesim.integrate(DIRECTIONS, params={"G": COUPLING, "a": a, "s": s, "stiff": 100.0}, **given).observables
+        yield deviation(f"{name}: sigma^2 of the flow in the end", flow["sigma2"][-1], complementary(a), 1e-8)
+        # G^T mean(x^2) / 2 is a but for how far y has come, some .2, over eta times the steps
+        yield deviation(f"{name}: mean of x^2", spread.mean(axis=0), complementary(a), 5e-5)
+        if name == "held":
+            yield Measurement("held: growth of S_2 by a alone", float(COUPLING[1] @ a), 0.0, 0.0, ">=")
+            end = 20 + 0.1 * steps * float(COUPLING[1] @ (a - COUPLING[0] * complementary(a)[0] / 2))
+            yield Measurement("held: S_2 of the flow in the end", float(flow["sharpness"][-1, 1]), end, 1e-4)
+            yield Measurement("held: mean of S_2 over the last 301 steps", float(sharp[-301:, 1].mean()), end, 0.1)
+        else:
+            yield deviation(f"{name}: recorded sigma^2", flow["sigma2"][-1], SPREADS, 6e-9)
+            # mean S - 2/eta is ln |x| in the end over its start, over eta times the steps
+            yield deviation(f"{name}: mean of S", sharp.mean(axis=0), 20.0, 3e-3)
+        if name == "later":
+            alone = 2 * COUPLING[0] @ a / (COUPLING[0] @ COUPLING[0])
+            yield deviation("later: sigma^2 of the flow at first", flow["sigma2"][1], (alone, 0.0), 1e-8)
+
+
 DIGIT = "half a unit of the last recorded digit and a bit"
 AT = "edge.self_stabilisation, ea = 1e-4"
 CLAIMS = (
@@ -216,6 +262,19 @@ CLAIMS = (
             Verdict.HOLDS,
             "cycles: 1 % of y, 20 % of x^2 over 301 steps; the flow: the last recorded digit",
         ),
+    ),
+    Claim(
+        "edge.several",
+        Source("cohen2024central", "Abstract", "two directions"),
+        "edge.directions beside 40,000 steps of gradient descent, eta = .1",
+        (DIRECTIONS,),
+        Statement(
+            "the spread across each direction keeps it at the edge or is 0: 0 <= sigma_i^2, S_i <= 2/eta, and one of them is an equality",
+            two_directions,
+            Verdict.HOLDS,
+            "means: how far states have come, over eta times the steps; the flow: a soft edge of 1e-4",
+        ),
+        depends=("edge.central",),
     ),
     Claim(
         "edge.sam_cycles",

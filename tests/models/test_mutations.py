@@ -27,6 +27,7 @@ RUNS: Mapping[str, dict[str, Any]] = {  # where closed forms hold; elsewhere the
     "reversal.bilinear": {"params": {"E": np.eye(10, 20)}, "span": (0, 20)},
     "margin.next_token": {"params": {"y": [0, 0.5, 0.5]}},
     "self_supervised.direct_pred": {"params": {"eps": 0}},
+    "edge.directions": {"params": {"s": [20.95, 21.0]}},
     "optimisers.adam": {"params": {"H": np.zeros((2, 2)), "b": [0.3, -0.7]}},
     "skills.mixture": {"params": {"eta": 0}},
     "scaling.multi_index": {"params": {"k": 2}},

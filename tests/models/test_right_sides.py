@@ -66,6 +66,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "noise.two_layer": {"params": {"s": 1.3}},
     "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
     "edge.product": {"params": {"shape": 1.0}},
+    "edge.directions": {"sizes": {"d": 3, "n": 4}, "params": {"s": [19.0, 20.3, 21.0], "stiff": 0.7}},
     "ngrams.linear": {
         "sizes": {"L": 4},
         "params": {"k": 3, **moments(np.random.default_rng(5).dirichlet(np.ones(3), size=(4, 3)), np.full(4, 0.25), 4)},

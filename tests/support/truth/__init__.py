@@ -8,7 +8,7 @@ from tests.support.chains import gibbs, gibbs_lumped, gibbs_training, mask_predi
 from tests.support.truth import in_context, modular, ngrams, optimisers, patterns
 from tests.support.truth.arrays import Arrays
 from tests.support.truth.blocks import cluster, covariance, joint, multilayer, reduced_exp
-from tests.support.truth.edge import central_flow, four_layers, product, sam, self_stabilisation, threshold_neuron, valley
+from tests.support.truth.edge import central_flow, directions, four_layers, product, sam, self_stabilisation, threshold_neuron, valley
 from tests.support.truth.hierarchy import gated, grouped, occurrence
 from tests.support.truth.hopfield import (
     hopfield_classical,
@@ -137,6 +137,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "edge.threshold_neuron": threshold_neuron,
     "edge.valley": valley,
     "edge.central_flow": central_flow,
+    "edge.directions": directions,
     "margin.prompt": prompt,
     "margin.next_token": next_token,
     "margin.weights": weights,

@@ -59,3 +59,12 @@ def central_flow(t: float, y: Arrays, q: Arrays) -> Arrays:
     spread = (q["stiff"] * (S - 2 / q["eta"]) - 2 * n @ down) / (n @ n)
     step = -q["eta"] * (down + max(spread, 0) / 2 * n)
     return {"y1": step[0], "y2": step[1]}
+
+
+def directions(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """The descent along a, turned back by each direction over the edge."""
+    step = np.array(q["eta"] * q["a"] * np.ones_like(y["y"]))
+    for row, s in zip(q["G"], q["s"], strict=True):
+        over = s + float(row @ y["y"]) - 2 / q["eta"]
+        step = step - (q["eta"] * q["stiff"] * over / 2 * row if over > 0 else 0)
+    return {"y": step}
