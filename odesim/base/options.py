@@ -11,6 +11,7 @@ for readers and type checkers; tests/base/test_run_options.py holds them against
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, NOISY, RUN, STIFF, Backend, backends_for, find_backend
@@ -360,7 +361,8 @@ def pick(table: type, arguments: Mapping[str, Any]) -> Any:
 
 
 # which code computed a run: stored with it, and asked when it is computed again
-__version__ = "0.1.0"
+_WRITTEN = Path(__file__).parents[1] / "version.txt"  # by an installation, from the tag; a bare checkout has none
+__version__ = _WRITTEN.read_text(encoding="utf-8").strip() if _WRITTEN.exists() else "0.2.0.dev0"
 
 
 @cache

@@ -16,8 +16,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import odesim
-
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PARTS = {
@@ -26,7 +24,9 @@ PARTS = {
     "odesim.figures": ROOT / "figures",
     "odesim.notebooks": ROOT / "notebooks",
 }
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures", "notebooks")
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+WITHOUT_TAGS = PROJECT["tool"]["setuptools_scm"]["fallback_version"]
+SHIPPED = (".gitignore", "pyproject.toml", "README.md", "LICENSE", "odesim", "models", "figures", "notebooks")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def checkout(tmp_path_factory) -> Path:
     for name in SHIPPED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", "version.txt"))
         else:
             shutil.copy(source, copy / name)
     return copy
@@ -157,8 +157,8 @@ def test_data_comes_along(house):
 
 @pytest.mark.first(1)
 def test_the_command_runs(house):
-    """`python -m odesim` answers with the version of pyproject.toml, and lists the models."""
-    assert PROJECT["project"]["version"] in house.run("-m", "odesim", "--version")
+    """`python -m odesim` answers with the version of a tree without tags, and lists the models."""
+    assert house.run("-m", "odesim", "--version").split() == ["odesim", WITHOUT_TAGS]
     assert "joma.nonlinear" in house.run("-m", "odesim", "list", "joma")
 
 
@@ -168,7 +168,7 @@ def test_the_script_is_installed(house):
     """A wheel brings the command `odesim`."""
     script = house.python.parent / ("odesim.exe" if os.name == "nt" else "odesim")
     done = subprocess.run([script, "--version"], cwd=house.away, capture_output=True, text=True, check=True)
-    assert PROJECT["project"]["version"] in done.stdout
+    assert done.stdout.split() == ["odesim", WITHOUT_TAGS]
 
 
 def test_packages_are_the_folders():
@@ -178,13 +178,29 @@ def test_packages_are_the_folders():
     assert [name for name, folder in folders.items() if not (folder / "__init__.py").is_file()] == []
 
 
+@pytest.mark.slow
+def test_the_tag_is_the_version(checkout, empty, tmp_path):
+    """A wheel has the version of the tag beside it, in its metadata and in what odesim says; a commit later it is the next one's."""
+    tree, commit = tmp_path / "tree", ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]
+    shutil.copytree(checkout, tree)
+    for versions, commands in {
+        "7.8.9": (["init", "-q"], ["add", "-A"], commit, ["tag", "v7.8.9"]),
+        "7.8.10.dev1": (commit,),
+    }.items():
+        for command in commands:
+            subprocess.run(["git", *command], cwd=tree, check=True)
+        house = by_wheel(tree, empty())
+        assert house.run("-m", "odesim", "--version").split() == ["odesim", versions]
+        assert [path.name for path in house.away.glob("*.whl")] == [f"odesim-{versions}-py3-none-any.whl"]
+
+
 def test_one_version():
-    """The package, its metadata and the citation name one version."""
+    """A tree without tags, in pyproject.toml and in the package, says which release comes; the citation and the recipe name it."""
     source = (ROOT / "odesim" / "base" / "options.py").read_text()
-    (own,) = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert own == PROJECT["project"]["version"] == str(citation["version"])
-    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert re.findall(r'^__version__ = .* else "(.+)"$', source, re.MULTILINE) == [WITHOUT_TAGS]
+    assert f"{CITATION['version']}.dev0" == WITHOUT_TAGS
+    assert "version" in PROJECT["project"]["dynamic"] and CITATION["version"] in (ROOT / "CHANGELOG.md").read_text()
+    assert {"cff-version", "message", "title", "authors"} <= CITATION.keys()
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -263,12 +279,6 @@ def test_workflows_are_whole(file):
             assert os.access(ROOT / script, os.X_OK)
 
 
-def test_a_citation_has_the_version():
-    """pyproject.toml, the package and CITATION.cff say the same; the workflow of a release holds the tag against them."""
-    version = PROJECT["project"]["version"]
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version == odesim.__version__
-
-
 def test_the_paper_cites_what_it_lists():
     """Every key of paper.md is in its bibliography, once, and the other way round."""
     paper, bib = ((ROOT / "docs" / "paper" / f"paper.{ending}").read_text() for ending in ("md", "bib"))
@@ -298,15 +308,15 @@ def test_readme_on_the_index(tmp_path):
 
 
 def test_conda_recipe():
-    """It names what pyproject.toml does: version, Python, requirements, command; matplotlib without its windows."""
+    """It names the version of the citation, and what pyproject.toml does: Python, requirements, command; matplotlib without windows."""
     recipe, project = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text()), PROJECT["project"]
-    assert recipe["context"]["version"] == project["version"]
+    assert recipe["context"]["version"] == CITATION["version"]
     python = recipe["context"]["python_min"]
     assert project["requires-python"] == f">={python}"
     needed = [re.sub(r"(>=)", r" \1", line).replace("matplotlib ", "matplotlib-base ") for line in project["dependencies"]]
     assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *needed]
-    (setuptools,) = PROJECT["build-system"]["requires"]
-    assert recipe["requirements"]["host"] == ["python ${{ python_min }}.*", "pip", setuptools.replace(">=", " >=")]
+    builders = [line.replace(">=", " >=") for line in PROJECT["build-system"]["requires"]]
+    assert recipe["requirements"]["host"] == ["python ${{ python_min }}.*", "pip", *builders]
     assert recipe["build"]["python"]["entry_points"] == [f"{name} = {place}" for name, place in project["scripts"].items()]
     about = recipe["about"]
     assert (about["summary"], about["license"]) == (project["description"], project["license"])
@@ -317,4 +327,4 @@ def test_conda_recipe_is_read():
     """By rattler-build itself, which refuses a field or a value that it does not know."""
     rattler_build = pytest.importorskip("rattler_build", reason="needs py-rattler-build, which .github/workflows/release.yml installs")
     (made,) = rattler_build.Stage0Recipe.from_yaml((ROOT / "conda" / "recipe.yaml").read_text()).render(rattler_build.VariantConfig())
-    assert f"package='odesim', version='{PROJECT['project']['version']}'" in repr(made)
+    assert f"package='odesim', version='{CITATION['version']}'" in repr(made)
