@@ -11,10 +11,11 @@ import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
 from odesim.models.scaling._saddles import saddles
 from odesim.models.scaling._sgd_claims import SGD_CLAIMS
-from odesim.models.scaling.word2vec import modes
+from odesim.models.scaling.word2vec import modes, target
 from odesim.symbolic import Source
 
 WORDS, INDEX, INDICES, MIRROR, DIAGONAL = (f"scaling.{name}" for name in ("word2vec", "single_index", "multi_index", "mirror", "diagonal"))
+CONTEXTS = "scaling.word2vec_untied"
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
 
 # Word embeddings.
@@ -69,6 +70,28 @@ def random_words() -> Iterable[Measurement]:
         yield deviation(f"m times the half time, ln(m/1e-8)/4, seed {seed}", half * m[:3], np.log(m[:3] / 1e-8) / 4, 1.0)
         yield Measurement(f"the shortest gap between modes, seed {seed}", float(np.diff(half).min()), 2.0, 0.0, ">=")
         yield deviation(f"in the end, seed {seed}", found[-1], m[:3], 1e-3)
+
+
+def contexts() -> Iterable[Measurement]:
+    """Four words with contexts of their own: random starts of size 1e-4, in four dimensions and two, and one with W = C."""
+    m, U = modes(TOGETHER)
+    first = np.argsort(-np.abs(m))
+    given: dict[str, Any] = {"span": (0, 80), "save": np.linspace(0, 80, 801), **FINE}
+    for seed in range(3):
+        W0, C0 = 1e-4 * np.random.default_rng(seed).normal(size=(2, 4, 4))
+        run = odesim.integrate(CONTEXTS, params={"P": TOGETHER, "W0": W0, "C0": C0}, **given)
+        scores = np.einsum("ik,tij,jk->tk", U, run.observables["scores"], U)[:, first]
+        yield deviation(f"W C^T - M, four dimensions, seed {seed}", run.observables["scores"][-1], target(TOGETHER), 1e-6)
+        half = np.array([run.t[np.argmax(np.abs(scores[:, k]) > np.abs(m[first[k]]) / 2)] for k in range(4)])
+        yield deviation(
+            f"|m| times the half time, ln(|m|/1e-8)/2, seed {seed}", half * np.abs(m[first]), np.log(np.abs(m[first]) / 1e-8) / 2, 2
+        )
+        yield Measurement(f"shortest time from one |m| to the next, seed {seed}", float(np.diff(half).min()), 1.0, 0.0, ">=")
+        two = odesim.integrate(CONTEXTS, params={"P": TOGETHER, "W0": W0[:, :2], "C0": C0[:, :2]}, **given).observables["scores"][-1]
+        yield deviation(f"two dimensions, seed {seed}", np.diag(U.T @ two @ U)[first], [*m[first[:2]], 0, 0], 1e-6)
+    W0 = 1e-2 * np.random.default_rng(3).normal(size=(4, 3))
+    both = odesim.integrate(CONTEXTS, params={"P": TOGETHER, "W0": W0, "C0": W0}, span=(0, 8), save=9, **FINE)
+    yield deviation("W from W = C, and of shared vectors in half the time", both.y["W"], of_words(1.0, 4, W0, 9).y["W"], 1e-7)
 
 
 # Escape from the equator.
@@ -199,6 +222,19 @@ CLAIMS = (
             "times: 1 of 4.6 in m t, the logarithm of a random projection, and the modes before",
         ),
         depends=("scaling.word_modes",),
+    ),
+    Claim(
+        "scaling.words_opposed",
+        Source("karkada2025closed", "abstract", "contexts with vectors of their own: derived"),
+        "scaling.word2vec_untied, four words in four and two dimensions from three random starts of size 1e-4",
+        (CONTEXTS, WORDS),
+        Statement(
+            "directions are learned one at a time in the order of |m|, opposed ones with the others; from W = C as with shared vectors",
+            contexts,
+            Verdict.HOLDS,
+            "times: 2 of 9 in m t, the logarithm of a random projection, and the modes before; ends: of the run",
+        ),
+        depends=("scaling.words_one_by_one",),
     ),
     Claim(
         "scaling.escape",

@@ -95,9 +95,12 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "self_supervised.modes_ema": {"sizes": {"n": 3}, "params": {"alpha": 1.7, "beta": 0.3}},
     **{f"self_supervised.{name}": {"params": {"alpha": 1.7, "eta": 0.3}} for name in ("simsiam", "byol", "no_stop")},
     **{f"scaling.{name}": {"sizes": {"n": 4}, "params": {"a": 0.7, "B": 3.0, "s2": 0.3}} for name in ("sgd", "sgd_steps")},
-    "scaling.word2vec": {
-        "sizes": {"V": 4, "d": 3},
-        "params": {"flat": 0.3, "P": np.array([[10, 6, 1, 1], [6, 12, 2, 1], [1, 2, 20, 8], [1, 1, 8, 20]]) / 100},
+    **{
+        f"scaling.{name}": {
+            "sizes": {"V": 4, "d": 3},
+            "params": {"flat": 0.3, "P": np.array([[10, 6, 1, 1], [6, 12, 2, 1], [1, 2, 20, 8], [1, 1, 8, 20]]) / 100},
+        }
+        for name in ("word2vec", "word2vec_untied")
     },
     "scaling.multi_index": {"params": {"k": 4, "a": [1.0, 0.3, 0.0, 0.7]}},
     **{

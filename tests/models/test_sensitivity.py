@@ -72,7 +72,12 @@ STILL |= {f"margin.{name}": ("size", "lack") for name in ("key_query", "prompt",
 STILL |= {f"optimisers.{name}": ("b", "w0") for name in ("adam", "sign", "momentum")}
 STILL |= {"modular.energy": ("u0", "v0"), "modular.phases": ("lam",), "modular.powers": ("rest0",)}
 STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
-STILL |= {"scaling.word2vec": ("P", "W0"), "scaling.single_index": ("d",), "scaling.multi_index": ("m0",)}
+STILL |= {
+    "scaling.word2vec": ("P", "W0"),
+    "scaling.word2vec_untied": ("P", "W0", "C0"),
+    "scaling.single_index": ("d",),
+    "scaling.multi_index": ("m0",),
+}
 STILL |= {"scaling.diagonal": ("alpha",), "scaling.sgd": ("b",)}
 TABLES = ("eps", "P", "B", "P_shown")
 STILL |= dict.fromkeys(("topics.full", "topics.stage1", "topics.tied"), TABLES)

@@ -59,7 +59,7 @@ from tests.support.truth.particles import (
     particles_unnormalised,
 )
 from tests.support.truth.reversal import reversal_bilinear, reversal_full, reversal_row
-from tests.support.truth.scaling import diagonal, mirror, multi_index, sgd, sgd_steps, single_index, word2vec
+from tests.support.truth.scaling import diagonal, mirror, multi_index, sgd, sgd_steps, single_index, word2vec, word2vec_untied
 from tests.support.truth.scan_snap import decoder, full, full_decorrelated, reduced, reduced_symmetric, symmetric, theorem4
 from tests.support.truth.self_supervised import direct_pred, matrices, modes, no_stop
 from tests.support.truth.topics import topics_full, topics_reduced, topics_stage1, topics_tied
@@ -148,6 +148,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "scaling.sgd": sgd,
     "scaling.sgd_steps": sgd_steps,
     "scaling.word2vec": word2vec,
+    "scaling.word2vec_untied": word2vec_untied,
     "scaling.single_index": single_index,
     "scaling.multi_index": multi_index,
     "scaling.diagonal": diagonal,

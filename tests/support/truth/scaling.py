@@ -23,18 +23,27 @@ def sgd_steps(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"D": np.diag(C - g * (L @ C + C @ L) + g**2 * L @ C @ L + g**2 / q["B"] * noise)}
 
 
-def word2vec(t: float, y: Arrays, q: Arrays) -> Arrays:
-    """One pair of words after the other pulls both its vectors."""
-    W, P = y["W"], q["P"]
-    out, p = np.zeros_like(W), P.sum(axis=1)
+def pulls(W: np.ndarray, C: np.ndarray, q: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """One pair of a word and a context after the other pulls both its vectors."""
+    P = q["P"]
+    of_words, of_contexts, p = np.zeros_like(W), np.zeros_like(C), P.sum(axis=1)
     for i in range(len(W)):
         for j in range(len(W)):
             M = 2 * (P[i, j] - p[i] * p[j]) / (P[i, j] + p[i] * p[j])
             G = q["flat"] + (1 - q["flat"]) * (P[i, j] + p[i] * p[j]) / 2
-            pull = G * (M - W[i] @ W[j])
-            out[i] += pull * W[j]
-            out[j] += pull * W[i]
-    return {"W": out}
+            pull = G * (M - W[i] @ C[j])
+            of_words[i] += pull * C[j]
+            of_contexts[j] += pull * W[i]
+    return of_words, of_contexts
+
+
+def word2vec(t: float, y: Arrays, q: Arrays) -> Arrays:
+    """Words are their own contexts."""
+    return {"W": sum(pulls(y["W"], y["W"], q))}
+
+
+def word2vec_untied(t: float, y: Arrays, q: Arrays) -> Arrays:
+    return dict(zip("WC", pulls(y["W"], y["C"], q), strict=True))
 
 
 def single_index(t: float, y: Arrays, q: Arrays) -> Arrays:
