@@ -98,6 +98,27 @@ def energy(model: str) -> Iterable[Measurement]:
     yield Measurement("e", float(run.final["e"]), 1.27892458, 1e-6)
 
 
+def trained_location() -> Iterable[Measurement]:
+    """Four trainings in 80 dimensions to t = 4, in the mean: the two overlaps beside the flow, the others beside 0."""
+    found = odesim.compare("in_context.single_location", task="single_location", seeds=range(4), steps=2000, save=5)
+    for name, ends in (("kappa", (0.27269, 0.39899, 0.55315, 0.69537)), ("nu", (0.35025, 0.53568, 0.72853, 0.87366))):
+        yield deviation(f"{name} at t = 1 to 4, flow", found.theory[name][0, 1:], ends, 6e-6)
+        yield deviation(f"mean {name} there, trained", found.training[name][:, 1:].mean(axis=0), ends, 0.015)
+    run = odesim.train("single_location", steps=2000, save=3)
+    yield Measurement("largest of k.v, v.k*, k.v* in the end, trained", float(np.abs(run.final["across"]).max()), 0.03, 0.0, "<=")
+
+
+def trained_chain(p: float, q: float) -> Iterable[Measurement]:
+    """Sixteen trainings to t = 100, in the mean, beside in_context.markov_bias and the loss of the bigram."""
+    found = odesim.compare("in_context.markov_bias", task="binary_chain", settings={"p": p, "q": q}, seeds=range(16), steps=2000, save=3)
+    s, loss = (float(found.training[name][:, -1].mean()) for name in ("s", "loss"))
+    pi1 = p / (p + q)
+    h = [-x * np.log(x) - (1 - x) * np.log(1 - x) for x in (p, q)]
+    yield Measurement("s, trained", s, float(np.log((1 - p) * (1 - q) / (p * q))), 0.06)
+    yield Measurement("loss over the bigram's, trained", loss - (1 - pi1) * h[0] - pi1 * h[1], 0.0, 2e-4)
+    yield Measurement("s of the flow less trained", float(found.theory["s"][0, -1]) - s, 0.0, 0.06)
+
+
 MARKOV = "makkuva2024local"
 
 TOKENS = (
@@ -142,6 +163,34 @@ TOKENS = (
             "the bias is at its optimum; while it learns the energy changes by .479",
             partial(energy, "in_context.markov_bias"),
         ),
+    ),
+    Claim(
+        "in_context.trained_chain",
+        Source(MARKOV, "Abstract", "small starts, by SGD on drawn pairs"),
+        "the task binary_chain, rate .05, batches of 256, 16 seeds, p = .2, q = .3, beside in_context.markov_bias",
+        ("in_context.markov_bias",),
+        Statement(
+            "from small weights SGD learns the bigram",
+            partial(trained_chain, 0.2, 0.3),
+            Verdict.HOLDS_WHEN,
+            "four standard errors of 16 seeds; noise of batches keeps the loss 1e-4 above",
+            "p + q < 1; for p = .5, q = .8 it stays at the unigram",
+            partial(trained_chain, 0.5, 0.8),
+        ),
+        depends=("in_context.bigram",),
+    ),
+    Claim(
+        "in_context.trained_location",
+        Source("marion2025attention", "Abstract", "projected gradient descent, by SGD on drawn inputs"),
+        "the task single_location, 80 dimensions, rate .002, batches of 32, four seeds, beside in_context.single_location",
+        ("in_context.single_location",),
+        Statement(
+            "trained attention goes the way of the two overlaps, in the mean",
+            trained_location,
+            Verdict.HOLDS,
+            "four standard errors of four seeds; of the flow half a digit",
+        ),
+        depends=("in_context.manifold",),
     ),
     Claim(
         "in_context.manifold",

@@ -42,6 +42,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "reversal": {"pairs": 4, "both": 0.5, "vocabulary": 13},
     "selection": {"N": 3, "T": 4, "d": 5},
     "next_token": {"K": 4, "batch": 5},
+    "single_location": {"d": 6, "L": 3, "batch": 4},
+    "binary_chain": {"w": -0.2, "batch": 5},
     "simsiam": {"n1": 4, "n2": 3, "batch": 5},
     "scan_snap": {"num_common": 3, "num_unique_per_next": 2, "num_next_per_last": 2, "length": 7, "batch": 5},
     "topics": {"T": 3, "v": 2, "shortest": 5, "longest": 9, "batch": 4, "init_V": 0.3, "init_KQ": 0.3},

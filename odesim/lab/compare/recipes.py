@@ -106,6 +106,8 @@ PROMPTS = (
 )  # fmt: skip
 """Time, mean squared error of the flow and of SGD with other batches, by an independent script, and how far other batches may be off it."""
 
+LOCATED = ((0.27269, 0.35025), (0.39899, 0.53568), (0.55315, 0.72853), (0.69537, 0.87366))
+"""kappa and nu of the flow at t = 1, 2, 3, 4, by two other integrators."""
 QUERY_AT = {100: (2.4095557, 2.41956), 1000: (3.36352, 3.36649), 10_000: (4.3115586, 4.31318)}
 """t: the norm of a query in the flow and by gradient descent of rate 1, by independent scripts."""
 MODES_AT = {
@@ -353,6 +355,43 @@ RECIPES: Mapping[str, Recipe] = {
             steps=8000,
             save=161,
             observables=("loss", "share"),
+        ),
+        Recipe(
+            "single_location",
+            "attention learns which of ten tokens tells the label, and what to read there, by SGD in 80 dimensions",
+            "in_context.single_location",
+            "single_location",
+            (
+                *(
+                    Reading(f"{name} at t = {t}, {word}", at(side, name, t), value, wide, reason)
+                    for t, row in enumerate(LOCATED, 1)
+                    for name, value in zip(("kappa", "nu"), row, strict=True)
+                    for side, word, wide, reason in (
+                        ("theory", "flow", 6e-6, DIGITS),
+                        ("training", "trained", 0.01, "four standard errors of eight seeds: batches of 32 at a rate of .002"),
+                    )
+                ),
+            ),
+            seeds=range(8),
+            save=5,
+        ),
+        Recipe(
+            "binary_chain",
+            "one layer of attention, as three numbers, learns a binary Markov chain from pairs: how far x moves the logit, and the loss",
+            "in_context.markov_bias",
+            "binary_chain",
+            (
+                *(
+                    Reading(f"{name} at t = 100, {word}", at(side, name, 100), value, wide, reason)
+                    for name, value, noise, why in (
+                        ("s", 2.2335922, 0.023, "four standard errors of 64 seeds"),
+                        ("loss", 0.5445871749, 1.5e-4, "batches of 256 at a rate of .05 keep it 7e-5 above"),
+                    )
+                    for side, word, wide, reason in (("theory", "flow", 1e-7, DIGITS), ("training", "trained", noise, why))
+                ),
+            ),
+            seeds=range(64),
+            save=5,
         ),
         Recipe(
             "modular",

@@ -100,7 +100,10 @@ def test_examples_are_described(system, task):
 TEXT = " ".join(f"{' '.join(rng.choice(list(side), 4))} on {'sea' if side == 'bcd' else 'land'}" for side in ("efg", "bcd") * 30)
 BASE: dict[str, dict[str, Any]] = {"corpus": {"text": TEXT, "vocabulary": 10, "num_next": 2, "length": 5}, "committee": {"N": 20}}
 # tasks with little that could be otherwise
-FEW_SETTINGS = ("reversal", "joma_regression", "hierarchy_layers", "in_context", "power_law", "selection", "next_token")
+FEW_SETTINGS = (
+    *("reversal", "joma_regression", "hierarchy_layers", "in_context", "power_law"),
+    *("selection", "next_token", "single_location", "binary_chain"),
+)
 OTHER: dict[str, tuple[Any, ...]] = {
     "c": (),
     "P": (FACTS.exact["P"].tolist(),),

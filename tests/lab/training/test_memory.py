@@ -67,6 +67,10 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("selection", {"N": 200, "T": 20}, 2, None),
     ("selection", {"trained": "key_query", "d": 200}, 2, None),
     ("next_token", {"K": 200}, 4, None),
+    ("single_location", {}, 4, None),
+    ("single_location", {"d": 5000, "L": 4}, 2, None),
+    ("binary_chain", {"batch": 50_000}, 2, None),
+    ("binary_chain", {}, 4, None),
 )
 
 
@@ -106,6 +110,8 @@ BEYOND = {
     "simsiam": ("n1", "n2", "batch"),
     "selection": ("N", "T", "d"),
     "next_token": ("K",),
+    "single_location": ("d", "L", "batch"),
+    "binary_chain": ("batch",),
     "flip_flop": ("instructions", "batch", "width", "mlp"),
     "counting": ("length", "batch", "width", "mlp"),
     "topics": ("T", "v", "longest", "documents", "batch"),

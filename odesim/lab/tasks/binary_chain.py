@@ -1,0 +1,141 @@
+"""The task binary_chain: one layer of attention, reduced to an embedding, a weight and a bias, learns binary Markov chains from pairs.
+
+Source: Makkuva et al. 2024, arXiv 2406.03072. The logit of a 1 after x is e^2 (1 + 2 w |w|) x + b - e^2 / 2. Pairs of a
+token and the next are drawn from the stationary chain with P(0 -> 1) = p, P(1 -> 0) = q, and the loss is their mean cross-entropy. In the
+mean over pairs a step is one of in_context.markov_bias. Where s = e^2 (1 + 2 w |w|) is at its best the loss is flat along it: there batches
+move e and w more than s.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.randomness import InBlocks
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Pair,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    by_name,
+    rate_of,
+    same_quantity,
+)
+
+BLOCK = 2**14  # pairs of a seed that are drawn at once, where a batch is not larger
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Numbers e, w and b (R,) as a Model. Its batch: x (R, B) and y (R, B), what comes next, 0 or 1."""
+
+    p: float
+    q: float
+    start: Mapping[str, float]
+
+    name = "reduced"
+    groups = MappingProxyType(dict.fromkeys("ewb", "all"))
+
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """Under the names of in_context.markov_bias."""
+        docs = {"e": "embedding", "w": "attention", "b": "bias"}
+        states = (Observable(name, lambda params, name=name: params[name].copy(), (), doc) for name, doc in docs.items())  # type: ignore[misc]
+        return (
+            Observable("loss_population", self.population_loss, (), "loss in the mean over pairs"),
+            Observable("s", lambda params: gain(params)[0], (), "how much more the logit of a 1 is after a 1"),
+            *states,
+        )
+
+    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+        """The same in every seed."""
+        return {name: np.full(len(rngs), value, dtype) for name, value in self.start.items()}
+
+    def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
+        """The loss (R,) and its gradient {e, w, b: (R,)}."""
+        batch = on_same_device(params["e"], batch)
+        xp, e, w, (s, slope) = array_namespace(params["e"]), params["e"], params["w"], gain(params)
+        x, y = batch["x"], batch["y"]
+        f = s[:, None] * x + (params["b"] - 0.5 * e * e)[:, None]
+        loss = (xp.logaddexp(0 * f, f) - y * f).mean(axis=1)
+        back = 0.5 + 0.5 * xp.tanh(0.5 * f) - y  # (R, B)
+        of_b, of_s = back.mean(axis=1), (back * x).mean(axis=1)
+        return loss, {"e": 2 * e * slope * of_s - e * of_b, "w": 4 * e * e * abs(w) * of_s, "b": of_b}
+
+    def population_loss(self, params: Params) -> Array:
+        """The loss (R,) over all pairs of the chain."""
+        xp, (s, _) = array_namespace(params["e"]), gain(params)
+        f0 = params["b"] - 0.5 * params["e"] * params["e"]
+        pi1 = self.p / (self.p + self.q)
+        after_0, after_1 = (xp.logaddexp(0 * f, f) - one * f for f, one in ((f0, self.p), (f0 + s, 1 - self.q)))
+        result: Array = (1 - pi1) * after_0 + pi1 * after_1
+        return result
+
+
+def gain(params: Params) -> tuple[Array, Array]:
+    """s = e^2 (1 + 2 w |w|) and 1 + 2 w |w| (R,)."""
+    e, w = params["e"], params["w"]
+    slope: Any = 1 + 2 * w * abs(w)
+    return e * e * slope, slope
+
+
+SETTINGS = (
+    Setting("p", 0.2, "probability of 1 after 0", low=0.0, high=1.0, open_low=True),
+    Setting("q", 0.3, "probability of 0 after 1", low=0.0, high=1.0, open_low=True),
+    Setting("e", 0.1, "embedding at the start"),
+    Setting("w", 0.1, "attention at the start"),
+    Setting("b", 0.0, "bias at the start"),
+    Setting("batch", 256, "pairs of a step", low=1),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    *SGD,
+)
+
+
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: pairs and what a step computes."""
+    batch = values["batch"]
+    return {"the pairs": (4 * seeds + 3) * max(BLOCK, batch) + 6 * seeds * batch}
+
+
+def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
+    """The experiment."""
+    p, q, batch = float(values["p"]), float(values["q"]), values["batch"]
+    rows = max(1, BLOCK // batch)
+
+    def pairs(rng: Generator, r: int) -> Batch:
+        x = rng.random((rows, batch)) < p / (p + q)
+        y = rng.random((rows, batch)) < np.where(x, 1 - q, p)
+        return {"x": x.astype(dtype), "y": y.astype(dtype)}
+
+    return Experiment(
+        model=Chain(p, q, {name: float(values[name]) for name in "ewb"}),
+        stream=InBlocks(seeds, rows, pairs),
+        optimizer=of_settings(values, {"all": float(values["eta"])}),
+        steps=2000,
+        vocabulary=2,
+        theory={"in_context.markov_bias": {"p": p, "q": q}} if is_plain_descent(values) and max(p, q) < 1 else {},
+    )
+
+
+LINKS = (same_quantity("loss", "loss_population"), *map(same_quantity, ("s", "e", "w", "b")))
+
+TASK = ReferenceTask(
+    "binary_chain",
+    "one layer of attention, as three numbers, learns binary Markov chains (makkuva2024local)",
+    SETTINGS,
+    make,
+    memory,
+    ("reduced",),
+    described_by={
+        "in_context.markov_bias": Pair(LINKS, rate_of("all"), start=by_name(LINKS, "e", "w", "b"), requirements={"momentum": (0,)})
+    },
+)
