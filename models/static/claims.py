@@ -9,6 +9,7 @@ import numpy as np
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.static._causal_claims import GRADIENT
 from odesim.models.static._component_claims import COMPONENTS
+from odesim.models.static._composition_claims import COMPOSITION
 from odesim.models.static._contrast_claims import CONTRAST
 from odesim.models.static._fact_claims import FACT_CLAIM
 from odesim.models.static._hypercube_claims import HYPERCUBE
@@ -206,6 +207,7 @@ CLAIMS = (
     HYPERCUBE,
     CONTRAST,
     FACT_CLAIM,
+    COMPOSITION,
     COMPONENTS,
     *LEARNING,
     SINKS,

@@ -372,12 +372,13 @@ SETTINGS = (
     Setting("layers", 2, "transformer: blocks", low=0),
     Setting("heads", 2, "transformer: heads, which divide the width", low=1),
     Setting("mlp", 128, "transformer: nodes of the MLP of a block", low=0),
+    Setting("norm", "pre", "transformer: layer norms before attention and MLP, or after them", choices=("pre", "post")),
 )
 
 
 def network(values: Settings, vocabulary: int) -> Transformer:
     """The transformer on a text of so many different tokens. Raises ParamError for heads that do not divide the width."""
-    shape = {name: values[name] for name in ("width", "layers", "heads", "mlp", "start")} | {"positions": values["length"]}
+    shape = {name: values[name] for name in ("width", "layers", "heads", "mlp", "norm", "start")} | {"positions": values["length"]}
     if values["objective"] == "masked":  # one token more, the mask, which is never told
         return Transformer(vocabulary + 1, outputs=vocabulary, at="given", causal=False, **shape)
     return Transformer(vocabulary, at="all", **shape)

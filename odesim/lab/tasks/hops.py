@@ -2,8 +2,8 @@
 
 Source: Sanford, Hsu and Telgarsky 2024, arXiv 2402.09268, and its program chsanford/hop-induction-heads. A hop leads from a place to the
 one after the last earlier occurrence of its letter: the answer of one hop is an induction head's, that of two the composition of such
-functions. floor(log2 k) + 2 layers suffice, by doubling. The published experiment: 4 letters, length 100, k up to 16, width 128, 4 heads,
-rate 1e-4, batches of 32, 100,000 steps.
+functions (on tables: the task composition). floor(log2 k) + 2 layers suffice, by doubling. The published experiment: 4 letters, length
+100, k up to 16, width 128, 4 heads, rate 1e-4, batches of 32, 100,000 steps.
 
 error: share of wrong answers in test sequences, by hops. In exact: error_guess, that of the most frequent answer to so many hops.
 """
