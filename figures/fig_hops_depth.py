@@ -2,8 +2,10 @@
 
 Stands beside the experiments of sanford2024transformers (4 letters, 100 places, width 128, 4 heads, 100,000 steps). a, published errors
 against the number of hops, by layers; b, the published largest number of hops with an error below 5 %, beside 2^(L-2); c, ours on 24
-places, width 64, 2 heads, 2 seeds: errors of one hop and of three in training, of one layer and of two; d, in 3000 steps, of one to three
-hops by three layers, and of two hops by two layers: what two layers follow badly, three learn.
+places, width 64, 2 heads, 2 seeds: errors of one to three hops in training, of one layer and of two; d, in 3000 steps, of one to three
+hops by three layers, and of two hops by two layers: what two layers follow badly, three learn. And beside peng2024limitations, which has no
+such picture: e, two hops on tables, g(f(x)) of six entries each: one layer guesses by g, two compose; f, the least error of an entry of a
+table that is told in few bits, by trying all sets of messages, above the stated bound, for tables of three entries.
 """
 
 from pathlib import Path
@@ -14,7 +16,8 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.base.errors import counted
-from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
+from odesim.models.static._composition_claims import bound, least_error, tables
+from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
 QUESTION = "how does it scale?"
@@ -22,10 +25,13 @@ FILE = Path(__file__).parent / "published" / "hops_depth.csv"
 OURS = Path(__file__).parent / "stored" / "hops_depth_ours.csv"
 HOPS = (1, 2, 3, 4, 6, 8, 16)
 SEEDS = 2
+COMPOSED, ENTRIES = 1000, 3  # steps of e; entries of a table of f
 
 
 def data(fast: bool) -> xr.Dataset:
     """published (depth, hops), reached (depth,), error (layers, seed, step, asked) and long (deep, seed, late, asked) of ours.
+
+    composed (layers, seed, time), its guess; least error and bound (bits,).
 
     fast: 500 steps, not 1000; long ones are stored.
     """
@@ -34,23 +40,31 @@ def data(fast: bool) -> xr.Dataset:
     steps = 500 if fast else 1000
     asked = {"steps": steps, "save": steps // 100 + 1, "observe": ["error"], "dtype": "float32"}
     runs = [odesim.train("hops", settings={"layers": layers}, seeds=range(SEEDS), **asked) for layers in (1, 2)]  # type: ignore[arg-type]
+    rule = {"steps": COMPOSED, "save": 21, "observe": ["error"], "dtype": "float32"}
+    pairs = [odesim.train("composition", settings={"layers": layers}, seeds=range(SEEDS), **rule) for layers in (1, 2)]  # type: ignore[arg-type]
+    bits = np.arange(4)
     return xr.Dataset(
         {
+            "composed": (("layers", "seed", "time"), [run.observables["error"] for run in pairs]),
+            "guess": 1 - float(np.mean([np.bincount(g).max() for g in tables(6)])) / 6,  # of the most frequent entry of g
+            "least": ("bits", [least_error(ENTRIES, int(b)) for b in bits]),
+            "bound": ("bits", [bound(ENTRIES, float(b)) for b in bits]),
             "published": (("depth", "hops"), table[:, 1:-1]),
             "reached": ("depth", table[:, -1]),
             "error": (("layers", "seed", "step", "asked"), [run.observables["error"] for run in runs]),
             "long": (("deep", "seed", "late", "asked"), long[np.lexsort(long[:, 2::-1].T), 3:].reshape(2, SEEDS, len(late), 4)),
         },
         coords={"depth": table[:, 0].astype(int), "hops": list(HOPS), "layers": [1, 2], "seed": np.arange(SEEDS)}
+        | {"bits": bits, "time": pairs[0].t}
         | {"step": np.arange(0, steps + 1, 100), "asked": np.arange(4), "late": late, "deep": [2, 3]},
     )
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Four panels; it computes only a line."""
+    """Six panels; it computes only a line."""
     with project_style():
-        figure = new_figure(105.0, width=125.0)
-        (published, reached), (ours, later) = figure.subplots(2, 2)
+        figure = new_figure(155.0, width=130.0)
+        (published, reached), (ours, later), (composed, told) = figure.subplots(3, 2)
         for n, (depth, color) in enumerate(zip(ds.depth.values, ordered_colors(ds.sizes["depth"]), strict=True)):
             published.plot(ds.hops, ds.published[n], color=color, marker=MARKERS[n], ms=3, label=f"{depth} layers")
         published.axhline(0.05, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
@@ -65,22 +79,34 @@ def draw(ds: xr.Dataset) -> Figure:
         reached.minorticks_off()
         reached.legend(loc="upper left")
         for layers in (1, 2):
-            for n, hops in enumerate((1, 3)):
+            for n, hops in enumerate((1, 2, 3)):
                 for seed in range(ds.sizes["seed"]):
-                    label = f"{layers} layer{'s' * (layers > 1)}, {hops} hop{'s' * (hops > 1)}" if seed == 0 else None
+                    label = f"{counted(layers, 'layer')}, {counted(hops, 'hop')}" if seed == 0 else None
                     row = ds.error.sel(layers=layers, asked=hops)[seed]
-                    ours.plot(ds.step, row, color=CATEGORIES[2 * layers - 2 + n], ls=DASHES[2 * layers - 2 + n], label=label)
-        ours.set(xlabel="step", ylabel="error", ylim=(0, 1.1), title=f"ours, {counted(ds.sizes['seed'], 'seed')}")
-        ours.legend(loc="upper right")
+                    ours.plot(ds.step, row, color=CATEGORIES[n], ls=DASHES[layers - 1], label=label)
+        ours.set(xlabel="step", ylabel="error", ylim=(0, 1.3), title=f"ours, {counted(ds.sizes['seed'], 'seed')}")
+        ours.legend(loc="upper right", ncols=2)
         for n, (deep, hops) in enumerate(((3, 1), (3, 2), (3, 3), (2, 2))):
             for seed in range(ds.sizes["seed"]):
                 label = f"{deep} layers, {counted(hops, 'hop')}" if seed == 0 else None
                 later.plot(ds.late, ds.long.sel(deep=deep, asked=hops)[seed], color=CATEGORIES[n], ls=DASHES[n], label=label)
         later.set(xlabel="step", ylim=(0, 1.1), title=f"longer, {counted(ds.sizes['seed'], 'seed')}")
         later.legend(loc="upper right")
+        for n, layers in enumerate((1, 2)):
+            for seed in range(ds.sizes["seed"]):
+                label = counted(layers, "layer") if seed == 0 else None
+                composed.plot(ds.time, ds.composed.sel(layers=layers)[seed], color=CATEGORIES[n], ls=DASHES[n], label=label)
+        composed.axhline(float(ds.guess), color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="guess by g alone")
+        composed.set(xlabel="step", ylabel="error of g(f(x))", ylim=(0, 1.1), title=f"tables, {counted(ds.sizes['seed'], 'seed')}")
+        composed.legend(loc="upper right")
+        told.plot(ds.bits, ds.least, "o", color=CATEGORIES[0], ms=3.5, label="least there is")
+        told.plot(ds.bits, ds.bound, color=FAINT, lw=0.8, label="(1 − b/(n log n))/3")
+        told.set(xlabel=f"bits b for a table of {ENTRIES} entries", ylabel="error of an entry", ylim=(0, 0.8), title="why: few bits")
+        told.legend(loc="upper right")
+        few_ticks(composed)
         few_ticks(ours)
         few_ticks(later)
-        letter_panels(published, reached, ours, later)
+        letter_panels(published, reached, ours, later, composed, told)
         figure.suptitle("How far layers follow")
     return figure
 
@@ -107,5 +133,14 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         Feature("ours: two hops, three layers at 3000 steps, largest error", float(last.sel(deep=3, asked=2).max()), 0.0, 0.05, SCRIPT),
         # still falling, at a pace that differs from seed to seed
         Feature("ours: three hops, three layers at 3000 steps", float(last.sel(deep=3, asked=3).mean()), 0.12, 0.06, SCRIPT),
+    ]
+    composed = ds.composed.isel(time=-1)
+    features += [
+        # two seeds of 512 test sequences: a standard error of .016 of .57
+        Feature("tables: one layer, over the guess by g", float(composed.sel(layers=1).mean() / ds.guess), 1.0, 0.1, THEORY),
+        Feature("tables: two layers, largest error", float(composed.sel(layers=2).max()), 0.0, 0.03, SCRIPT),
+        Feature("tables: least error of no bit, a guess among three", float(ds.least[0]), 2 / 3, 1e-12, THEORY),
+        Feature("tables: least error of three bits, by a covering", float(ds.least[3]), 19 / 81, 1e-12, THEORY),
+        Feature("tables: bits at which the least error is below the bound", float((ds.least < ds.bound).sum()), 0.0, 0.0, THEORY),
     ]
     return features

@@ -2,8 +2,10 @@
 
 Stands beside the trajectories of marion2025attention on the invariant manifold: d = 400, L = 10, lambda = .1, variance 1/2 of the token.
 a, 30 starts around 0 in the plane of kappa = k.k* and nu = v.v*; dashed, the stable direction of the saddle at 0, whose side decides
-between (1, 1) and (-1, -1). b, the risk of those that end at (1, 1): the others are their images, with the same.
+between (1, 1) and (-1, -1). b, the risk: a start and its image on the other side have the same.
 """
+
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -41,17 +43,21 @@ def draw(ds: xr.Dataset) -> Figure:
     with project_style():
         figure = new_figure(68.0, width=160.0)
         left, right = figure.subplots(1, 2)
-        up = ds.nu[:, -1] > 0
+        up, named = ds.nu.values[:, -1] > 0, set[str]()
         for run in range(ds.sizes["run"]):
             color = CATEGORIES[0] if up[run] else CATEGORIES[1]
             left.plot(ds.kappa[run], ds.nu[run], color=color, lw=0.7)
-            if up[run]:
-                right.plot(ds.time, ds.risk[run], color=color, lw=0.7)
+            look: dict[str, Any] = {"lw": 0.7} if up[run] else {"lw": 1.1, "ls": (0, (2, 4))}
+            name = "to (1, 1)" if up[run] else "to (−1, −1)"
+            right.plot(ds.time, ds.risk[run], color=color, label=None if name in named else name, zorder=2 + (not up[run]), **look)
+            named.add(name)
         way = saddle()[1][:, 0] * 0.5
-        left.plot([-way[0], way[0]], [-way[1], way[1]], color=INK, ls="--", lw=0.8)
-        left.plot(ds.kappa[:, 0], ds.nu[:, 0], ".", color=INK, ms=2)
+        left.plot([-way[0], way[0]], [-way[1], way[1]], color=INK, ls="--", lw=0.8, label="stable line of the saddle")
+        left.plot(ds.kappa[:, 0], ds.nu[:, 0], ".", color=INK, ms=2, label="starts")
         left.set(xlabel="κ = k · k*", ylabel="ν = v · v*", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
         right.set(xscale="log", xlim=(0.05, 80), xlabel="t", ylabel="risk", ylim=(0, None))
+        left.legend(loc="upper left")
+        right.legend(loc="lower left")
         few_ticks(left)
         letter_panels(left, right)
         figure.suptitle("Where to look, and what to read there")

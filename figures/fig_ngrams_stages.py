@@ -62,18 +62,19 @@ def draw(ds: xr.Dataset) -> Figure:
         lags.set(xscale="log", xlabel="t", ylabel="v", ylim=(-0.7, 2.2))
         for j, w0 in enumerate(ds.w0.values):
             losses.plot(ds.late, ds.loss.sel(w0=w0), color=CATEGORIES[j], ls=DASHES[j % len(DASHES)], label=f"$w_0$ = {w0:g}")
-        for level in ds.levels.values:
-            losses.axhline(level, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        for name in ds.level.values:
+            losses.axhline(float(ds.levels.sel(level=name)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+            losses.text(245, float(ds.levels.sel(level=name)) * 1.05, str(name), ha="right", va="bottom", fontsize="x-small")
         losses.set(yscale="log", xlabel="t", ylabel="loss", ylim=(3.5e-3, 0.6), xlim=(-3, 250))
         for j, n in enumerate(ds.n.values):
             rows.plot(ds.row_t, ds.attention.sel(n=n), color=CATEGORIES[j], ls=DASHES[j], label=f"n = {n}")
-            rows.plot(ds.dot, ds.closed.sel(n=n), ".", color=INK, ms=3)
+            rows.plot(ds.dot, ds.closed.sel(n=n), ".", color=INK, ms=3, label="closed form" if n == ds.n[-1] else None)
         rows.set(xlabel="t", ylabel="attention to the parent", ylim=(-0.02, 1.02))
         for axes, place, corner in (
             (off, "lower left", (0, 0)),
             (lags, "upper left", (0, 1)),
-            (losses, "upper right", (1, 0.86)),
-            (rows, "center", (0.66, 0.5)),
+            (losses, "upper right", (1, 0.84)),
+            (rows, "center", (0.6, 0.45)),
         ):
             axes.legend(loc=place, bbox_to_anchor=corner)
         few_ticks(lags)

@@ -70,11 +70,11 @@ def draw(ds: xr.Dataset) -> Figure:
             look = {"color": CATEGORIES[j], "ls": DASHES[j], "label": str(model)}
             attention.plot(ds.t, ds.alpha.sel(model=model), **look)
             losses.plot(ds.t, ds.loss.sel(model=model), **look)
-        losses.axhline(entropy(), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        losses.axhline(entropy(), color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="entropy of the topic")
         attention.set(xscale="log", xlabel="t", ylabel="attention to a token", ylim=(-0.02, 1.02))
         losses.set(xscale="log", xlabel="t", ylabel="loss", ylim=(0, 1.15))
         limit = 10 * np.sqrt(np.pi / (2 * (1 / 10 + 1 / 50) * 9))
-        times.plot(ds.n, limit * ds.n, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="$n K \\sqrt{\\pi/(2c)}$")
+        times.plot(ds.n, limit * ds.n, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="$n K \\sqrt{\\pi/(2c)}$,\n$c = (1/K + 1/N)(K - 1)$")
         times.plot(ds.n, ds.half_time, "o", color=CATEGORIES[0], ms=3, label="half on the key")
         times.set(xscale="log", yscale="log", xlabel="noise tokens n", ylabel="time")
         times.set_xticks(ds.n.values, [str(n) for n in ds.n.values])

@@ -43,14 +43,15 @@ def draw(ds: xr.Dataset) -> Figure:
         published, ours = figure.subplots(1, 2)
         for n, name in enumerate(ds.setting.values):
             label = str(name).replace("_", " ")
-            published.scatter(ds.published[:, n], np.arange(ds.sizes["network"]), s=9, color=CATEGORIES[n], marker=MARKERS[n], label=label)
-        published.axvline(10, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+            row = np.arange(ds.sizes["network"]) + 0.17 * (n - 2)  # one below the other: on one line they hide each other
+            published.scatter(ds.published[:, n], row, s=9, color=CATEGORIES[n], marker=MARKERS[n], label=label)
+        published.axvline(10, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="guessing")
         published.set_yticks(range(ds.sizes["network"]), [str(name) for name in ds.network.values])
         published.set(xlabel="accuracy on new images in %", title="published", xlim=(0, 100), ylim=(4.6, -2.6))
         published.legend(loc="upper right", ncols=2)
         for n, name in enumerate(ds.labels.values):
             ours.plot(ds.step[n], ds.accuracy[n], MARKERS[n], color=CATEGORIES[n], ms=3, label=str(name))
-        ours.axhline(10, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        ours.axhline(10, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="guessing")
         ours.set(xlabel="first step with all labels right", ylabel="accuracy on new points in %", title="ours, 10 seeds", ylim=(0, 85))
         ours.legend(loc="upper right", ncols=2)
         few_ticks(ours)
