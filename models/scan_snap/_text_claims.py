@@ -10,26 +10,36 @@ from odesim.lab.claims import Claim, Measurement, Statement, Verdict
 from odesim.models.static._sink_claims import even
 from odesim.symbolic import Source
 
-LENGTH, LAYERS = 35, 3
+LENGTH, LAYERS, SEEDS = 35, 3, (0, 1, 2)
 
 
 @cache
 def trained() -> tuple[np.ndarray, np.ndarray]:
-    """Attention to the first token, and shares of small entries (layer, head), after 1000 steps of SGD at rate 5 with clipped gradients."""
-    settings = {"vocabulary": 500, "length": LENGTH, "batch": 16, "layers": LAYERS, "optimizer": "sgd", "lr": 5.0, "clip": 0.25}
-    run = odesim.train("corpus", model="transformer", settings=settings, steps=1000, save=2, dtype="float32")
-    return run.final["attention_first"][0], run.final["attention_sparse"][0]
+    """Attention to the first token over even attention's, and shares of small entries (seed, layer, head), of heads of 3 layers.
+
+    After 1500 steps of SGD at rate 5 with clipped gradients; norms after attention and MLP.
+    """
+    rule = {"optimizer": "sgd", "lr": 5.0, "clip": 0.25, "norm": "post"}
+    settings = {"vocabulary": 500, "length": LENGTH, "batch": 16, "layers": LAYERS} | rule
+    run = odesim.train("corpus", model="transformer", settings=settings, seeds=SEEDS, steps=1500, save=2, dtype="float32")
+    return run.final["attention_first"] / even(LENGTH)[0], run.final["attention_sparse"]
 
 
 def sink() -> Iterable[Measurement]:
     """The first token has more than even attention gives it, in at least one head."""
-    yield Measurement("most of a head to the first token, over even attention", float(trained()[0].max() / even(LENGTH)[0]), 1.2, 0.0, ">=")
+    yield Measurement("most of a head to the first token, over even attention", float(trained()[0].max()), 1.2, 0.0, ">=")
 
 
 def no_sink() -> Iterable[Measurement]:
-    """It has less in every head."""
-    for (layer, head), share in np.ndenumerate(trained()[0] / even(LENGTH)[0]):
-        yield Measurement(f"layer {layer + 1}, head {head}: attention to the first token, over even attention", float(share), 0.75, 0.25)
+    """It has less in the mean over heads, in no head more, and half of it in the sharper head of the lowest layer.
+
+    Another program with three seeds has .50 to .90 in its heads. Before training heads are between .93 and 1.05: that is the noise.
+    """
+    first, sparse = trained()
+    sharper = np.take_along_axis(first[:, 0], sparse[:, 0].argmax(axis=1)[:, None], axis=1)
+    yield Measurement("mean over heads: attention to the first token, over even attention", float(first.mean()), 0.75, 0.05)
+    yield Measurement("sharper head of the lowest layer", float(sharper.mean()), 0.5, 0.05)
+    yield Measurement("largest of all heads", float(first.max()), 1.0, 0.05, "<=")
 
 
 def sparse() -> Iterable[Measurement]:
@@ -38,15 +48,14 @@ def sparse() -> Iterable[Measurement]:
 
 
 def one_head() -> Iterable[Measurement]:
-    """Small entries of the sharper head of the lowest layer, and of all others."""
+    """Small entries of the sharper head of the lowest layer, and of all others: .85 to .89, and .07 to .65, by another program."""
     shares = trained()[1]
-    yield Measurement("share of small entries, sharper head of the lowest layer", float(shares[0].max()), 0.6, 0.2)
-    yield Measurement("other head of the lowest layer", float(shares[0].min()), 0.1, 0.1)
-    for (layer, head), share in np.ndenumerate(shares[1:]):
-        yield Measurement(f"layer {layer + 2}, head {head}", float(share), 0.25, 0.25)
+    yield Measurement("share of small entries, sharper head of the lowest layer", float(shares[:, 0].max(axis=1).mean()), 0.87, 0.02)
+    yield Measurement("all other heads, the largest", float(max(shares[:, 0].min(), shares[:, 1:].max())), 0.5, 0.0, "<=")
+    yield Measurement("all other heads, the least", float(shares.min()), 0.05, 0.0, ">=")
 
 
-RUN = "the task corpus, three layers, vocabulary 500, windows of 35 tokens, 1000 steps of SGD at rate 5 with clipped gradients"
+RUN = "the task corpus, three layers, vocabulary 500, windows of 35 tokens, three seeds, 1500 steps of SGD at rate 5 with clipped gradients"
 TEXT_CLAIMS = (
     Claim(
         "scan_snap.sinks_on_text",
@@ -55,7 +64,10 @@ TEXT_CLAIMS = (
         ("scan_snap.full",),
         Statement("some heads give the first token much more than even attention does", sink, Verdict.FAILS, "none"),
         Statement(
-            "at this size every head gives it less: .5 to 1 of that", no_sink, Verdict.HOLDS, "range of three seeds and two optimizers"
+            "at this size no head gives it more, the mean of all .75 of that, the sharp one half",
+            no_sink,
+            Verdict.HOLDS,
+            "half the difference between heads before training, .05; a mean of 18 heads has a standard error of .03",
         ),
         slow=True,
         depends=("static.heavy_hitters",),
@@ -67,10 +79,10 @@ TEXT_CLAIMS = (
         ("scan_snap.full",),
         Statement("over .95 of the entries are small", sparse, Verdict.FAILS, "none"),
         Statement(
-            "at this size some .6 are in one head of the lowest layer, hardly any in its other head",
+            "at this size .87 are in one head of the lowest layer, less than half in every other head",
             one_head,
             Verdict.HOLDS,
-            "range of three seeds",
+            "half the range of three seeds of another program; none for the others",
         ),
         slow=True,
     ),

@@ -64,8 +64,15 @@ def every_layer() -> Iterable[Measurement]:
 
 
 def first_layer() -> Iterable[Measurement]:
-    """The first layer."""
-    return known((0,))
+    """The first layer; the second is not above random orders in any seed.
+
+    There it differs by seed: 1.01 and 1.03 here, .75 and .95 by another program, which looked at fewer windows: its random orders spread by
+    .09 and .03, ours by .04.
+    """
+    yield from known((0,))
+    attention = trained()[1][:, :, 1]
+    off = (attention[:, 0] - attention[:, 1:].mean(axis=1)) / attention[:, 1:].std(axis=1)
+    yield Measurement("layer 2: attention to one topic, above that to random ones, in their deviations", float(off.max()), 2.0, 0.0, "<=")
 
 
 TEXT_CLAIMS = (
