@@ -3,7 +3,7 @@
 Stands beside Fig. 3 and Fig. 4 of tian2021understanding, sigma2 = .1, no moving average. a, p of modes that start balanced near the edge
 p- of the basin, eta = .04; b, the plane of p and s: flow, parabola s = p^2 (dashed) and the edge of the basin (orange), which off the
 parabola is a curve; c, p in the end against weight decay: the branch of rest states with its fold at 1/(4 (1 + sigma2)), unstable part
-dashed, and ends of runs (dots).
+dashed, ends of runs (dots), and networks trained by SGD on sampled views to t = 100, the mean of twelve modes (crosses).
 """
 
 from typing import Any
@@ -23,6 +23,13 @@ FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 STARTS = (0.036, 0.041, 0.043, 0.06, 0.15, 0.6)
 LOW, HIGH = (root.real for root in rest_points(ETA, SIGMA2))
 FOLD = 1 / (4 + 4 * SIGMA2)
+DECAYS = (0.05, 0.1, 0.15, 0.2, 0.26)
+
+
+def trained(decay: float) -> float:
+    """The mean p at t = 100 of the three modes of four networks, from p = .6, s = .36."""
+    settings = {"p": [0.6] * 3, "s": [0.36] * 3, "decay": decay}
+    return float(odesim.train("simsiam", settings=settings, seeds=range(4), steps=10_000, save=2).final["p"].mean())
 
 
 def slopes(p: Any, s: Any) -> tuple[Any, Any]:
@@ -76,8 +83,9 @@ def data(fast: bool) -> xr.Dataset:
             "unstable_eta": ("lower", found["eta"].values[~stable]),
             "fold": ("special", found["special_eta"].values),
             "end": ("eta", ends["p"].values[:, -1, 0]),
+            "trained": ("decay", [trained(decay) for decay in DECAYS]),
         },
-        coords={"time": times, "start": list(STARTS), "eta": etas},
+        coords={"decay": list(DECAYS), "time": times, "start": list(STARTS), "eta": etas},
     )
 
 
@@ -106,6 +114,7 @@ def draw(ds: xr.Dataset) -> Figure:
         right.plot(ds.stable_eta, ds.stable_p, color=CATEGORIES[0], label="stable")
         right.plot(ds.unstable_eta, ds.unstable_p, color=CATEGORIES[0], ls="--", lw=0.8, label="unstable")
         right.plot(ds.eta, ds.end, "o", color=INK, ms=2.5, label="runs from p = 0.6")
+        right.plot(ds.decay, ds.trained, "x", color=CATEGORIES[1], ms=4, label="trained")
         right.axvline(FOLD, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         right.set(xlabel="weight decay η", ylabel="p in the end", title="fold at 1/(4 (1 + σ²))", xlim=(0, 0.29), ylim=(-0.03, 1.05))
         right.legend(loc="center left", bbox_to_anchor=(0.02, 0.47))
@@ -125,6 +134,10 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     for eta in ds.eta.values[[0, len(ds.eta) // 2, -1]]:
         want = max(0.0, rest_points(eta, SIGMA2)[1].real) if eta < FOLD else 0.0
         features.append(Feature(f"p in the end, eta = {eta:.4g}", float(ds.end.sel(eta=eta)), want, 1e-6, THEORY))
+    for decay in DECAYS:
+        want = rest_points(decay, SIGMA2)[1].real if decay < FOLD else 0.0
+        # four standard errors of twelve modes, .0037 each, and a part of the rate, .01
+        features.append(Feature(f"p of trained networks, eta = {decay:g}", float(ds.trained.sel(decay=decay)), want, 6e-3, THEORY))
     for p, learned in ((0.01, True), (0.02, False)):  # s = .02 and .001: above and below the edge, though p < p-
         s = 0.02 if learned else 0.001
         at = float(np.interp(-p, -ds.edge_p.values[ds.edge_p.values < 0.045], ds.edge_s.values[ds.edge_p.values < 0.045]))
