@@ -26,7 +26,7 @@ CONSTANTS: dict[str, Any] = {
     "Pi": sp.pi, "E": sp.E, "EulerGamma": sp.EulerGamma, "Infinity": sp.oo, "NegativeInfinity": -sp.oo, "NaN": sp.nan,
     "True": sp.true, "False": sp.false,
 }  # fmt: skip
-_CONDITIONS = ("Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not")
+_CONDITIONS = ("Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGreaterThan", "GreaterThan", "And", "Or", "Not", "ITE")
 FACTS = frozenset(("even", "odd", "prime", "composite", *Symbol("x", positive=True, integer=True).assumptions0))
 """What a symbol may be assumed to be, or not to be."""
 LARGEST = 10_000

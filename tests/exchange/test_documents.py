@@ -120,6 +120,7 @@ EXPRESSIONS = {
     "softmax": softmax(x[i], (i, N)),
     "two layers of one name": inverse(A[i, j], (i, N), (j, N))[0, 1] + inverse(A[i, j] + a, (i, N), (j, N))[1, 0],
     "a layer": h[i] + h[0],
+    "a choice between conditions": sp.Piecewise((a, sp.ITE(a > 1, x[i] > 0, x[i] < 2)), (x[i], True)),
     "choices": sp.Piecewise((sp.Max(a, x[i]), (a > 1) & (x[i] <= 2)), (sp.sign(x[i]), sp.Ne(a, x[i])), (0, True)),
     "functions": sp.LambertW(a) + sp.besseli(1, a) + sp.KroneckerDelta(i, 0) + sp.atan2(x[i], a) + sp.floor(a) + sp.Mod(a, 2),
 }
