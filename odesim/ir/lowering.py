@@ -118,6 +118,8 @@ class Lowering:
             padded = [i for i in e.args if isinstance(i, Padded)]
             clipped = e.xreplace({i: Clipped(*i.args) for i in padded})
             return sp.Piecewise((clipped, sp.And(*(Inside(*i.args) for i in padded))), (sp.S.Zero, True))
+        if isinstance(e, sp.im):
+            return sp.S.Zero  # of a real number; sympy has it in |exp(exp(x))|, and it would make arrays of statements without indices
         if isinstance(e, NOT_PLAIN):
             plain = plain_condition(e)
             return self.hoist(plain) if plain != e else e

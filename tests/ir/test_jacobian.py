@@ -9,7 +9,7 @@ from sympy import KroneckerDelta, Sum, exp, tanh
 from odesim.base.errors import CodegenError
 from odesim.ir.linear_systems import Dense, Structured, UnsolvableError
 from odesim.ir.sparse_jacobian import SparseChain
-from odesim.symbolic import IndexedBase, Param, System, logsumexp, over, time
+from odesim.symbolic import IndexedBase, Param, System, logsumexp, over, softmax, time
 from odesim.targets.compiled import compile_system
 from odesim.targets.linearization import BoundLinear
 from tests.support.systems import REAL, SOURCE, K, M, j, k, l, m, numbers
@@ -25,6 +25,7 @@ OWN: dict[str, Any] = {
     "first": (v[m], v[0] ** 2 - v[m]),
     "row_sums": (V[m, k], V[m, k] * row - over(Sum, exp(-row.xreplace({m: l})), (l, M))),
     "logarithm": (v[m], exp(-((logsumexp(v[k], (k, M)) - 1) ** 2)) * v[m]),
+    "softmax_of_softmax": (V[m, k], softmax(softmax(V[m, k], (k, K)), (k, K)) - V[m, k]),
     "diagonal": (V[m, k], V[m, k] * over(Sum, KroneckerDelta(j, 0) * V[m, j], (j, K)) - tanh(V[m, k])),
 }
 
@@ -110,6 +111,7 @@ FORMS = {
     "numbers": {"L - 1": (1, 3)},
     "deviations": {"M": (1, 2)},
     "logarithm": {"M": (1, 1)},
+    "softmax_of_softmax": {"M": (3, 0), "K": (7, 14)},
     "pairs": {},
     "first": {},
     "row_sums": {"M": (3, 1), "K": (7, 7)},
