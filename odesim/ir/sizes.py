@@ -26,6 +26,7 @@ LOOP, OPERATION, FUNCTION = 50.0, 0.06, 100
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
 PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
 SOLVE = 20_000.0  # of one linear system, without its arithmetic
+DIRECTIONS = 30  # of a step whose linear systems are solved by products with the Jacobian: measured 2 to 190, by the spread of rates
 STEP = 100_000.0  # of a stiff step whose linear systems are solved in Python, beside what is counted
 # for each operation that is differentiated, a tenth of the 1 to 2 ms that it takes: that is once, and a System is run again and again
 DERIVE = 1.5e5
@@ -114,6 +115,14 @@ def stiff_step_cost(slopes: Program, chain: Chain | SparseChain, sizes: Mapping[
         # a residual, and at least one refinement
         solve = (SOLVE + 2 * ENTRY * n) if p == 1 and not R else 15 * SOLVE + ENTRY * n * (20 + 8 * (p + R))
     return STEP + jacobian + solver + (stages + 1) * (solve + right + ENTRY * n * stages)
+
+
+def product_step_cost(products: Program, sizes: Mapping[str, int], n: int, stages: int, right: float) -> float:
+    """The cost of one step of a Rosenbrock method whose linear systems are solved by products with the Jacobian of n states."""
+    statements, total = count_operations(products, sizes, FUNCTION)
+    # each direction is made orthogonal, twice, to those before it
+    direction = LOOP * statements + OPERATION * total + 3 * SOLVE + FLOP * 4 * DIRECTIONS * n
+    return STEP + DIRECTIONS * direction + (stages + 1) * (SOLVE + right + ENTRY * n * stages)
 
 
 def eliminated_step_cost(slopes: Program, entries: Entries, sizes: Mapping[str, int], stages: int, right: float) -> float:

@@ -12,7 +12,7 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.backends import RUN, STIFF
 from odesim.base.device import check_fits
-from odesim.base.errors import CodegenError, SolveError
+from odesim.base.errors import CodegenError, SolveError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import REST, RunOptions
 from odesim.inputs.bind import Numbers
@@ -21,6 +21,7 @@ from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import CompiledSlopes, Costs, Derivatives, EventSpec, Guarded, Problem, StiffRun
+from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import step_cost
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
@@ -31,6 +32,8 @@ from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.targets.cuda_system import CudaRHS
+    from odesim.targets.linearization import BoundLinear
+    from odesim.targets.products import BoundProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +135,9 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
 
     lanes = alone if set(STIFF) <= set(on.uses[RUN].strict) else None
     slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if on.compiles else lambda: None
+    products = partial(products_of, compiled, numbers, rhs.layout)
     costs, clocked = make_costs(compiled, numbers.sizes, linear), system.growth is not None
-    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, slopes, costs, lanes, watched, clocked)
+    return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, slopes, products, costs, lanes, watched, clocked)
 
 
 def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> CompiledSlopes | None:
@@ -147,6 +151,34 @@ def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> 
     except CodegenError:  # a derivative that numpy alone computes
         return None
     return CompiledSlopes(chain.entries, bound.get("slopes"), bound.get("time_slopes"))
+
+
+def products_of(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> "BoundProducts | None":
+    """The derivatives of a right-hand side with numbers as products; None where a matrix is cheaper."""
+    bound = compiled.linear.bind(numbers.sizes, numbers.params, layout)
+    stages = max(m.stages for m in ROSENBROCK.values())
+    if product_cost(compiled, bound, stages, 0.0) is None:
+        return None
+    from odesim.targets.products import BoundProducts
+
+    return BoundProducts(bound, compiled.products.bind(numbers.sizes, numbers.params, Layout((), ())))
+
+
+def product_cost(compiled: CompiledRHS, bound: "BoundLinear", stages: int, right: float) -> float | None:
+    """The cost of a stiff step by products with the Jacobian; None where a matrix is cheaper. right: of a right-hand side."""
+    from odesim.ir import sizes as counts
+    from odesim.targets.linearization import MOST_DENSE
+
+    if not (compiled.on.compiles and bound.is_large):
+        return None
+    n = bound.layout.size
+    try:
+        cost = counts.product_step_cost(compiled.products.program, bound.sizes, n, stages, right)
+    except SpecError:  # a name that the direction needs is taken
+        return None
+    if n > MOST_DENSE or cost < counts.stiff_step_cost(bound.linear.derivatives.program, bound.chain, bound.sizes, stages, right):
+        return cost
+    return None
 
 
 def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any, specs: tuple[LawSpec, ...]) -> Laws:
@@ -349,6 +381,9 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
         slopes, sparse = bound.linear.derivatives.program, bound.eliminated if compiled.on.compiles else None
         if sparse is not None:
             return counts.eliminated_step_cost(slopes, sparse.entries, bound.sizes, stages, right())
+        by_products = product_cost(compiled, bound, stages, right())
+        if by_products is not None:
+            return by_products
         return counts.stiff_step_cost(slopes, bound.chain, bound.sizes, stages, right())
 
     @cache

@@ -106,14 +106,24 @@ class Derivatives(Protocol):
     def prepare(self) -> None:
         """Does the work that is needed once, before the clock of a run starts."""
 
-    def jacobian(self, t: float, y: Array) -> Jacobian:
-        """df/dy at y (n,)."""
+    def jacobian(self, t: float, y: Array) -> Any:
+        """df/dy at y (n,): a Jacobian, or Products."""
 
     def time_slope(self, t: float, y: Array) -> Array | None:
         """df/dt (n,), None where f does not depend on t."""
 
     def invariants(self) -> Sequence[LinearInvariant]:
         """Sums of components that every solution conserves, which a step is to conserve too."""
+
+
+class ByProducts(Derivatives, Protocol):
+    """Derivatives whose Jacobian is known by its products. has_matrix: whether it may be had as a matrix too."""
+
+    @property
+    def has_matrix(self) -> bool: ...
+
+    def matrix(self, t: float, y: Array) -> Jacobian:
+        """df/dy at y (n,) as a matrix."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +219,8 @@ class Noise:
 class Problem:
     """y' = rhs(t, y) from y0 (n,) at t0 to t1; the events lie one after another in the vector g that rhs computes.
 
-    linear: makes the derivatives of rhs, which a stiff method needs. slopes: the same compiled, where that is to be taken.
+    linear: makes the derivatives of rhs, which a stiff method needs. slopes: the same compiled; products: the same, with products for a
+    Jacobian; each where that is to be taken.
     costs: the costs by which `auto` weighs methods.
     lanes(problem, name, save, **options): makes the strict run of a stiff method, by a compiled kernel. It raises SolveError where there
     is none. laws: watched at the end of every step. clocked: whether there is a rescaled clock to be advised.
@@ -226,6 +237,7 @@ class Problem:
     ref: str = ""
     linear: Callable[[], Derivatives] | None = None
     slopes: Callable[[], "CompiledSlopes | None"] = lambda: None
+    products: Callable[[], "ByProducts | None"] = lambda: None
     costs: Costs | None = None
     lanes: Callable[..., StiffRun] | None = None
     laws: Laws | None = None

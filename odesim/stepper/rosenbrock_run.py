@@ -21,7 +21,7 @@ from odesim.stepper.problem import Derivatives, Problem, Raw, StiffRun
 from odesim.stepper.rosenbrock import Rosenbrock
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.statements import CHECKED
-from odesim.stepper.stiff_systems import ArraySystems, FrontSystems
+from odesim.stepper.stiff_systems import ArraySystems, FrontSystems, ProductSystems
 
 
 def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:
@@ -101,13 +101,18 @@ class RosenbrockRun(ExplicitRun):
             raise SolveError(
                 f"{method.name} needs the Jacobian of the right-hand side, which {problem.ref or 'this problem'} does not have"
             )
-        derivatives = problem.linear()
+        compiled, products = problem.slopes(), problem.products()
+        derivatives = products or problem.linear()
         state = StiffState(problem, method, save, options)
-        compiled = problem.slopes()
         if compiled is None:
             derivatives.prepare()
-        arguments = len(problem.y0), derivatives, np.broadcast_to(state.atol, len(problem.y0))
-        self.systems = ArraySystems(*arguments) if compiled is None else FrontSystems(*arguments, compiled)
+        n, least = len(problem.y0), np.broadcast_to(state.atol, len(problem.y0))
+        if compiled is not None:
+            self.systems = FrontSystems(n, derivatives, least, compiled)
+        elif products is not None:
+            self.systems = ProductSystems(n, products, least, state["rtol"])
+        else:
+            self.systems = ArraySystems(n, derivatives, least)
         state.attach(self.systems, derivatives, functions)
         return state
 

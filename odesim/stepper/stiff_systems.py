@@ -10,9 +10,10 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.device import gemm_address
+from odesim.ir.krylov import Krylov
 from odesim.ir.linear_systems import Jacobian, Solver, UnsolvableError
 from odesim.stepper import front_solver
-from odesim.stepper.problem import CompiledSlopes, Derivatives
+from odesim.stepper.problem import ByProducts, CompiledSlopes, Derivatives
 from odesim.stepper.table import FRONTAL, constants, new_table
 
 BLAS_FRONT = 100
@@ -115,6 +116,28 @@ class ArraySystems:
             self._row(x)[:] = self._solver(self._row(b) / g)
         except UnsolvableError:
             self._row(x)[:] = np.nan
+
+
+class ProductSystems(ArraySystems):
+    """Linear systems by products with J (odesim.ir.krylov); by its matrix from the first that these do not solve, where it has one."""
+
+    def __init__(self, n: int, derivatives: ByProducts, least: Array, rtol: float) -> None:
+        super().__init__(n, derivatives, least)
+        self.derivatives: ByProducts = derivatives
+        self.rtol, self.by_matrix = rtol, False
+
+    def _eliminate(self, _: int, J: int, g: float, truth: int) -> None:
+        point = self._points[J]
+        if self.by_matrix:
+            self._make_solver(self.derivatives.matrix(point.t, point.y), g, truth)
+        else:
+            self._solver = Krylov(point.jacobian, 1 / g, self.least + self.rtol * np.abs(point.y))
+            _I.from_address(truth).value = 1
+
+    def _solve(self, _: int, J: int, g: float, b: int, x: int) -> None:
+        fair = bool(np.isfinite(self._row(b)).all())
+        super()._solve(_, J, g, b, x)
+        self.by_matrix |= fair and self.derivatives.has_matrix and bool(np.isnan(self._row(x)).any())
 
 
 class FrontSystems(ArraySystems):

@@ -20,10 +20,11 @@ from odesim.base.device import cupy_here
 from odesim.base.options import RunOptions
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
+from odesim.ir.lowering import derivative, index_ranges
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
-from odesim.symbolic.parts import free_in_order
+from odesim.symbolic.parts import all_names, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK
@@ -237,6 +238,17 @@ class CompiledRHS:
             for stem, program in programs.items()
             if program is not None and program.outputs
         )
+
+    @cached_property
+    def products(self) -> CompiledValues:
+        """The products J w for a state and a direction w after it, in float64; compiled on first use."""
+        tangent = jvp(self.system)
+
+        def make() -> Program:
+            ways = list(tangent.equations.items())[len(self.system.equations) :]
+            return lower_expressions({derivative(key): e for key, e in ways}, tangent.axes, all_names(tangent), index_ranges(tangent))
+
+        return CompiledValues(tangent, "float64", self.strict, "products", make)
 
     @property
     def laws_program(self) -> Program | None:

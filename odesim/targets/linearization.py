@@ -11,10 +11,11 @@ from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import CodegenError
-from odesim.ir.adjoint import LocalDerivatives, linearize, time_slope
+from odesim.ir.adjoint import LocalDerivatives, linearize, needed_statements, time_slope
 from odesim.ir.invariants import MOST_STATES, LinearInvariant, linear_invariants, parameter_values
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
+from odesim.ir.passes import passes
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.ir.sparse_jacobian import SparseChain, sparse_entries
@@ -64,6 +65,15 @@ class Linearization:
     def time(self) -> ArrayFunction | None:
         """The function that computes df/dt on whole arrays."""
         return ArrayFunction(self.time_program) if self.time_program is not None else None
+
+    @cached_property
+    def diagonal(self) -> tuple[ArrayFunction, dict[str, str]]:
+        """The slopes of rates by their own elements, outside of sums, on whole arrays, and their names by state."""
+        d = self.derivatives
+        own = {x.read: x.slope for x in d.dependences if d.targets.get(x.read) == x.statement.name and x.indices == d.states[x.read]}
+        wanted = {name: axes for name, axes in d.program.outputs.items() if name in own.values()}
+        statements = needed_statements(list(d.program.statements()), set(wanted))
+        return ArrayFunction(Program(wanted, d.extents, passes(statements, d.extents))), own
 
     @cached_property
     def sparse(self) -> Callable[..., SparseChain]:
@@ -146,6 +156,19 @@ class BoundLinear:
         slopes = self.linear.time(self.sizes, self._values(t, y))
         return self.layout.join({name: slopes[f"d_{name}"] for name in self.layout.names})
 
+    def diagonal(self, t: float, y: Array) -> Array:
+        """The part (n,) of the Jacobian's diagonal that stands outside of sums."""
+        function, own = self.linear.diagonal
+        slopes, axes = function(self.sizes, self._values(t, y)), function.program.outputs
+        out = np.zeros(self.layout.size)
+        for state, view in self.layout.split(out).items():
+            if state in own:
+                indices, free = self.linear.derivatives.states[state], axes[own[state]]
+                order = [free.index(i) for i in indices if i in free]
+                slope = np.transpose(slopes[own[state]], order)
+                view[...] = np.expand_dims(slope, [k for k, i in enumerate(indices) if i not in free])
+        return out
+
     def invariants(self) -> tuple[LinearInvariant, ...]:
         """The linear invariants of the right-hand side: those found, where the states are few, and those that the System declares."""
         n = self.layout.size
@@ -160,6 +183,22 @@ class BoundLinear:
     def chain(self) -> Chain | SparseChain:
         """The chain rule for the cheapest form of the Jacobian. Raises CodegenError where that is too large."""
         n = self.layout.size
+        if self._structured is None and n > MOST_DENSE:
+            raise CodegenError(
+                f"{self.linear.system.name}: the Jacobian of {n} states is neither sparse nor small blocks plus few sums, and {MOST_DENSE} "
+                "is the most for a dense one; choose an explicit method or smaller sizes"
+            )
+        return self._structured or self._chain(self.linear.dense_plan)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the Jacobian is a dense matrix of more than LARGE states."""
+        return self.layout.size > LARGE and self._structured is None
+
+    @cached_property
+    def _structured(self) -> Chain | SparseChain | None:
+        """The chain rule for the cheapest form of the Jacobian that is not dense; None where a dense one is cheaper."""
+        n = self.layout.size
         best: Chain | SparseChain | None = None
         least = float(n) ** 3 / 3 if n <= MOST_DENSE else np.inf
         for plan in self.linear.block_plans:
@@ -169,22 +208,20 @@ class BoundLinear:
             cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
             if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
                 best, least = chain, cost
-        if least > SPARSE and sparse_entries(self.linear.derivatives, self._extents) <= MOST_ENTRIES:
+        entries = sparse_entries(self.linear.derivatives, self._extents)
+        # where half of all places may have an entry, n > LARGE, the pattern takes as long to find as dense steps do, and 200 bytes an entry
+        full = n > LARGE and 2 * entries > n * n
+        if least > SPARSE and entries <= MOST_ENTRIES and not full:
             sparse = self.linear.sparse(self._extents, self.params, self.layout)
             if SPARSE + sparse.cost < least and (sparse.share <= MOST_SHARE or sparse.cost < FEW_OPERATIONS):
                 return sparse
-        if best is None and n > MOST_DENSE:
-            raise CodegenError(
-                f"{self.linear.system.name}: the Jacobian of {n} states is neither sparse nor small blocks plus few sums, and {MOST_DENSE} "
-                "is the most for a dense one; choose an explicit method or smaller sizes"
-            )
-        return best or self._chain(self.linear.dense_plan)
+        return best
 
     @cached_property
     def eliminated(self) -> SparseChain | None:
         """The places of the entries for compiled elimination; None where the Jacobian is dense and large, or blocks of very many states."""
         n, entries = self.layout.size, sparse_entries(self.linear.derivatives, self._extents)
-        if entries > COMPILED or (n > LARGE and not isinstance(self.chain, SparseChain)):
+        if entries > COMPILED or (n > LARGE and not isinstance(self._structured, SparseChain)):
             return None
         sparse = self.linear.sparse(self._extents, self.params, self.layout)
         return sparse if entries <= DENSE or sparse.share <= MOST_SHARE else None
