@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note
+from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note, member_floor
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import finish, panels_and_tables, share_axes
 from odesim.plot.members import (
@@ -19,7 +19,6 @@ from odesim.plot.members import (
     chosen_numbers,
     components,
     find_varied,
-    is_state,
     member_values,
     names_in,
     varied_numbers,
@@ -28,7 +27,6 @@ from odesim.plot.members import (
 from odesim.plot.panels import thousands
 from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
-from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray
@@ -129,7 +127,7 @@ def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row
     some: list[tuple[int, Drawn]] = []  # quantities of which not all components are shown
     for d, distinct, values, equal in quantities:
         notes += equal
-        floor = floor_of(values, run.attrs, state=d.name if is_state(run, d) else "")
+        floor = member_floor(run, d)
         shown = [(distinct.symbol(k), values[:, k], floor) for k in range(len(distinct.indices))][: MAPS - len(parts)]
         parts += shown
         some += [(len(shown), d)] * (len(shown) < d.count and not equal and choice.index is None)
@@ -182,7 +180,7 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
     for panel, (d, distinct, values, equal) in zip(axes, curves, strict=True):
         notes += equal
         lost |= ~np.isfinite(values).all(axis=1)
-        floor = floor_of(values, run.attrs, state=d.name if is_state(run, d) else "")
+        floor = member_floor(run, d)
         label, more = draw_curve(panel, x, distinct, values, choice, alone=alone, floor=floor)
         if len(d.indices) < d.count and choice.index is None:
             panel.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)

@@ -43,6 +43,11 @@ POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for mor
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
 
 
+def member_floor(run: "xarray.Dataset", drawn: Drawn) -> float:
+    """Below which size values of a state may be errors: its atol. 0 for an observable: of its errors, members have no estimate."""
+    return floor_of(np.empty(0), run.attrs, state=drawn.name) if is_state(run, drawn) else 0.0
+
+
 def draw_members(
     axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
 ) -> tuple[EndLabels | None, list[str]]:
@@ -57,7 +62,7 @@ def draw_members(
     done = int((run["status"].values >= 0).sum())
     marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
     distinct, marks, equal = without_copies(drawn, marks)
-    floor = floor_of(marks, run.attrs, state=drawn.name if is_state(run, drawn) else "")
+    floor = member_floor(run, drawn)
     colors = colors_of(distinct)
     for k, color in enumerate(colors):
         axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)

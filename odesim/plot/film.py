@@ -13,7 +13,7 @@ from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError, StoreError, counted, no_such, value_text
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.ensemble import chosen_axes, chosen_names, title_of
-from odesim.plot.ensemble_panels import lost_note
+from odesim.plot.ensemble_panels import lost_note, member_floor
 from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.frames import Film, MemberFilm, has_unit_rows, make_frames
 from odesim.plot.members import (
@@ -21,13 +21,11 @@ from odesim.plot.members import (
     as_members,
     as_solution,
     components,
-    is_state,
     member_values,
     varied_numbers,
 )
 from odesim.plot.panels import spread_indices
 from odesim.plot.style import literal, project_style
-from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray
@@ -238,6 +236,6 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     numbers = varied_numbers(run)
     alone = numbers is not None and len(numbers) == len(over)
     lost = lost_note(run, ~np.isfinite(values[-1]))
-    floor = floor_of(values, run.attrs, state=drawn.name if is_state(run, drawn) else "")
+    floor = member_floor(run, drawn)
     unit = str(run.attrs.get("time_unit", ""))
     return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)

@@ -20,7 +20,7 @@ from odesim.plot.members import as_members
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)
 RTOL, ATOL = 1e-6, 1e-9
 SIZES = np.geomspace(1e-14, 2.0, 9)  # of an observable
-FLOOR = ATOL + RTOL * 2  # of an observable whose largest value is 2: its tolerance
+STATE: dict[str, Any] = {"states": ["x", "y"], "observables": []}  # the observable as a state, which has a tolerance
 
 
 def grid(shape: int = 4, times: int = 1, *, equal: bool = False, one: bool = False, **attrs: Any) -> xr.Dataset:
@@ -121,17 +121,17 @@ def test_the_title_names_the_number_by_which_members_were_chosen():
     assert "$b$" not in figure_of_ensemble(as_members(cut.isel(a=0))).texts[0].get_text()
 
 
-@pytest.mark.parametrize("attrs", [{}, {"step": 0.1}], ids=["adaptive", "fixed step"])
+@pytest.mark.parametrize("attrs", [STATE, {}, STATE | {"step": 0.1}], ids=["state", "observable", "fixed step"])
 def test_a_map_ends_at_the_tolerances(attrs):
-    """Logarithmic colours of an observable begin at FLOOR, and cells below are pale; with a fixed step all have one."""
+    """Logarithmic colours of a state begin at ATOL, and cells below are pale; with a fixed step, and of an observable, all have one."""
     figure = figure_of_ensemble(grid(**attrs), Choice(var=("y",)))
     (mesh,) = [found for found in figure.axes[0].collections if isinstance(found, QuadMesh)]
     assert isinstance(mesh.norm, LogNorm) and mesh.norm.vmin is not None
     shown = np.ma.asarray(mesh.get_array()) >= mesh.norm.vmin
-    floor = 0.0 if attrs else FLOOR
+    floor = ATOL if attrs is STATE else 0.0
     np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)
     assert mesh.norm.vmin == pytest.approx(floor or SIZES[0], rel=1e-12)  # rounding
-    assert any("below the tolerances" in note for note in notes_of(figure)) is not bool(attrs)
+    assert any("below the tolerances" in note for note in notes_of(figure)) is bool(floor)
 
 
 def test_no_sign_below_the_tolerances():
@@ -144,14 +144,15 @@ def test_no_sign_below_the_tolerances():
 
 @pytest.mark.parametrize("choice", [Choice(var=("y",), x="a"), Choice(var=("y",), x="time")], ids=["curve", "band"])
 def test_curves_and_bands_are_grey_below_the_tolerances(choice):
-    """The grey part of the axis ends at FLOOR."""
+    """The grey part of the axis of a state ends at ATOL; an observable, of whose errors members have no estimate, has none."""
     run = grid(times=3, one=True)
     if choice.x == "time":
         run["y"] = run.y * 0 + np.geomspace(2.0, 1e-14, 3)
-    figure = figure_of_ensemble(run, choice)
-    (grey,) = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-    assert grey.get_y() + grey.get_height() == pytest.approx(FLOOR, rel=1e-12)  # rounding
-    assert any("below the tolerances" in note for note in notes_of(figure))
+    for attrs, ends in (STATE, [ATOL]), ({}, []):
+        figure = figure_of_ensemble(run.assign_attrs(attrs), choice)
+        grey = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
+        assert [patch.get_y() + patch.get_height() for patch in grey] == pytest.approx(ends, rel=1e-12)  # rounding
+        assert any("below the tolerances" in note for note in notes_of(figure)) is bool(ends)
 
 
 def test_a_curve_is_the_median_and_its_band_the_middle_eighty_per_cent():
