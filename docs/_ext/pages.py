@@ -6,6 +6,7 @@ have their text, and a blank in the place of each picture. A picture leads to on
 
 import hashlib
 import json
+import pickle
 import re
 import tempfile
 from base64 import b64decode
@@ -37,6 +38,9 @@ INTERACTIVE, PLOTLY = "extra/interactive", "plotly.min.js"  # html_extra_path ha
 Item = tuple[str, str, str]  # of the gallery: page, picture, title
 BLANK = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==")
 """A png of one white pixel."""
+SHOW, FIRST = "plt.show()", "first.pickle"
+KEEP = f"__import__('pickle').dump(plt.gcf(), open({FIRST!r}, 'wb'))"
+"""The line before the first SHOW of a notebook while it is executed: a Figure, unlike its picture, has panels."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -96,6 +100,8 @@ def thumbnail(figure: Figure, path: Path) -> None:
         artist.set_visible(artist is panel)
     figure.patch.set_visible(True)
     width, height = figure.get_size_inches()
+    for place in ("left", "center", "right"):
+        panel.set_title("", loc=place)  # the card has one, and a long one would make the panel small
     panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
     box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
     figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
@@ -151,29 +157,26 @@ def remove_blanks(folder: Path) -> None:
 
 
 def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
-    """Executes a notebook and writes it with its outputs; its first picture is the thumbnail. What is there already is kept."""
+    """Executes a notebook and writes it with its outputs; a panel of its first picture is the thumbnail. What is there already is kept."""
     import nbformat
     from nbclient import NotebookClient
 
     text = script.read_text(encoding="utf-8")
     key = key_of(script, run=run)
-    page, picture = folder / "notebooks" / f"{script.stem}.ipynb", f"notebook_{name}.png"
+    page, picture = folder / "notebooks" / f"{script.stem}.ipynb", f"notebook_{name}.small.png"
     if not page.exists() or json.loads(page.read_text(encoding="utf-8"))["metadata"].get("key") != key:
         notebook = nbformat.from_dict(notebook_of(text))
         if run:
             notebook.metadata["key"] = key
+            first = next(cell for cell in notebook.cells if SHOW in cell.source)
+            source, first.source = first.source, first.source.replace(SHOW, f"{KEEP}\n{SHOW}")
             with tempfile.TemporaryDirectory() as away:
                 NotebookClient(notebook, timeout=1800, startup_timeout=600, resources={"metadata": {"path": away}}).execute()
-            (folder / "pictures" / picture).write_bytes(first_picture(notebook))
+                thumbnail(pickle.loads((Path(away) / FIRST).read_bytes()), folder / "pictures" / picture)
+            first.source = source
         nbformat.write(notebook, page)
     blank(folder / "pictures" / picture)
     return f"notebooks/{script.stem}", picture, title_of(text)
-
-
-def first_picture(notebook: Any) -> bytes:
-    """The first png among the outputs."""
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
-    return b64decode(next(output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})))
 
 
 def write_figure(folder: Path, name: str, run: bool) -> Item:

@@ -23,6 +23,7 @@ def test_notebook_runs(name, tmp_path, monkeypatch):
     """As a script, in an empty folder, from end to end; what it claims it asserts."""
     monkeypatch.chdir(tmp_path)
     source = NAMES[name].read_text()
+    assert "\nplt.show()\n" in source  # its thumbnail is of the first of these
     assert "\nassert " in source or "\nnp.testing.assert_allclose" in source
     monkeypatch.setattr(plt, "show", lambda: None)  # there is no screen
     with plt.rc_context({"backend": "agg"}), np.errstate(all="warn"):
