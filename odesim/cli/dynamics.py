@@ -128,7 +128,7 @@ def rest_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     for k in range(min(count, SHOWN)):
         r = data.isel(rest=k)
         fastest = complex(r["eigenvalue_real"].values[0], r["eigenvalue_imag"].values[0]) if data.sizes["mode"] else 0j
-        rate = number_text(fastest.real) + (f" + {number_text(abs(fastest.imag))}i" if fastest.imag else "")
+        rate = "?" if np.isnan(fastest) else number_text(fastest.real) + (f" + {number_text(abs(fastest.imag))}i" if fastest.imag else "")
         numbers = np.concatenate([np.ravel(r[name].values) for name in about["rest_states"].split()])
         states = "  ".join(f"{x + 0.0:.3g}" for x in np.where(np.abs(numbers) < 1e-9 * np.max(np.abs(numbers)), 0.0, numbers)[:ENTRIES])
         states += f" ... {numbers[-1]:.3g}" * (len(numbers) > ENTRIES)

@@ -13,14 +13,16 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, counted
 from odesim.inputs.bind import Numbers
 from odesim.ir.derive import directional_derivative, unit_direction
+from odesim.ir.krylov import Products
 from odesim.ir.linear_systems import Jacobian
 from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.parts import GradientFlow, Invariant, free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.compiled import CompiledRHS
-from odesim.targets.linearization import BoundLinear
+from odesim.targets.compiled import BoundNumba, CompiledRHS
+from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.numpy_text import evaluate
+from odesim.targets.products import BoundProducts
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
 MOST_STATES = 2000
@@ -55,17 +57,40 @@ class Field:
 
     def __call__(self, y: Array) -> Array:
         """f(y) (n,)."""
+        if self.matrix_free:
+            f = np.empty(self.n)
+            self.bound(self.numbers.t0, np.ascontiguousarray(y), f)
+            return f - y if self.system.discrete else f
         slopes = self.compiled.arrays(self.numbers.sizes, self.values(y))
         f = self.layout.join({name: slopes[f"d_{name}"] for name in self.layout.names})
         return f - y if self.system.discrete else f
 
-    def sparse_jacobian(self, y: Array) -> Jacobian:
+    @cached_property
+    def matrix_free(self) -> bool:
+        """Whether the Jacobian is too large to be written down."""
+        return self.n > MOST_DENSE and self.linear.is_large
+
+    @cached_property
+    def bound(self) -> BoundNumba:
+        """The compiled right-hand side: whole arrays of all pairs of states would not fit into memory."""
+        compiled = compiled_for(self.system, self.numbers.sizes, "numba", "float64", False)
+        bound: BoundNumba = compiled.bind(self.numbers.sizes, self.numbers.params)
+        return bound
+
+    def large_jacobian(self, y: Array) -> Jacobian | Products:
         """The Jacobian of the equations at y in its cheapest form, not of the change of a Map."""
-        return self.linear.jacobian(self.numbers.t0, y)
+        if not self.matrix_free:
+            return self.linear.jacobian(self.numbers.t0, y)
+        return self.products.jacobian(self.numbers.t0, y)
+
+    @cached_property
+    def products(self) -> BoundProducts:
+        """The Jacobian by its products."""
+        return BoundProducts(self.linear, self.bound.compiled.products.bind(self.numbers.sizes, self.numbers.params, Layout((), ())))
 
     def jacobian(self, y: Array) -> Array:
         """df/dy (n, n) at y (n,)."""
-        J = np.array(self.sparse_jacobian(y).dense(), np.float64)
+        J = np.array(self.linear.jacobian(self.numbers.t0, y).dense(), np.float64)
         return J - np.eye(self.n) if self.system.discrete else J
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Rest states of more states than a dense matrix is for: Newton's method by sparse elimination."""
+"""Rest states of more states than a dense matrix is for: Newton's method by sparse elimination, or by products with the Jacobian alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
 from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN
+from odesim.dynamics.products import LOOSE, MOST_FILLED, TIGHT, filled, krylov_solve, sizes_of_terms
+from odesim.ir.krylov import Products
 from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
 
 MOST_LARGE = 200_000
@@ -25,6 +27,8 @@ LATE = 1e-3
 """The size of the rows of sums and laws beside those of states, by which pivots are chosen."""
 MOST_NULL = 8
 """The most directions beside those of the laws in which a Jacobian may be singular."""
+STUCK = 0.9
+"""The residual that GMRES leaves, beside the right-hand side, from which on a correction is none."""
 HALVINGS = 12
 """How often a correction is halved that does not make the right-hand side smaller."""
 NULL = 1e-9
@@ -46,7 +50,7 @@ class Operator:
     Unknowns beside the states (sums, and the k products with N) stay unknowns in a sparse matrix.
     """
 
-    J: Jacobian
+    J: Jacobian | Products
     normals: Array
     discrete: bool
 
@@ -75,9 +79,15 @@ class Operator:
         return 1.0 if self.discrete else 10 * self.size
 
     @cached_property
+    def by_products(self) -> bool:
+        """Whether equations are solved by products with J: where there is no matrix, and where its factors would fill up."""
+        return isinstance(self.J, Products) or (isinstance(self.J, Sparse) and filled(self.J.pattern) > MOST_FILLED)
+
+    @cached_property
     def extended(self) -> Any:
         """The matrix of -J of the equations and its own unknowns (m, m), sparse, and dense where J is."""
         J = self.J
+        assert not isinstance(J, Products)
         if isinstance(J, Dense):
             return -J.J
         if isinstance(J, Sparse):
@@ -95,7 +105,9 @@ class Operator:
     def terms(self, d: Array) -> Array:
         """The sizes (n,) of the terms of the Jacobian's product with d (n,)."""
         J, n = self.J, self.n
-        if isinstance(J, Dense):
+        if isinstance(J, Products):
+            out = sizes_of_terms(J, d)
+        elif isinstance(J, Dense):
             out = np.abs(J.J) @ np.abs(d)
         elif isinstance(J, Structured):
             out = abs(self.extended)[:n] @ np.concatenate([np.abs(d), np.abs(J.G).T @ np.abs(d)])
@@ -184,9 +196,16 @@ class Correction:
         return d - self.null @ (self.null.T @ d)
 
 
-def correction_of(J: Operator) -> Correction | None:
-    """The solver of a Newton step; None where J is singular in more directions than are looked for."""
+def correction_of(J: Operator, tolerance: float, floor: float) -> Correction | None:
+    """The solver of a Newton step; None where J is singular in more directions than are looked for.
+
+    tolerance, floor: the residual at which GMRES stops, beside the right-hand side and in all. What is rounding, and no J d meets, would
+    become a long correction where J is singular.
+    """
     n, rng = J.n, np.random.default_rng(1)
+    if J.by_products:
+        none = np.zeros((n, 0))
+        return Correction(lambda b: krylov_solve(lambda x: -(J @ x), b, tolerance, floor), none, none)
     probe = rng.standard_normal(n)
     try:
         solve = J.solver()
@@ -255,11 +274,18 @@ class Point:
         (n, c), where no correction helps, f has to be rounding.
         """
         J, size = self.J, np.maximum(np.abs(self.y), 1.0)
-        terms = J.terms(size)
-        met = np.all(np.abs(J @ d - self.right) <= UNKNOWN * terms) and np.all(
-            np.abs(left.T @ self.f) <= ROUNDING * (np.abs(left).T @ terms)
-        )
+        terms, off = J.terms(size), J @ d - self.right
+        met = np.all(np.abs(off) <= UNKNOWN * terms) and np.all(np.abs(left.T @ self.f) <= ROUNDING * (np.abs(left).T @ terms))
+        if J.by_products:  # which do not say what is left of f
+            met &= np.linalg.norm(off) <= max(LOOSE * np.linalg.norm(self.right), ROUNDING * np.linalg.norm(terms))
         return bool(met and np.all(np.abs(self.h) <= UNKNOWN * (np.abs(self.slopes) @ size)))
+
+    def is_solved(self, d: Array) -> bool:
+        """Whether the correction d (n,) solves Newton's equation in part: GMRES finds none, or one of rounding, that J cannot meet."""
+        J, b = self.J, float(np.linalg.norm(self.right))
+        if not J.by_products:
+            return True
+        return bool(np.linalg.norm(J @ d - self.right) <= STUCK * b and np.linalg.norm(d) * J.size * SINGULAR <= b)
 
 
 def find_large_root(field: Field, start: Array) -> LargeRoot | None:
@@ -279,7 +305,7 @@ def find_large_root(field: Field, start: Array) -> LargeRoot | None:
     def at(y: Array) -> Point:
         rows = np.vstack([np.zeros((0, field.n)), *(field.slopes(law, y) for law in laws)])
         finite = np.isfinite(rows).all(axis=1)
-        J = Operator(field.sparse_jacobian(y), independent(rows[finite]), field.system.discrete)
+        J = Operator(field.large_jacobian(y), independent(rows[finite]), field.system.discrete)
         return Point(y, field(y), (field.kept(laws, y) - kept)[finite], rows[finite], J)
 
     with np.errstate(all="ignore"):
@@ -291,24 +317,34 @@ At = Callable[[Array], Point]
 
 def _iterated(at: At, start: Array, choose: Callable[[At, Point, Array], Point | None]) -> LargeRoot | None:
     """The root to which corrections chosen like this lead from start (n,)."""
-    here, before = at(start), None
+    here, before, tolerance, least = at(start), None, LOOSE, 1.0
     for _ in range(MOST_ITERATIONS):
         if not (np.isfinite(here.f).all() and np.isfinite(here.h).all() and np.isfinite(here.J.size)):
             return None
-        correct = correction_of(here.J)
+        size = np.maximum(np.abs(here.y), 1.0)
+        noise = ROUNDING * here.J.terms(size)
+        correct = correction_of(here.J, tolerance, least * float(np.linalg.norm(noise)))
         if correct is None:
             return None
-        d, size = correct(here.right), np.maximum(np.abs(here.y), 1.0)
+        d = correct(here.right)
         longest, most = float(np.max(np.abs(d))), float(np.max(size))
-        noise = ROUNDING * here.J.terms(size)
         small = longest <= CLOSE * most or (longest <= UNKNOWN * most and bool(np.all(np.abs(here.f) <= noise)))
-        if small:
-            rests = here.is_met(d, correct.left) and not (before is not None and _fades(before, here))
-            return _accepted(at, here, d, correct, noise) if rests else None
-        there = choose(at, here, d) if np.isfinite(d).all() else None
+        if small and here.J.by_products and tolerance > TIGHT:  # short because what is slow is left out?
+            tolerance = TIGHT
+            continue
+        if small and here.is_met(d, correct.left):
+            return None if before is not None and _fades(before, here) else _accepted(at, here, d, correct, noise)
+        if small and not (here.J.by_products and least):
+            return None
+        if small:  # beside what is rounding of others, an equation may be far from met by its own terms
+            least = 0.0
+            continue
+        there = choose(at, here, d) if np.isfinite(d).all() and here.is_solved(d) else None
         if there is None:
             return None
-        here, before = there, here
+        # Eisenstat and Walker, SIAM J. Sci. Comput. 17 (1996), choice 2: as near as the linear model was good for in the last step
+        ratio = float(np.linalg.norm(there.right) / np.linalg.norm(here.right))
+        here, before, tolerance, least = there, here, float(np.clip(0.9 * ratio**2, TIGHT, LOOSE)), 1.0
     return None
 
 
@@ -340,6 +376,7 @@ def _accepted(at: At, here: Point, d: Array, correct: Correction, noise: Array) 
     if np.max(np.abs(better.f)) < np.max(np.abs(here.f)):
         here = better
     rng, n = np.random.default_rng(2), len(noise)
+    correct = correction_of(here.J, LOOSE, 0.0) or correct if here.J.by_products else correct
     longest = UNKNOWN * max(1.0, float(np.max(np.abs(here.y))))
     doubt = correct(noise * rng.choice([-1.0, 1.0], n)) + longest * (correct.null @ np.ones(correct.null.shape[1]))
     doubt = np.abs(doubt) + np.abs(d)

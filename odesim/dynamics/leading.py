@@ -1,8 +1,9 @@
 """The leading eigenvalues of a large Jacobian by Arnoldi's method, and how many of all grow where that can be counted."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -18,8 +19,8 @@ KRYLOV = 60
 """Products by which the outer eigenvalues are guessed."""
 MARGIN = 1e-2
 """How far beside a guess, relative to the size of the Jacobian, eigenvalues are looked for by the inverse."""
-RESTARTS = 12
-"""Restarts of Arnoldi's method, after which what has not converged is left out."""
+RESTARTS, MOST_RESTARTS = 12, 30
+"""Restarts of Arnoldi's method by the inverse, and by products alone, after which what has not converged is left out."""
 ZOOMS, NEARER = 4, 0.03
 """How often a place comes nearer, and by which factor: 60 products err by some 1e-3 of the distance, so that it stays outside."""
 GUESSES, MOST_PLACES = 3, 8
@@ -126,12 +127,29 @@ def values_near(J: Operator, place: complex, beside: float) -> Array:
     return np.zeros(0, complex)
 
 
+def values_by_products(J: Operator) -> Array:
+    """The eigenvalues that grow fastest by Arnoldi's method over products with J: LEADING, or one where the others lie too close together.
+
+    None where that does not converge either.
+    """
+    matrix = LinearOperator((J.n, J.n), matvec=lambda x: J @ x + (x if J.discrete else 0.0), dtype=np.float64)
+    first = np.random.default_rng(0).standard_normal(J.n)  # the same bits in every run
+    which: Literal["LM", "LR"] = "LM" if J.discrete else "LR"
+    for count in (LEADING, 1):
+        with suppress(ArpackError):  # of what has converged until then copies of equal eigenvalues may be missing
+            values: Any = eigs(matrix, count, which=which, v0=first, ncv=KRYLOV, maxiter=MOST_RESTARTS, return_eigenvectors=False)
+            return np.concatenate([values, values[values.imag != 0].conj()]) if count == 1 else np.asarray(values, complex)
+    return np.zeros(0, complex)
+
+
 def leading_values(J: Operator) -> Array:
     """The eigenvalues (at most LEADING) that grow fastest, none where Arnoldi's method finds none.
 
     Where many lie close together, as of a long chain, products alone do not part them: they say roughly where the fastest ones are, and
-    beside those they are found by the inverse.
+    beside those they are found by the inverse, if there is one.
     """
+    if J.by_products:
+        return values_by_products(J)
 
     def rate(z: Any) -> Any:
         return np.abs(z) if J.discrete else np.real(z)
@@ -161,7 +179,7 @@ def leading_values(J: Operator) -> Array:
 
 def _count_growing(J: Operator, slack: float) -> float:
     """How many eigenvalues are above slack, by the signs of pivots (Sylvester); NaN unless the Jacobian is sparse, symmetric and alone."""
-    if J.discrete or len(J.normals) or not isinstance(J.J, Sparse) or J.J.pattern.unknowns > J.n:
+    if J.by_products or J.discrete or len(J.normals) or not isinstance(J.J, Sparse) or J.J.pattern.unknowns > J.n:
         return np.nan
     A = J.extended
     if abs(A - A.T).max() > 1e-14 * abs(A).max():

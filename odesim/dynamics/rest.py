@@ -94,8 +94,8 @@ def rest(
     Raises
     ------
     OdesimError
-        Where the right-hand side depends on t or has noise, for more than 200000 states, and of more than 5000 where the Jacobian is
-        neither sparse nor small blocks plus few sums, or of more than 2000 where laws hold more than 64 numbers.
+        Where the right-hand side depends on t or has noise, for more than 200000 states, and of more than 2000 where laws hold more than
+        64 numbers.
 
     Notes
     -----
@@ -105,6 +105,9 @@ def rest(
     Of more than 2000 states Newton's equation is solved by sparse elimination, and only the laws that a model declares are kept. There are
     then 6 modes: the leading eigenvalues by Arnoldi's method, NaN where it finds none. index is NaN where all 6 grow and the others cannot
     be counted: they are where the Jacobian is blocks alone, or sparse and symmetric. stability is unknown where that says too little.
+
+    Where the Jacobian of more than 5000 states is dense, or elimination would fill it up, there are products with it alone: Newton's
+    equation is solved by GMRES, inexactly at first, and eigenvalues are those of Arnoldi's method, one where it does not find 6.
 
     Examples
     --------
