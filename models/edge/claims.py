@@ -182,6 +182,10 @@ def two_directions() -> Iterable[Measurement]:
         yield deviation(f"{name}: sigma^2 of the flow in the end", flow["sigma2"][-1], complementary(a), 1e-8)
         # G^T mean(x^2) / 2 is a but for how far y has come, some .2, over eta times the steps
         yield deviation(f"{name}: mean of x^2", spread.mean(axis=0), complementary(a), 5e-5)
+        if name == "both":
+            # with the last step or without
+            yield deviation("both: recorded means of x^2", spread.mean(axis=0), (0.00270308, 0.00648226), 2e-7)
+            yield deviation("both: recorded means of S", sharp.mean(axis=0), (19.99994, 20.00009), 6e-6)
         if name == "held":
             yield Measurement("held: growth of S_2 by a alone", float(COUPLING[1] @ a), 0.0, 0.0, ">=")
             end = 20 + 0.1 * steps * float(COUPLING[1] @ (a - COUPLING[0] * complementary(a)[0] / 2))

@@ -108,3 +108,14 @@ def test_the_soft_edge_of_the_central_flow_does_not_count() -> None:
         np.testing.assert_allclose(run.observables["sharpness"], 20, atol=1e-7)
         ends.append([run.final["y1"], run.final["y2"]])
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-7)
+
+
+def test_rest_states_of_the_polynomial() -> None:
+    """Newton-Schulz has two above 0, both unstable, so that no singular value comes to 1; slopes by differences."""
+    rest, h = np.array([0.8680258, 1.2637291]), 1e-6
+
+    def step(s: Any) -> Any:
+        return odesim.integrate("optimisers.newton_schulz", sizes={"K": 2}, initial={"s": s}, span=(0, 1), save=2).final["s"]
+
+    np.testing.assert_allclose(step(rest), rest, atol=6e-7)  # half a digit, times a slope of 6
+    np.testing.assert_allclose((step(rest + h) - step(rest - h)) / (2 * h), (-1.58237, 6.4735), atol=6e-5)

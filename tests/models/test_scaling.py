@@ -168,3 +168,22 @@ def test_a_start_of_zero_stays() -> None:
     """u = v = 0 is a saddle of the layers."""
     run = odesim.integrate("scaling.diagonal", initial={"u": 0.0, "v": 0.0}, span=(0, 10), save=2, **FINE)
     assert np.all(run.final["u"] == 0) and np.all(run.observables["beta"] == 0)
+
+
+def test_risks_of_another_program() -> None:
+    """300 modes, a = 1, b = .8, g = .1, s2 = .01: the limit, the exact moments of SGD, and where the limit ends."""
+    save: dict[str, Any] = {"sizes": {"n": 300}, "save": [0, 10, 100, 1000], "span": (0, 1000)}
+    flow = odesim.integrate("scaling.sgd", **save, **FINE).observables["R"]
+    steps = odesim.integrate("scaling.sgd_steps", **save, backend="numpy").observables["R"]
+    np.testing.assert_allclose(flow[1:], (0.1231488154, 0.0106128618, 0.0056882347), atol=1e-9)
+    np.testing.assert_allclose(steps[1:], (0.1264641, 0.0107142, 0.0057261), atol=6e-8)
+    share = 0.05 * (np.arange(1.0, 301) ** -2).sum()
+    assert share == pytest.approx(0.0820803, abs=6e-8) and 0.005 / (1 - share) == pytest.approx(0.0054470997, abs=6e-11)
+    end = odesim.integrate("scaling.sgd", sizes={"n": 300}, span=(0, 1e8), save=2, method="rodas5p", rtol=1e-9, atol=1e-15)
+    assert float(end.observables["R"][-1]) == pytest.approx(0.0054470997, abs=6e-11)
+
+
+def test_the_first_saddles() -> None:
+    """Of three correlated inputs, by another script."""
+    betas = [beta for _, beta in saddles(*CORRELATED)]
+    np.testing.assert_allclose(betas, [[0.91, 0, 0], [0.762637, 0, 0.491209], [1, -0.4, 0.5]], atol=6e-7)
