@@ -2,7 +2,8 @@
 
 Stands beside the trajectories of marion2025attention on the invariant manifold: d = 400, L = 10, lambda = .1, variance 1/2 of the token.
 a, 30 starts around 0 in the plane of kappa = k.k* and nu = v.v*; dashed, the stable direction of the saddle at 0, whose side decides
-between (1, 1) and (-1, -1). b, the risk: a start and its image on the other side have the same.
+between (1, 1) and (-1, -1). b, the risk: a start and its image on the other side have the same. c, the overlaps in 80
+dimensions from .2: flow (lines), and the mean of four trainings by SGD on drawn inputs (dots).
 """
 
 from typing import Any
@@ -32,17 +33,20 @@ def data(fast: bool) -> xr.Dataset:
     angle = 2 * np.pi * (np.arange(RUNS) + 0.5) / RUNS
     start = {"kappa": RADIUS * np.cos(angle), "nu": RADIUS * np.sin(angle)}
     found = odesim.ensemble("in_context.single_location", initial=start, span=(0, 80), save=TIMES, observe="risk", rtol=1e-8, atol=1e-11)
+    beside = odesim.compare("in_context.single_location", task="single_location", seeds=range(4), steps=2000, save=9)
+    sides = (("flow", beside.theory), ("trained", beside.training))
     return xr.Dataset(
-        {name: (("run", "time"), found[name].values) for name in ("kappa", "nu", "risk")},
-        coords={"run": np.arange(RUNS), "time": TIMES},
+        {name: (("run", "time"), found[name].values) for name in ("kappa", "nu", "risk")}
+        | {f"{name}_{word}": ("step", side[name].mean(axis=0)) for word, side in sides for name in ("kappa", "nu")},
+        coords={"run": np.arange(RUNS), "time": TIMES, "step": beside.t},
     )
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Two panels; it computes the direction of the saddle."""
+    """Three panels; it computes the direction of the saddle."""
     with project_style():
-        figure = new_figure(68.0, width=160.0)
-        left, right = figure.subplots(1, 2)
+        figure = new_figure(58.0, width=160.0)
+        left, right, trained = figure.subplots(1, 3)
         up, named = ds.nu.values[:, -1] > 0, set[str]()
         for run in range(ds.sizes["run"]):
             color = CATEGORIES[0] if up[run] else CATEGORIES[1]
@@ -58,8 +62,15 @@ def draw(ds: xr.Dataset) -> Figure:
         right.set(xscale="log", xlim=(0.05, 80), xlabel="t", ylabel="risk", ylim=(0, None))
         left.legend(loc="upper left")
         right.legend(loc="lower left")
+        for name, letter, color in (("kappa", "κ", CATEGORIES[0]), ("nu", "ν", CATEGORIES[1])):
+            trained.plot(ds.step, ds[f"{name}_flow"], color=color, label=letter)
+            trained.plot(ds.step, ds[f"{name}_trained"], "o", color=color, ms=3)
+        trained.plot([], [], "o", color=INK, ms=3, label="trained")
+        trained.set(xlabel="t", ylabel="overlap", title="d = 80", ylim=(0, 1))
+        trained.legend(loc="upper left")
         few_ticks(left)
-        letter_panels(left, right)
+        few_ticks(trained)
+        letter_panels(left, right, trained)
         figure.suptitle("Where to look, and what to read there")
     return figure
 
@@ -70,7 +81,14 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     side = np.sign(ds.kappa[:, 0].values * ways[0, 1] + ds.nu[:, 0].values * ways[1, 1]) * np.sign(ways[1, 1])
     ends = ds.isel(time=-1)
     wrong = int((np.sign(ends.nu.values) != side).sum())
+    trained = [
+        # four standard errors of four seeds: batches of 32 at a rate of .002
+        Feature(f"{name} at t = 4, {word}", float(ds[f"{name}_{word}"][-1]), want, wide, THEORY)
+        for name, want in (("kappa", 0.69537), ("nu", 0.87366))
+        for word, wide in (("flow", 6e-6), ("trained", 0.015))
+    ]
     return [
+        *trained,
         Feature("rate into the saddle", float(down), -3.267941, 1e-6, THEORY),
         Feature("rate out of it", float(up), 0.771515, 1e-6, THEORY),
         # the stable line bends by the third power of the distance, at .3 less than starts are apart
