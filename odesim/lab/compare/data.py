@@ -15,7 +15,7 @@ from odesim.base.errors import ParamError, counted, no_such
 from odesim.dynamics.fit import fit
 from odesim.inputs.bind import bind
 from odesim.lab.compare.comparison import Comparison, compare_sides
-from odesim.lab.compare.sides import Loader, Side, TrainingClock, common_times, interpolate, side_of_solution
+from odesim.lab.compare.sides import LOGARITHM, Loader, Side, TrainingClock, common_times, interpolate, side_of_solution
 from odesim.run.solution import Solution
 from odesim.store.curves import Curves, Measured, joined, match_columns, numbers, read_seeds
 from odesim.symbolic.system import System
@@ -56,9 +56,11 @@ def compare_data(system: System, data: Any, request: DataRequest, **names: tuple
     """Compares a System with curves: see `odesim.compare`. names: observables, align. Raises ParamError and StoreError."""
     if system.noise:
         raise ParamError(f"{system.name} has noise, and data are compared with equations without; replace(system, noise={{}}) has none")
-    clock = request.clock
+    clock = replace(request.clock, logarithmic=request.lr is not None and system.time.startswith(LOGARITHM))
     seeds = [replace(one, t=clock.times(one.t)) for one in read_seeds(data, request.time)]
     every = joined(seeds)
+    if every.t.min() == every.t.max():
+        raise ParamError(f"column {every.time} of {every.what} has values at 1 time: a curve needs two")
     t0 = float(request.span[0] if request.span else system.span[0])
     if every.t.min() < t0:
         raise ParamError(f"{every.what} begin at t = {every.t.min():g}, before the run, which begins at {t0:g}: give span")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy.optimize import curve_fit
+from scipy.optimize import brentq, curve_fit
 from sympy import Interval, exp, oo, symbols
 
 import odesim
@@ -112,6 +112,16 @@ def test_a_clock_for_steps(momentum):
     assert comparison.table()[0]["sup"] < 1e-8 and "i the column Step" in comparison.said["clock"]
 
 
+def test_steps_beside_a_logarithmic_clock():
+    """Steps of .5 of a model whose time is ln(1 + t): u + 2 e^u = 3 t / 2 + 2 for two labels and another word."""
+    steps = np.arange(0, 400, 50)
+    u = np.array([brentq(lambda u, t=t: u + 2 * np.exp(u) - 1.5 * t - 2, 0, 10, xtol=1e-14) for t in 0.5 * steps])
+    for time, lr in ((steps, 0.5), (np.log1p(0.5 * steps), None)):
+        found = odesim.compare("margin.next_token", data={"Step": time, "w[0]": -2 * u / 3}, params={"y": [0, 0.5, 0.5]}, lr=lr)
+        np.testing.assert_allclose(found.t, np.log1p(0.5 * steps), rtol=1e-13)
+        assert found.table()[0]["sup"] < 1e-7 and ("ln(1 + t), t = 0.5 i" in found.said["clock"]) is (lr is not None)
+
+
 # What W&B and TensorBoard write. A chart of W&B: "Step","RUN - METRIC","RUN - METRIC__MIN","RUN - METRIC__MAX", ...; its axis may have
 # another name, a run that ended has empty cells, and RUN - _step stands beside where the axis is not Step (as in wandb/wandb issue 5349).
 # TensorBoard's scalars: a file run-RUN-tag-TAG.csv for each, with Wall time,Step,Value (tensorboard/plugins/scalar/scalars_plugin.py).
@@ -203,7 +213,7 @@ WRONG: dict[str, Any] = {
     "early": ({"data": {"t": T - 1, "loss": LOSS}}, "begin at t = -1, before the run, which begins at 0: give span"),
     "one time": ({"data": {"t": [0.0], "loss": [1.0]}}, "has values at 1 time: a curve needs two"),
     "apart": ({"data": [{"t": T[:5], "loss": T[:5]}, {"t": T[9:], "loss": T[9:]}]}, "no overlap in time"),
-    "lacking": ({"data": [DATA, {"t": T, "v[0]": T}]}, "no column 'loss' in the data; choose from"),
+    "lacking": ({"data": [DATA, {"t": T, "v[0]": T}]}, "no column 'v[0]' in the data; choose from loss"),
     "rate": ({"data": DATA, "lr": -1.0}, "lr, the time of one step, must be above 0, not -1"),
     "momentum": ({"data": DATA, "momentum": 0.9}, "give lr too"),
     "free": ({"data": DATA, "free": ["nu"]}, "no parameter or state 'nu'"),
