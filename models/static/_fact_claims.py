@@ -92,6 +92,18 @@ def inequality() -> Iterable[Measurement]:
         yield Measurement(f"F = n = 1000, l = {l:g}: g(H) is above it", found_here, bound, 0.0, ">=")
 
 
+def constants() -> Iterable[Measurement]:
+    """The numbers of a slide for d = .01, 300 and 7 / sqrt(n), and the share of facts seen once that n = 1000 asks for."""
+    d, n, M = 0.01, 1000, 10_000
+    root = (6 * np.log(6 / d)) ** 0.5
+    yield Measurement("d = .01: 3 / d", 3 / d, 300.0, 1e-12)
+    yield Measurement("d = .01: sqrt(6 ln(6 / d)), of the slide's 7", root, 6.195, 6e-4)
+    yield Measurement("d = .01: it is below 7", root, 7.0, 0.0, "<=")
+    yield Measurement("n = 1000: MF above which the slide's 7 / sqrt(n) says something", 7 / n**0.5, 0.22, 5e-3)
+    yield Measurement("n = 1000: MF above which the bound is above 0", root / n**0.5 + 3 / (d * (M - 1)), 0.226, 6e-4)
+    yield Measurement("F = n = 1000: MF is above that", (1 - 1 / n) ** (n - 1), 0.226, 0.0, ">=")
+
+
 def says_something(n: int) -> Iterable[Measurement]:
     """Whether the bound is above 0 for a calibrated model, F = n facts."""
     MF = (1 - 1 / n) ** (n - 1)
@@ -105,7 +117,7 @@ FACT_CLAIM = Claim(
     (),
     Statement(
         "g(H) >= MF - Mis - 3 |Facts| / (d |H|) - sqrt(6 ln(6/d) / n): a calibrated model makes facts up",
-        lambda: (*inequality(), *says_something(1000)),
+        lambda: (*inequality(), *constants(), *says_something(1000)),
         Verdict.HOLDS_WHEN,
         "exact counts; half a unit of the last recorded digit",
         when="there are hundreds of facts; of a hundred the bound is below 0 and says nothing",
