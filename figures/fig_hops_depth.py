@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
         (published, reached), (ours, later), (composed, told) = figure.subplots(3, 2)
         for n, (depth, color) in enumerate(zip(ds.depth.values, ordered_colors(ds.sizes["depth"]), strict=True)):
             published.plot(ds.hops, ds.published[n], color=color, marker=MARKERS[n], ms=3, label=f"{depth} layers")
-        published.axhline(0.05, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+        published.axhline(0.05, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="5 %")
         published.set(xlabel="hops", ylabel="error", yscale="log", ylim=(1e-4, 1.2), xscale="log", title="published errors")
         published.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
         published.minorticks_off()
@@ -102,6 +102,7 @@ def draw(ds: xr.Dataset) -> Figure:
         told.plot(ds.bits, ds.least, "o", color=CATEGORIES[0], ms=3.5, label="least there is")
         told.plot(ds.bits, ds.bound, color=FAINT, lw=0.8, label="(1 − b/(n log n))/3")
         told.set(xlabel=f"bits b for a table of {ENTRIES} entries", ylabel="error of an entry", ylim=(0, 0.8), title="why: few bits")
+        told.set_xticks(ds.bits.values)
         told.legend(loc="upper right")
         few_ticks(composed)
         few_ticks(ours)

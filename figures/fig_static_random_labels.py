@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.models.static._learning_claims import ACCURACIES, training
+from odesim.models.static._learning_claims import KINDS, training
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, project_style
 
@@ -25,14 +25,14 @@ def data(fast: bool) -> xr.Dataset:
     """published (network, setting), step and accuracy in % (labels, seed). fast: the same."""
     with FILE.open(encoding="utf-8", newline="") as file:
         first, *rows = csv.reader(file)
-    found = np.array([[training(kind, seed) for seed in range(SEEDS)] for kind in ACCURACIES])
+    found = np.array([[training(kind, seed) for seed in range(SEEDS)] for kind in KINDS])
     return xr.Dataset(
         {
             "published": (("network", "setting"), [[float(cell) if cell else np.nan for cell in row[1:]] for row in rows]),
             "step": (("labels", "seed"), found[:, :, 0]),
             "accuracy": (("labels", "seed"), 100 * found[:, :, 1]),
         },
-        coords={"network": [row[0] for row in rows], "setting": first[1:], "labels": list(ACCURACIES), "seed": np.arange(SEEDS)},
+        coords={"network": [row[0] for row in rows], "setting": first[1:], "labels": list(KINDS), "seed": np.arange(SEEDS)},
     )
 
 
