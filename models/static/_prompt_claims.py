@@ -10,15 +10,20 @@ from odesim.symbolic import Source
 ZETA, DELTA, SIZE, TOKENS, DRAWS = 0.3, 1.5, 0.8, 10, 200_000
 
 
+def inputs(rng: np.random.Generator, q: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (DRAWS,), and tokens (DRAWS, TOKENS, 4) of which the share ZETA are DELTA q + y w, the others noise."""
+    y, X = rng.choice([-1.0, 1.0], DRAWS), rng.normal(size=(DRAWS, TOKENS, 4))
+    X[:, : round(ZETA * TOKENS)] = DELTA * q + y[:, None, None] * w
+    return y, X
+
+
 def prompt_gradient() -> Iterable[Measurement]:
     """200,000 inputs of ten tokens in four dimensions, three of them delta q + y w, the others noise: E y df/dp at p = 0.
 
     f = w . X^T softmax(X p), so that df/dp is the covariance of x and x . w under even attention.
     """
-    rng, q, w = np.random.default_rng(0), np.eye(4)[0], SIZE * np.eye(4)[1]
-    y = rng.choice([-1.0, 1.0], DRAWS)
-    X = rng.normal(size=(DRAWS, TOKENS, 4))
-    X[:, : round(ZETA * TOKENS)] = DELTA * q + y[:, None, None] * w
+    q, w = np.eye(4)[0], SIZE * np.eye(4)[1]
+    y, X = inputs(np.random.default_rng(0), q, w)
     value = X @ w
     slope = y[:, None] * ((X * value[:, :, None]).mean(axis=1) - X.mean(axis=1) * value.mean(axis=1, keepdims=True))
     mean, error = slope.mean(axis=0), slope.std(axis=0) / DRAWS**0.5

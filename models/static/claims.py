@@ -110,11 +110,16 @@ def read_off(by_place: bool) -> Iterable[Measurement]:
             yield Measurement(f"{name} weights: mean attention to the last open bracket", found, last_open[name], 3e-3)
 
 
+def counts_of_facts(rng: np.random.Generator, F: int, n: int) -> np.ndarray:
+    """How often each of F facts (F,), all alike, comes in n draws."""
+    return np.bincount(rng.integers(F, size=n), minlength=F)
+
+
 def missing_mass() -> Iterable[Measurement]:
     """1000 draws of 1000 facts alike, 20,000 times: the share of draws whose fact came once, and the mass of facts that never came."""
     F = n = 1000
     rng, repeats = np.random.default_rng(2), 20_000
-    counts = [np.bincount(rng.integers(F, size=n), minlength=F) for _ in range(repeats)]
+    counts = [counts_of_facts(rng, F, n) for _ in range(repeats)]
     once, never = np.array([(c == 1).sum() / n for c in counts]), np.array([(c == 0).sum() / F for c in counts])
     yield Measurement(
         "mean share that came once, of (1 - 1/F)^(n-1)", float(once.mean()), (1 - 1 / F) ** (n - 1), 4 * once.std() / repeats**0.5
