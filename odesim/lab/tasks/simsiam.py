@@ -76,11 +76,15 @@ class Predicting:
             Observable("commutator", self.commutator, (), "norm of F Wp - Wp F"),
             Observable("Wp", lambda params: params["Wp"].copy(), n2, "predictor"),
         )
+        average = (
+            Observable("Wa", lambda params: params["Wa"].copy(), ("k", "j"), "weights of the target"),
+            Observable("tau", self.follows, ("j",), "diagonal of Wa W^T, over that of F"),
+        )
         return (
             Observable("W", lambda params: params["W"].copy(), ("k", "j"), "weights"),
             Observable("F", lambda params: gram(params["W"]), n2, "W W^T"),
             *(of_modes if learns else (singular,)),
-            *([Observable("Wa", lambda params: params["Wa"].copy(), ("k", "j"), "weights of the target")] if self.beta else []),
+            *(average if self.beta else ()),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
@@ -126,6 +130,13 @@ class Predicting:
         """|F Wp - Wp F| (R,)."""
         F, Wp = gram(params["W"]), params["Wp"]
         return norm(F @ Wp - Wp @ F)
+
+    def follows(self, params: Params) -> Array:
+        """tau (R, n2): 1 where W is 0."""
+        s = diagonal(gram(params["W"]))
+        tiny = np.finfo(s.dtype).tiny
+        result: Array = (diagonal(params["Wa"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
+        return result
 
     def singular(self, params: Params) -> Array:
         """w (R, n2)."""
@@ -182,7 +193,7 @@ def described(values: Settings) -> Sequence[str]:
     if not values["stop"]:
         return ["self_supervised.no_stop"] if trained and values["beta"] == 0 else []
     if values["beta"] > 0:
-        return ["self_supervised.byol"] if trained else []
+        return ["self_supervised.byol", *["self_supervised.modes_ema"] * (modes and values["p"] is not None)] if trained else []
     if not trained:
         return ["self_supervised.direct_pred"]
     return ["self_supervised.simsiam"] + ["self_supervised.modes"] * (modes and values["p"] is not None)
@@ -204,7 +215,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     alpha, decay, beta, sigma2, eps = (float(values[name]) for name in ("alpha", "decay", "beta", "sigma2", "eps"))
     params = {"alpha": alpha, "eta": decay, "sigma2": sigma2}
     for_each = {
-        "self_supervised.byol": {**params, "beta": beta},
+        **{name: {**params, "beta": beta} for name in ("self_supervised.byol", "self_supervised.modes_ema")},
         "self_supervised.direct_pred": {"eta": decay, "sigma2": sigma2, "eps": eps},
     }
     return Experiment(
@@ -231,6 +242,8 @@ MATRICES = tuple(map(same_quantity, ("F", "W", "Wp")))
 ALIGNED = tuple(map(same_quantity, ("asymmetry", "commutator")))
 MODES = tuple(map(same_quantity, ("p", "s")))
 AVERAGE, SINGULAR = same_quantity("Wa"), same_quantity("w")
+AVERAGED_MODES = (*MODES, same_quantity("tau"))
+OF_MODES = {"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])}
 STEP = rate_of("all")
 FITS = {"predictor": ("trained",), "stop": (True,), "momentum": (0,)}
 ALONE = {**FITS, "beta": (0.0,)}
@@ -251,7 +264,16 @@ TASK = ReferenceTask(
             start=by_name(MODES),
             requirements=ALONE,
             other_misfits=without_modes,
-            example={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
+            example=OF_MODES,
+        ),
+        "self_supervised.modes_ema": Pair(
+            AVERAGED_MODES,
+            STEP,
+            False,
+            start=by_name(AVERAGED_MODES),
+            requirements=FITS,
+            other_misfits=lambda facts: without_modes(facts) + averaged(facts),
+            example={**OF_MODES, "beta": 0.4},
         ),
         "self_supervised.byol": Pair(
             (*ALIGNED, *MATRICES, AVERAGE),

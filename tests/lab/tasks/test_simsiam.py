@@ -92,6 +92,16 @@ def test_modes_at_the_start() -> None:
     np.testing.assert_allclose(run.observables["w"][0, 0] ** 2, [0.9, 0.4, 0.2], atol=1e-15)
 
 
+def test_a_target_that_follows() -> None:
+    """tau is 1 at the start and below 1 while modes grow; by a loop over modes."""
+    run = odesim.train(
+        "simsiam", settings={"p": [0.1, 0.4, 0.2], "s": [0.2, 0.9, 0.4], "beta": 0.4}, steps=100, save=2, observe=["W", "Wa"]
+    )
+    tau, W, Wa = (run.observables[name][0] for name in ("tau", "W", "Wa"))
+    assert np.all(tau[0] == 1) and np.all(tau[1] < 1)
+    np.testing.assert_allclose(tau[1], [Wa[1, j] @ W[1, j] / (W[1, j] @ W[1, j]) for j in range(3)], rtol=1e-12)
+
+
 def test_smaller_steps_and_larger_batches_are_nearer() -> None:
     """A quarter of the rate, four times the batch: noise, of order sqrt(eta / batch), falls by four and steps by as much; to a half."""
     far = []
