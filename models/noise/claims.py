@@ -21,20 +21,20 @@ def kick(eta: float, c: Any) -> Any:
     return eta * (LAM * (LAM @ c + S2) + LAM**2 * c)
 
 
-def after_steps(eta: float, second: float, h: float) -> Any:
-    """c (3,) at END of Euler steps of h: c <- (1 - h m)^2 c + h kick(c). With h = eta and second = 0 that is SGD itself."""
+def after_steps(eta: float, second: float, h: float, end: float = END) -> Any:
+    """c (3,) at the end of Euler steps of h: c <- (1 - h m)^2 c + h kick(c). With h = eta and second = 0 that is SGD itself."""
     c = START**2
-    for _ in range(round(END / h)):
+    for _ in range(round(end / h)):
         c = (1 - h * LAM * (1 + second * eta * LAM / 2)) ** 2 * c + h * kick(eta, c)
     return c
 
 
-def after_diffusion(eta: float, second: float) -> Any:
-    """c (3,) at END: c' = -2 m c + kick(c), which is linear."""
+def after_diffusion(eta: float, second: float, end: float = END) -> Any:
+    """c (3,) at the end: c' = -2 m c + kick(c), which is linear."""
     rate = np.zeros((4, 4))
     rate[:3, :3] = eta * (np.outer(LAM, LAM) + np.diag(LAM**2)) - 2 * np.diag(LAM * (1 + second * eta * LAM / 2))
     rate[:3, 3] = eta * S2 * LAM
-    return (expm(END * rate) @ [*START**2, 1.0])[:3]
+    return (expm(end * rate) @ [*START**2, 1.0])[:3]
 
 
 def mean_risk(name: str, risks: Any, c: Any) -> Measurement:
@@ -83,6 +83,9 @@ def balanced() -> Iterable[Measurement]:
         a, b = a - g * b, b - g * a
     sgd, doubt = a**2 - b**2, 4 * float(np.hypot(many.std(), np.std(a**2 - b**2))) / RUNS**0.5
     yield Measurement("mean balance of SGD", float(sgd.mean()), float(many.mean()), doubt + eta / 4)
+    yield Measurement("mean balance of SGD, recorded", float(sgd.mean()), 1.12484, 4 * float(sgd.std()) * (2 / RUNS) ** 0.5)
+    loss = (a * b - 1) ** 2 / 2
+    yield Measurement("mean loss of SGD, recorded", float(loss.mean()), 0.003094, 4 * float(loss.std()) * (2 / RUNS) ** 0.5)
     yield Measurement("mean balance, lost at least", 1.19 - float(many.mean()), 0.05, 0.0, ">=")
 
 

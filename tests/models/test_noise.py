@@ -4,17 +4,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import iv
 
 import odesim
+from odesim.models.noise.claims import END, ETA, LAM, START, after_diffusion, after_steps
+from odesim.models.particles._noise_claims import modes_at, order_of_density, threshold
+
+MOMENTS = {
+    8: (3.9542939144, 24.3138912125, 24.7347423691),
+    16: (4.1945855508, 29.7797078360, 30.0895349041),
+    32: (4.3314621024, 33.4655152859, 33.6579753983),
+}
+"""steps to t = 1 -> E x of both methods, E x^2 of Euler's and of Milstein's, by another script."""
 
 
+@pytest.mark.parametrize("n", MOMENTS)
 @pytest.mark.parametrize(("method", "more"), [("em", 0.0), ("milstein", 0.8**4 / 2)])
-def test_moments_of_a_step_of_geometric_noise(method: str, more: float) -> None:
-    """(1 + mu h)^n and ((1 + mu h)^2 + s^2 h + s^4 h^2/2)^n, the last part Milstein's: four standard errors of 100,000 paths, h = 1/8."""
-    given: dict[str, Any] = {"members": 100_000, "step": 1 / 8, "save": 2, "method": method, "reduce": ("mean", "var")}
+def test_moments_of_a_step_of_geometric_noise(method: str, more: float, n: int) -> None:
+    """(1 + mu h)^n and ((1 + mu h)^2 + s^2 h + s^4 h^2/2)^n, the last part Milstein's: four standard errors of 100,000 paths."""
+    given: dict[str, Any] = {"members": 100_000, "step": 1 / n, "save": 2, "method": method, "reduce": ("mean", "var")}
     run = odesim.ensemble("noise.geometric", observe="square", **given)
-    mean, second = (1 + 1.5 / 8) ** 8, ((1 + 1.5 / 8) ** 2 + 0.64 / 8 + more / 64) ** 8
-    assert mean == pytest.approx(3.9542939144) and second == pytest.approx(24.7347423691 if more else 24.3138912125)
+    mean, second = (1 + 1.5 / n) ** n, ((1 + 1.5 / n) ** 2 + 0.64 / n + more / n**2) ** n
+    assert mean == pytest.approx(MOMENTS[n][0], abs=6e-11) and second == pytest.approx(MOMENTS[n][2 if more else 1], abs=6e-10)
     for name, want in (("x", mean), ("square", second)):
         doubt = 4 * float(run[f"{name}_var"].values[-1] / 100_000) ** 0.5
         assert abs(float(run[f"{name}_mean"].values[-1]) - want) < doubt
@@ -54,3 +66,79 @@ def test_wells_are_alike() -> None:
     right, left = (odesim.ensemble("noise.double_well", initial={"x": x}, **given) for x in (1.0, -1.0))
     doubt = 4 * float(right.x_var.values[-1] / 10_000) ** 0.5
     assert abs(float(right.x_mean.values[-1] + left.x_mean.values[-1])) < doubt
+
+
+LEAST_SQUARES = {
+    (1, "SGD"): (0.0230494, 0.0436198, 1.2289610, 0.2292034),
+    (1, "diffusion"): (0.0219573, 0.0446024, 1.2389296, 0.2300980),
+    (4, "SGD"): (0.0051475, 0.0225597, 1.2021422, 0.1967487),
+    (4, "diffusion"): (0.0050420, 0.0242159, 1.2128494, 0.1990774),
+}
+"""(B, law) -> E delta^2 of three weights and the risk at t = 2, eta = .05, by two integrators of another script."""
+
+
+@pytest.mark.parametrize(("B", "law"), LEAST_SQUARES)
+def test_moments_of_least_squares(B: int, law: str) -> None:
+    """The recursion and the linear flow that claims are held against; batches of B are a B-th of the noise."""
+    c = after_steps(ETA / B, 0, ETA) if law == "SGD" else after_diffusion(ETA / B, 0)
+    np.testing.assert_allclose([*c, LAM @ c / 2], LEAST_SQUARES[B, law], atol=6e-8)
+
+
+@pytest.mark.parametrize("B", [1, 4])
+def test_steps_of_eta_have_the_moments_of_sgd(B: int) -> None:
+    """em in steps of eta has the second moments of SGD, off the diagonal too (recorded at B = 1): four standard errors of 100,000 paths."""
+    run = odesim.ensemble(
+        "noise.sgd_least_squares", params={"lam": LAM, "eta": ETA, "B": B}, initial={"delta": START}, span=(0, END), step=ETA,
+        members=100_000, method="em", save=2,
+    )  # fmt: skip
+    d = run.delta.values[:, -1]
+    pairs = [(d**2, LEAST_SQUARES[B, "SGD"][:3]), (d**2 @ LAM / 2, LEAST_SQUARES[B, "SGD"][3])]
+    pairs += [(d[:, 0] * d[:, 1], -0.0023985)] if B == 1 else []
+    for values, want in pairs:
+        assert np.all(np.abs(values.mean(axis=0) - want) < 4 * values.std(axis=0) / len(d) ** 0.5)
+
+
+@pytest.mark.parametrize(("steps", "want"), [(False, (0.00719663, 0.00701210, 0.00688846)), (True, (0.00762695, 0.00722553, 0.00696878))])
+def test_moments_at_rest(steps: bool, want: tuple[float, ...]) -> None:
+    """E delta^2 stays where 2 l c = eta (l (q + s2) + l^2 c), of SGD with eta l^2 c more: recorded, with the risks of both."""
+    c = np.array(want)
+    gained = ETA * (LAM * (LAM @ c + 0.25) + LAM**2 * c * (2 if steps else 1))
+    np.testing.assert_allclose(2 * LAM * c, gained, atol=6e-8)
+    assert float(LAM @ c) / 2 == pytest.approx(0.01228503 if steps else 0.01173595, abs=2e-8)
+    there = after_steps(ETA, 0, ETA, 2000.0) if steps else after_diffusion(ETA, 0, 2000.0)
+    np.testing.assert_allclose(there, c, atol=6e-9)
+
+
+def test_a_path_from_a_well() -> None:
+    """From x = 1 at t = 2, T = .25: E x = .6954, E x^2 = .8497, of the Fokker-Planck equation on a grid; four standard errors, and h^2."""
+    x = odesim.ensemble("noise.double_well", span=(0, 2), step=0.02, members=50_000, save=2, seed=9).x.values[:, -1]
+    for values, want in ((x, 0.6954), (x**2, 0.8497)):
+        assert abs(float(values.mean()) - want) < 4 * float(values.std()) / 50_000**0.5 + 1e-3
+
+
+ORDERS = {
+    (1.0, 1.1): (0.4896680, 0.1645122),
+    (1.0, 1.5): (0.8148583, 0.5144039),
+    (3.0, 1.02): (0.6519097, 0.4118052),
+    (3.0, 1.1): (0.7942571, None),
+    (3.0, 1.5): (0.9444161, None),
+}
+"""(beta, K/K#) -> a_1 and a_2 of the stationary density of tokens on the circle, by another script."""
+
+
+@pytest.mark.parametrize(("beta", "share"), ORDERS)
+def test_order_of_tokens_with_noise(beta: float, share: float) -> None:
+    """40 modes at t = 400 from an ordered start, and the density that is exp of its own potential."""
+    first, second = ORDERS[beta, share]
+    a = modes_at(beta, share, 0.8, 400.0)
+    assert a[1] == pytest.approx(first, abs=6e-8) and (second is None or a[2] == pytest.approx(second, abs=6e-8))
+    assert order_of_density(beta, share * threshold(beta)) == pytest.approx(first, abs=6e-8)
+
+
+def test_thresholds_of_tokens_with_noise() -> None:
+    """K# at kappa = 1/2, and the temperature above which order sets in by a jump, where I_2 is half of I_1."""
+    assert threshold(1.0) == pytest.approx(0.8847066188, abs=6e-11) and threshold(3.0) == pytest.approx(0.3794231042, abs=6e-11)
+    jumps = brentq(lambda beta: iv(2, beta) / iv(1, beta) - 1 / 2, 0.5, 5, xtol=1e-13)
+    assert jumps == pytest.approx(2.4469183113, abs=6e-11)
+    for beta, lasts in ((jumps - 0.3, False), (jumps + 0.3, True)):  # order below K#
+        assert bool(modes_at(beta, 0.999, 0.8, 2000.0)[1] > 0.2) is lasts
