@@ -103,6 +103,10 @@ def thumbnail(figure: Figure, path: Path) -> None:
     for place in ("left", "center", "right"):
         panel.set_title("", loc=place)  # the card has one, and a long one would make the panel small
     panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
+    panel.tick_params(labelbottom=True, labelleft=True)  # a neighbour had them
+    legend = panel.get_legend()
+    if legend is not None and legend.get_window_extent().width > 0.7 * panel.get_window_extent().width:
+        legend.remove()  # it would cover the curves
     box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
     figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
 

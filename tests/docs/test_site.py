@@ -79,6 +79,19 @@ def test_search_finds(word, page, address, browser):
     WebDriverWait(browser, 600).until(lambda b: b.find_elements(By.CSS_SELECTOR, f"#search-results li a[href*='{page}']"))
 
 
+@pytest.mark.parametrize(
+    ("words", "page"), [("own model", "own_model"), ("gradient_flow", "own_model"), ("phase diagram", "phase_diagrams")]
+)
+def test_search_finds_first(words, page, address, browser):
+    """The page that explains it comes before all that mention it."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{address}/search.html?q={words.replace(' ', '+')}")
+    found = WebDriverWait(browser, 600).until(lambda b: b.find_elements(By.CSS_SELECTOR, "#search-results>ul>li>a"))
+    assert f"/howto/{page}.html" in found[0].get_attribute("href")
+
+
 def test_formulas_are_drawn(address, browser):
     """A model's equations are MathML with a height."""
     browser.get(f"{address}/generated/models/joma.html")
