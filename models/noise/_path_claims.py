@@ -110,7 +110,7 @@ OF_PATHS = "orders: .1, of errors of 4,000 paths and of steps that are not small
 PATH_CLAIMS = (
     Claim(
         "noise.euler",
-        Source(BOOK, "Theorem 10.2.2 and Section 14.1"),
+        Source(BOOK, "Theorem 10.2.2", "with the weak order"),
         "noise.geometric and noise.double_well, 4,000 paths to t = 1",
         (GEOMETRIC, WELL),
         Statement(

@@ -128,7 +128,7 @@ SLOPE = "exponents: .02, half a decade from where the power law begins; risks: t
 SGD_CLAIMS = (
     Claim(
         "scaling.time_exponent",
-        Source(PAPER, "Section 3", "forcing function"),
+        Source(PAPER, "abstract", "forcing function"),
         "scaling.sgd, 3,000 modes without label noise, to t = 1e4",
         ("scaling.sgd",),
         Statement(
@@ -142,7 +142,7 @@ SGD_CLAIMS = (
     ),
     Claim(
         "scaling.noise_exponent",
-        Source(PAPER, "Section 3", "kernel function"),
+        Source(PAPER, "abstract", "kernel function"),
         "scaling.sgd, 3,000 modes, a = .8, b = 1.2, to t = 1e4",
         ("scaling.sgd",),
         Statement(
@@ -155,7 +155,7 @@ SGD_CLAIMS = (
     ),
     Claim(
         "scaling.volterra",
-        Source(PAPER, "Section 2", "Volterra equation"),
+        Source(PAPER, "abstract", "Volterra equation"),
         "scaling.sgd, 300 modes to t = 100, 60 to 1e6; the equation in steps of .05",
         ("scaling.sgd",),
         Statement(
@@ -167,7 +167,7 @@ SGD_CLAIMS = (
     ),
     Claim(
         "scaling.small_steps",
-        Source(PAPER, "Section 2", "one-pass SGD"),
+        Source(PAPER, "abstract", "one-pass SGD"),
         "scaling.sgd beside scaling.sgd_steps, and 2,000 runs of SGD with 300 inputs",
         ("scaling.sgd", "scaling.sgd_steps"),
         Statement(

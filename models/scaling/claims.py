@@ -203,7 +203,7 @@ CLAIMS = (
     *SGD_CLAIMS,
     Claim(
         "scaling.word_modes",
-        Source("karkada2025closed", "Section 3", "closed-form dynamics"),
+        Source("karkada2025closed", "abstract", "closed-form dynamics"),
         "scaling.word2vec, four words in two and four dimensions",
         (WORDS,),
         Statement(

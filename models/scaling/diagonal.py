@@ -34,7 +34,7 @@ loss = loss_of(beta)
 
 SYSTEM = System(
     name="scaling.diagonal",
-    source=Source("pesme2023saddle", "Section 2"),
+    source=Source("pesme2023saddle", "abstract"),
     axes={i: d, j: d},
     equations=gradient_flow(loss, {u[i]: 1, v[i]: 1}),
     params=(*DATA, Param(alpha, 1e-3, Interval.open(0, oo), "both layers at the start")),

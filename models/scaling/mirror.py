@@ -34,7 +34,7 @@ loss = loss_of(beta)
 
 SYSTEM = System(
     name="scaling.mirror",
-    source=Source("pesme2023saddle", "Section 2", "in accelerated time, as the mirror flow of beta"),
+    source=Source("pesme2023saddle", "abstract", "in accelerated time, as the mirror flow of beta"),
     axes={i: d, j: d},
     equations={s[i]: c[i] - over(Sum, G[i, j] * beta(j), (j, d))},
     params=(*DATA, Param(alpha, 1e-2, Interval.open(0, 1), "both layers at the start")),

@@ -43,7 +43,7 @@ loss = -over(Sum, a[j] * m[j] ** k, (j, n))
 
 SYSTEM = System(
     name="scaling.multi_index",
-    source=Source("benarous2021online", "Section 1", "several directions, gradient flow of the population loss"),
+    source=Source("benarous2021online", "abstract", "several directions, gradient flow of the population loss"),
     axes={i: n, j: n},
     equations=gradient_flow(loss, {m[i]: 1}, metric={m[i]: "sphere"}),
     params=(

@@ -31,7 +31,7 @@ def linear(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, np
 
 SYSTEM = System(
     name="scaling.sgd",
-    source=Source("paquette2024phases", "Section 2", "modes of the Volterra equation, without random features"),
+    source=Source("paquette2024phases", "abstract", "modes of the Volterra equation, without random features"),
     axes=AXES,
     equations={D[i]: -2 * g * lam(i) * D[i] + 2 * g**2 / B * lam(i) * R},
     params=PARAMS,

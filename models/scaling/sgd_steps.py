@@ -26,7 +26,7 @@ def powers(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, np
 
 SYSTEM = Map(
     name="scaling.sgd_steps",
-    source=Source("paquette2024phases", "Section 2", "one-pass SGD, without random features"),
+    source=Source("paquette2024phases", "abstract", "one-pass SGD, without random features"),
     axes=AXES,
     updates={D[i]: (1 - g * lam(i)) ** 2 * D[i] + g**2 / B * (lam(i) ** 2 * D[i] + 2 * lam(i) * R)},
     params=PARAMS,

@@ -41,7 +41,7 @@ def passage(t: float, y: dict[str, Any], y0: dict[str, Any], params: dict[str, A
 
 SYSTEM = System(
     name="scaling.single_index",
-    source=Source("benarous2021online", "Section 1", "gradient flow of the population loss"),
+    source=Source("benarous2021online", "abstract", "gradient flow of the population loss"),
     axes={},
     equations={m: k * m ** (k - 1) * (1 - m**2)},
     params=(

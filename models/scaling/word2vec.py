@@ -81,7 +81,7 @@ loss = over(Sum, G * (M - over(Sum, W[i, c] * W[j, c], (c, d))) ** 2, (i, V), (j
 
 SYSTEM = System(
     name="scaling.word2vec",
-    source=Source("karkada2025closed", "Section 2", "quadratic word embedding model, flat = 1"),
+    source=Source("karkada2025closed", "abstract", "quadratic word embedding model, flat = 1"),
     axes={i: V, j: V, k: V, l: V, c: d, e: d},
     equations=gradient_flow(loss, {W[i, c]: 1}),
     params=(
