@@ -21,8 +21,9 @@ from odesim.api.request import span_of_steps, with_sensitivities
 from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, no_such, value_text
-from odesim.base.options import REST
+from odesim.base.options import REST, RunOptions, Values
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
+from odesim.dynamics.together import Lanes, make_lanes, side_by_side
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -44,6 +45,8 @@ SAME = 1e-4
 """The relative distance in the sum of squares within which two starts came to the same fit."""
 MANY = 200
 """The most numbers that are fitted by the derivatives of each datum, which are integrated with the states: more have an adjoint."""
+TOGETHER = 8
+"""Starts from which on they are searched from in lanes: fewer are done before the lanes are compiled, in a second or three."""
 FINE = 201
 """Points of the fitted curve, beside the times of the data."""
 
@@ -134,7 +137,8 @@ def fit(
     params, initial : {name: number, nested list or array}
         The other numbers, and where the search begins.
     starts : int
-        Places from which it is done, the first of them as given; logarithmic between positive bounds two decades apart.
+        Places from which it is done, the first of them as given; logarithmic between positive bounds two decades apart. From 8 on the runs
+        of all searches are members of one ensemble, in lanes where the System has them.
     level : float
         Of the intervals.
 
@@ -204,7 +208,19 @@ def fit(
     measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
     # backwards the adjoint is as stiff as the run, and its method is explicit
     adjoint = Adjoint(system, names, measured, first) if many and first.method not in ROSENBROCK else None
-    residuals = Residuals(run, chosen, names, curves, measured, sigma, adjoint)
+    lanes = None
+    if starts >= TOGETHER and not many:
+        rows = {name: np.repeat(np.asarray(value)[None], starts, axis=0) for name, value in chosen.split(chosen.start).items()}
+        pairs = first.attrs["sensitivities"].values()
+        seen = [name for m in measured for name in (m.quantity, *(of[m.quantity] for of in pairs)) if name in first.observables]
+        tolerances = {name: about[name] for name in ("rtol", "atol") if name in about}
+        lanes = make_lanes(
+            system,
+            Values(params or {}, initial or {}, values.sizes, about["span"], save=times, sensitivities=names, observe=seen, zipped=rows),
+            RunOptions(method=about["method"], seed=seed, **tolerances),
+            first,
+        )
+    residuals = Residuals(run, chosen, curves, measured, sigma, adjoint, lanes)
     fits = residuals.minima(starts)
     if not fits:
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
@@ -220,22 +236,24 @@ def fit(
 class Residuals:
     """How far runs are from data, by the deviations of these, with derivatives by the numbers that are searched.
 
-    run(x, times, **more): the run with the free numbers x (p,). names: what is free. y, weight (time, column): the data, and one by their
-    deviations; there: where they are, N in all. adjoint: derives half the sum of squares, and then nothing is derived one by one.
+    run(x, times, **more): the run with the free numbers x (p,). y, weight (time, column): the data, and one by their
+    deviations; there: where they are, N in all. adjoint: derives half the sum of squares, and then nothing is derived one by one. lanes:
+    the same runs, many at a time.
     """
 
     def __init__(
         self,
         run: Callable[..., Solution],
         free: Free,
-        names: list[str],
         curves: Curves,
         measured: list[Measured],
         sigma: Any,
         adjoint: Adjoint | None,
+        lanes: Lanes | None,
     ) -> None:
-        self.adjoint = adjoint
-        self.run, self.free, self.names, self.curves, self.measured, self.weighted = run, free, names, curves, measured, sigma is not None
+        self.adjoint, self.lanes = adjoint, lanes
+        self.run, self.free, self.curves, self.measured, self.weighted = run, free, curves, measured, sigma is not None
+        self.names = list(free.shapes)
         self.times, self.row = np.unique(curves.t, return_inverse=True)
         self.y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
         self.weight = 1 / deviations(sigma, measured, curves, self.y.shape)
@@ -247,23 +265,26 @@ class Residuals:
         weight = self.weight[self.there]
         if np.any(~(weight > 0) | ~np.isfinite(weight)):
             raise ParamError("sigma must be a positive number wherever data are")
-        self._evaluated = lru_cache(maxsize=4)(self._evaluate)  # least_squares asks for residuals and derivatives one after the other
 
-    def values(self, u: Array) -> Array:
-        """The residuals (N,) at a place u (p,) of the search; NaN where there is no run."""
-        return self._evaluated(np.ascontiguousarray(u).tobytes())[0]
-
-    def derivatives(self, u: Array) -> Array:
-        """Their derivatives (N, p) by u; with an adjoint those of half the sum of squares (p,)."""
-        return self._evaluated(np.ascontiguousarray(u).tobytes())[1]
-
-    def _evaluate(self, key: bytes) -> tuple[Array, Array]:
-        u = np.frombuffer(key)
+    def _evaluate(self, u: Array) -> tuple[Array, Array]:
+        """The residuals (N,) at a place u (p,) of the search, and their derivatives (N, p), or (p,) of half their squares; NaN: no run."""
         x = self.free.values(u)
         try:
             solution = self.run(x, self.times, sensitivities=() if self.adjoint else self.names)
         except OdesimError:  # a value that the constraints of the model exclude
             solution = None
+        return self._compared(solution, u, x)
+
+    def _together(self, places: list[Array]) -> list[tuple[Array, Array]]:
+        """The same at many places (p,)."""
+        assert self.lanes is not None
+        numbers = [self.free.values(u) for u in places]
+        parts = [self.free.split(x) for x in numbers]
+        runs = self.lanes({name: np.stack([part[name] for part in parts]) for name in self.free.shapes})
+        return [self._compared(*of) for of in zip(runs, places, numbers, strict=True)]
+
+    def _compared(self, solution: Solution | None, u: Array, x: Array) -> tuple[Array, Array]:
+        """The same of the run with the numbers x (p,), at the place u (p,)."""
         if solution is None or solution.status != "ok":
             return np.full(self.count, np.nan), np.full((self.count, len(u)), np.nan)
         now, slopes = predictions(solution, self.measured, [] if self.adjoint else self.names)
@@ -281,23 +302,36 @@ class Residuals:
         bounds = self.free.searched(self.free.low), self.free.searched(self.free.high)
         # as far as curves of rtol 1e-8 tell apart: closer in, the search would follow the errors of the runs
         more: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-10, "gtol": 1e-12, "x_scale": "jac"}
-        places = [u for u in self.free.starts(starts) if np.isfinite(self.values(u)).all()]
-        if self.adjoint:
-            return [self.descended(u, bounds) for u in places]
-        return [least_squares(self.values, u, self.derivatives, bounds=bounds, **more) for u in places]
 
-    def descended(self, u: Array, bounds: tuple[Array, Array]) -> OptimizeResult:
-        """Where the descent from u ends, as least_squares says it but without derivatives (jac is None)."""
+        def search(evaluate: Callable[[Array], tuple[Array, Array]], u: Array) -> OptimizeResult | None:
+            # residuals and derivatives are computed together, and asked for one after the other
+            at = lru_cache(maxsize=4)(lambda key: evaluate(np.frombuffer(key)))
+            values, derivatives = (lambda u, k=k: at(np.ascontiguousarray(u).tobytes())[k] for k in (0, 1))
+            if not np.isfinite(values(u)).all():
+                return None
+            if self.adjoint:
+                return descended(values, derivatives, u, bounds)
+            return least_squares(values, u, derivatives, bounds=bounds, **more)
 
-        def half_squares(u: Array) -> tuple[float, Array]:
-            residuals = self.values(u)
-            return (0.5 * float(residuals @ residuals), self.derivatives(u)) if np.isfinite(residuals).all() else (np.inf, np.zeros_like(u))
+        places = self.free.starts(starts)
+        ends = side_by_side(search, places, self._together) if self.lanes else [search(self._evaluate, u) for u in places]
+        return [end for end in ends if end is not None]
 
-        options: Any = {"method": "L-BFGS-B", "options": {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-10, "gtol": 0.0}}
-        end: Any = minimize(half_squares, u, jac=True, bounds=list(zip(*bounds, strict=True)), **options)
-        at_bound = (end.x >= bounds[1]).astype(int) - (end.x <= bounds[0])
-        result: Any = {"x": end.x, "cost": float(end.fun), "jac": None, "status": int(end.success), "active_mask": at_bound}
-        return OptimizeResult(**result)
+
+def descended(
+    values: Callable[[Array], Array], derivatives: Callable[[Array], Array], u: Array, bounds: tuple[Array, Array]
+) -> OptimizeResult:
+    """Where the descent from u ends, as least_squares says it but without derivatives (jac is None)."""
+
+    def half_squares(u: Array) -> tuple[float, Array]:
+        residuals = values(u)
+        return (0.5 * float(residuals @ residuals), derivatives(u)) if np.isfinite(residuals).all() else (np.inf, np.zeros_like(u))
+
+    options: Any = {"method": "L-BFGS-B", "options": {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-10, "gtol": 0.0}}
+    end: Any = minimize(half_squares, u, jac=True, bounds=list(zip(*bounds, strict=True)), **options)
+    at_bound = (end.x >= bounds[1]).astype(int) - (end.x <= bounds[0])
+    result: Any = {"x": end.x, "cost": float(end.fun), "jac": None, "status": int(end.success), "active_mask": at_bound}
+    return OptimizeResult(**result)
 
 
 def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, level: float) -> xarray.Dataset:

@@ -16,7 +16,8 @@ from sympy import Interval, exp, oo, symbols
 import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
-from odesim.symbolic import IndexedBase, Map, Param, Source, System, index, sizes
+from odesim.dynamics.together import Lanes, side_by_side
+from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 
 SOURCE = Source("none", "made for the tests")
 x, y, c, S, I = symbols("x y c S I", real=True)
@@ -135,6 +136,84 @@ def test_several_starts():
     assert abs(float(odesim.fit(model, data, free=["k"], starts=1)["value"][0]) - 9) > 1
     found = odesim.fit(model, data, free={"k": (1.0, 20.0)}, starts=16, method="tsit5")
     assert float(found["value"][0]) == pytest.approx(9, abs=0.02) and 0 < found.attrs["agreed"] < 16
+
+
+WAVE = system({x: k * y, y: -k * x}, (rate(k, 2.0),), {x: 0.0, y: 1.0}, observables={"energy": x**2 + k * y})
+RUNAWAY = system({x: k * x**2}, (rate(k, 0.3),), {x: 1.0})
+SHRINK = Map("test.shrink", SOURCE, {}, {x: a * x}, (rate(a, 0.9, Interval.open(0, 1)),), {x: 1.0})
+BOUND = system(
+    {x: -k * x},
+    (rate(k, 1.0), rate(a, 1.5)),
+    {x: 1.0},
+    constraints=(Constraint("a is at least k", a - k, ">=0"),),
+    observables={"seen": a * x},
+)
+SEARCHES: dict[str, Any] = {
+    "observable": (WAVE, {"t": T, "energy": np.sin(2.1 * T) ** 2 + 2.1 * np.cos(2.1 * T)}, {"free": {"k": (1.0, 4.0), "y": None}}),
+    "array": (VECTOR, {"t": T, "v": noisy(np.exp(-np.outer(T, [0.4, 1.2])), 5, 0.01)}, {"free": {"mu": (0.1, 5.0)}}),
+    "stiff": (DECAY, {"t": T, "x": 2 * np.exp(-0.7 * T)}, {"free": {"k": (0.1, 5.0), "x": None}, "method": "rodas5p"}),
+    "map": (SHRINK, {"step": np.arange(8), "x": 3 * 0.8 ** np.arange(8)}, {"free": ["a", "x"]}),
+    "runaway": (RUNAWAY, {"t": T[:9], "x": 1 / (1 - 0.2 * T[:9])}, {"free": {"k": (0.01, 3.0)}}),  # which ends before the data from 0.63 on
+    "constraint": (BOUND, {"t": T, "seen": 2 * np.exp(-0.7 * T)}, {"free": {"k": (0.1, 5.0), "a": (0.1, 5.0)}}),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_starts_in_lanes_are_those_one_after_another(name, monkeypatch):
+    """The same minimum, and as many starts that come to it; with other lanes at a time, the same bits."""
+    model, data, words = SEARCHES[name]
+
+    def searched(**numbers):
+        for what, number in numbers.items():
+            monkeypatch.setattr(f"odesim.dynamics.{what}", number)
+        calls.clear()
+        return odesim.fit(model, data, starts=12, **words)
+
+    calls, run = list[int](), Lanes.__call__
+
+    def counted(lanes, numbers):
+        calls.append(len(next(iter(numbers.values()))))
+        return run(lanes, numbers)
+
+    monkeypatch.setattr(Lanes, "__call__", counted)
+    alone = searched(**{"fit.TOGETHER": 13})
+    assert not calls
+    lanes = searched(**{"fit.TOGETHER": 12})
+    assert calls[0] == 12 and min(calls) < 12  # searches end one after another
+    few = searched(**{"together.AT_ONCE": 5})
+    assert set(calls) <= set(range(6))
+    np.testing.assert_allclose(lanes["value"], alone["value"], rtol=1e-6)  # the search stops at 1e-9 of the numbers, in curves good to 1e-8
+    assert lanes.attrs["agreed"] == alone.attrs["agreed"] == few.attrs["agreed"]
+    np.testing.assert_array_equal(few["value"], lanes["value"])
+    np.testing.assert_array_equal(few["error"], lanes["error"])
+
+
+def test_searches_side_by_side():
+    """Each goes its way as it does alone; what they wait for is computed together, in their order, and a failure of one ends all."""
+
+    def halved(f, place):
+        count = 0
+        while place > 1:
+            place, count = f(place), count + 1
+        return count
+
+    together: list[list[float]] = []
+
+    def halves(places):
+        together.append(places)
+        return [place / 2 for place in places]
+
+    assert side_by_side(halved, [8.0, 1.0, 5.0, 2.0], halves) == [3, 0, 3, 1]
+    assert together == [[8, 5, 2], [4, 2.5], [2, 1.25]]
+    assert side_by_side(halved, [], halves) == []
+
+    def broken(places):
+        raise ZeroDivisionError("no half")
+
+    with pytest.raises(ZeroDivisionError, match="no half"):
+        side_by_side(halved, [8.0, 4.0], broken)
+    with pytest.raises(TypeError):
+        side_by_side(lambda f, place: f(place) + "a", [8.0, 4.0], halves)
 
 
 def test_bounds_and_maps():
