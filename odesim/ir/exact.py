@@ -186,7 +186,7 @@ class _ResidueReader:
     def __init__(self, count: int, prime: int, seed: int) -> None:
         self.variables: dict[str, Array] = {}
         self._rng, self._count, self._prime = np.random.default_rng([seed, prime]), count, prime
-        self.usable = np.ones(count, bool)
+        self.usable, self._salt = np.ones(count, bool), self._rng.integers(1, prime, count)
 
     def read(self, operand: Operand) -> Array:
         p = self._prime
@@ -240,8 +240,8 @@ class _ResidueReader:
         return inverse(out, self._prime) if n < 0 else out
 
     def _half(self, name: str, *arguments: Array) -> Array:
-        """A condition on the arguments, which holds at half of the points."""
-        return self._random(name, *arguments) % 2 == 1
+        """A condition on the arguments, which holds at half of the points, be they the same at all of them."""
+        return self._random(name, self._salt, *arguments) % 2 == 1
 
     def _random(self, name: str, *arguments: Array) -> Array:
         """The value of an unknown function: a random number for each value of the arguments."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from odesim.base.errors import CodegenError
 from odesim.ir.program import Program
-from odesim.ir.scalars import SIGNS, Code, Formulas, Operand, Operation, is_real, real_of
+from odesim.ir.scalars import SIGNS, Code, Formulas, Operand, Operation, is_number, is_real, real_of
 from odesim.ir.sizes import extents
 from odesim.runtime.constants import LANES, LOST, SEQUENCE
 from odesim.symbolic.system import System
@@ -34,6 +34,7 @@ WHOLE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne},
 }
 """Operations on whole numbers, which are places such as M**2 + M, where a state begins; they have no fractions."""
+COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 Names = dict[str, Any]
 """{variable: a whole number, a View, or an operand}."""
 
@@ -344,7 +345,7 @@ class Interpreter:
                 value = self.value(a)
                 return Operation("-", (value,)) if is_real(value) else -value
             case ast.BoolOp(op=op, values=parts):
-                return Operation(SIGNS[type(op)], tuple(real_of(self.value(p)) for p in parts))
+                return self._joined(isinstance(op, ast.Or), [self.value(p) for p in parts])
             case ast.IfExp(test=test, body=yes, orelse=no):
                 holds = self.value(test)
                 if not is_real(holds):
@@ -355,7 +356,17 @@ class Interpreter:
         raise CodegenError(f"no straight-line form of: {ast.unparse(e)[:60]}")
 
     @staticmethod
+    def _joined(either: bool, parts: list[Any]) -> Any:
+        """Whether either of the parts, or all, hold: without those that are decided, or decided by one of them."""
+        if any(bool(part) == either for part in parts if not is_real(part)):
+            return either
+        left = tuple(part for part in parts if is_real(part))
+        return Operation("or" if either else "and", left) if len(left) > 1 else left[0] if left else not either
+
+    @staticmethod
     def _operate(kind: type[ast.AST], a: Any, b: Any) -> Any:
+        if kind in COMPARED and is_number(a) and is_number(b):
+            return WHOLE[kind](float(a), float(b))  # of indices: no condition that a run, or who reads the text, has to decide
         real = is_real(a) or is_real(b)
         if kind not in (SIGNS if real else WHOLE):
             raise CodegenError(f"no straight-line form of {kind.__name__} of {'reals' if real else 'whole numbers'}")

@@ -19,7 +19,7 @@ from tests.support.systems import numbers
 
 (N,) = sizes("N")
 i, k = index("i k")
-x = IndexedBase("x", shape=(N,))
+x, a = IndexedBase("x", shape=(N,)), IndexedBase("a", shape=(N,))
 y1, y2, y3, y4 = states(4)
 p, q = sp.symbols("p q", real=True)
 met = p * y1 * y2
@@ -33,6 +33,12 @@ def of(name: str, *right: Any) -> System:
     """A System of scalars with parameters p and q."""
     made = zip((y1, y2, y3, y4), right, strict=False)
     return system(name, dict(made), [1.0] * len(right), 1.0, {p: 0.7, q: 1.3})
+
+
+def rows(name: str, right: Any) -> System:
+    """A System of three states x with parameters a of each and p."""
+    params = tuple(Param(symbol, 1.0, BOX, "a rate") for symbol in (a, p))
+    return System(name, Source("none", "test"), {i: N}, {x[i]: right}, params, {x[i]: 1 + i}, sizes={N: 3})
 
 
 # the System, and its invariants {place: weight}, all of them
@@ -83,6 +89,9 @@ FOUND: dict[str, tuple[System, list[dict[int, float]]]] = {
         ),
         [{0: 1, 1: 1, 2: 1, 3: 1, 4: 1}],
     ),
+    # above the diagonal another rate: of two states the rates seem to be equal to who takes a condition on indices for one that may hold
+    "above": (rows("above", over(Sum, Piecewise((a[k], k > i), (p, True)), (k, N))), []),
+    "above_by_one": (rows("above_by_one", over(Sum, Piecewise((a[k], (k > i + 1) & (x[k] > i)), (p, True)), (k, N))), []),
     # forces that are opposite: exp(x_k - x_i) - exp(x_i - x_k)
     "opposite": (
         System(
