@@ -153,5 +153,6 @@ for name in ("attention_first", "attention_heavy", "attention_sparse"):
 assert (run.final["attention_first"] < even[0]).all()
 
 # %% [markdown]
-# No sink at this size: training takes attention away from the first token, as its heads look at near places. Larger models with
-# three layers, and Adam, are in the claims `scan_snap.sinks_on_text` and `scan_snap.sparse_on_text`.
+# No sink at this size: training takes attention away from the first token, as its heads look at near places. Three
+# layers, with norms after attention and MLP, are in the claims `scan_snap.sinks_on_text` and `scan_snap.sparse_on_text`; Adam is in
+# the figure `scan_snap_sinks`.

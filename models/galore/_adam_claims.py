@@ -133,6 +133,9 @@ def gib(**given: Any) -> float:
 def formulas() -> Iterable[Measurement]:
     """Parameters and bytes of LLaMA 7B: recorded."""
     yield Measurement("parameters", SEVEN.parameters, 6_738_415_616)
+    yield Measurement("weights, gradients or moments of 8 bits", 2 * SEVEN.parameters / 2**30, 12.551, 6e-4)
+    yield Measurement("moments of 16 bits", 4 * SEVEN.parameters / 2**30, 25.103, 6e-4)
+    yield Measurement("Adam of 16 bits, in GB", SEVEN.bytes("adam") / 1e9, 53.907, 6e-4)
     for name, (given, want, _) in BARS.items():
         yield Measurement(name, gib(**given), want, 6e-4)
     yield Measurement("Adam of 16 bits", gib(method="adam"), 50.205, 6e-4)
