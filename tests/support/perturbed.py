@@ -103,7 +103,9 @@ RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "static.parent": (f"{STATIC}.claims.chi_squared", lambda f: lambda P: f(0.95 * P + 0.05 / P.shape[1])),
     "static.parent_gradient": (f"{STATIC}._causal_claims.gradient", more),
     "static.prompt_gradient": (f"{STATIC}._prompt_claims.inputs", lambda f: lambda rng, q, w: f(rng, MORE * q, w)),
-    **dict.fromkeys(("topics.optimum", "topics.same_topic", "topics.slope"), ("odesim.models.topics._population.Population.loss", more)),
+    **dict.fromkeys(
+        ("topics.loss", "topics.optimum", "topics.same_topic", "topics.slope"), ("odesim.models.topics._population.Population.loss", more)
+    ),
     **dict.fromkeys(("hierarchy.nodes", "joma.overlaps"), ("odesim.train", untrained)),
     **dict.fromkeys(("scan_snap.sinks_on_text", "scan_snap.sparse_on_text"), ("odesim.train", untrained)),
     **dict.fromkeys(("topics.on_text", "topics.values_first_on_text"), ("odesim.train", untrained)),
