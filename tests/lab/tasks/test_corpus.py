@@ -445,6 +445,21 @@ def test_what_infinite_contexts_predict(values, low, high):
     assert low <= agreement(made(seeds, batch=64, validation=0.0, **values)[0], 200) <= high
 
 
+@pytest.mark.parametrize(("norm", "variance"), [("pre", 1.0), ("post", 2.0)])
+def test_where_norms_stand(norm: str, variance: float) -> None:
+    """Before training rows are embeddings and positions, of variance 2, or 1 by a norm before attention: so even is their attention.
+
+    Queries and keys have a third of it, by torch's law; normal logits of variance s lower the entropy of t keys by s (1 - 1/t) / 2.
+    """
+    settings = {"vocabulary": 500, "length": 35, "batch": 16, "layers": 1, "norm": norm}
+    asked: dict[str, Any] = {"model": "transformer", "settings": settings, "seeds": range(3), "observe": ["attention_entropy"], "save": 2}
+    entropy = odesim.train("corpus", steps=1, **asked).observables["attention_entropy"][:, 0]
+    t = np.arange(1, 36)
+    lower = (variance / 3) ** 2 * (1 - 1 / t).mean() / 2
+    # biases, and the next order in the variance of the logits: a tenth
+    assert np.log(t).mean() - entropy.mean() == pytest.approx(lower, rel=0.15)
+
+
 @pytest.mark.slow
 def test_a_rate_of_five_needs_clipped_gradients() -> None:
     """SGD at rate 5, as in the example of torch behind published runs: without a bound of .25 on the gradient it diverges in 100 steps."""
