@@ -83,11 +83,11 @@ def callback_system(
     term, state = np.empty(n, real), np.empty(n, real)
 
     def add_stages(out: Array, K: int, rows: int, coef: int, ns: int, lo: int) -> None:
-        row, weight = memory.view(rows, ns, "int64"), memory.view(coef, ns, "float64")
-        for j in range(ns):
-            if weight[j] != 0:
-                k = memory.view(K + width * n * int(row[j]), n, real)[lo : lo + len(out)]
-                out += np.multiply(k, float(weight[j]), out=term[: len(out)])
+        row, weight = memory.view(rows, ns, "int64").tolist(), memory.view(coef, ns, "float64").tolist()
+        part = term[: len(out)]
+        for r, w in zip(row, weight, strict=True):
+            if w != 0:
+                out += np.multiply(memory.view(K + width * n * r, n, real)[lo : lo + len(out)], w, out=part)
 
     def stage(table: int, t: float, y: int, K: int, rows: int, coef: int, ns: int, s: int, z: int) -> None:
         k = memory.view(K + width * n * int(memory.view(rows, s + 1, "int64")[s]), n, real)

@@ -142,10 +142,6 @@ def runs(tmp_path_factory):
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
         for module in ("lab.train", "lab.resume", "api.rerun", "api.stored"):
             patch.setattr(f"odesim.{module}.stop_signals", stopping)
-        for command in READS:
-            for kind in found:
-                copy(found[kind], Path("good.zarr"))
-                check_reading(command, str(copy(found[kind], Path("bad.zarr"))))
         yield found
     finally:
         patch.undo()
@@ -157,8 +153,10 @@ def memory() -> int:
 
 
 def attack(runs: dict[str, Path], kind: str, chosen: Callable[[int], bool], commands: Callable[[int], tuple[str, ...]]) -> None:
-    """Each chosen change of a run of this kind, read by these commands."""
+    """Each chosen change of a run of this kind, read by these commands, which have read the good one before: what they load, they have."""
     copy(runs[kind], Path("good.zarr"))
+    for command in READS:
+        check_reading(command, str(copy(runs[kind], Path("bad.zarr"))))
     before = memory()
     for k, (what, change) in enumerate(changes(runs[kind])):
         if not chosen(k):
