@@ -1,6 +1,7 @@
 """What is stated of one-pass SGD on power laws, and what holds: exponents of time, the Volterra equation, the limit of small steps."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,32 @@ def small_steps() -> Iterable[Measurement]:
             yield Measurement(f"order of the gap from g = {0.05 / 2**k:g} to half of it, B = {B}", float(found), order, 0.15)
 
 
+def best_of_compute(a: float, b: float, g: float) -> Any:
+    """(exponent of the least risk, exponent of the N that has it) against compute C = N t, from 1e3 to 1e6: N modes, the rest is noise."""
+    N, t = np.rint(2.0 ** np.arange(3, 9.01, 0.5)), np.logspace(1, 5.5, 91)
+    far = 10**6
+    rest = np.cumsum((np.arange(far, 8.0, -1)) ** (-2 * a - 2 * b))[::-1] + far ** (1 - 2 * a - 2 * b) / (
+        2 * a + 2 * b - 1
+    )  # from mode 9 on
+    C = np.logspace(3, 6, 13)
+    risk = []
+    for n in N.astype(int):
+        given: dict[str, Any] = {"params": {"a": a, "b": b, "g": g, "s2": float(rest[n - 8])}, "sizes": {"n": n}}
+        run = odesim.integrate("scaling.sgd", **given, span=(0, t[-1]), save=[0, *t], **{**STIFF, "rtol": 1e-7})
+        R = np.exp(np.interp(np.log(C / n), np.log(t), np.log(run.observables["R"][1:])))
+        risk.append(np.where((C / n >= t[0]) & (C / n <= t[-1]), R, np.inf))
+    best = np.argmin(risk, axis=0)
+    return tuple(float(np.polyfit(np.log(C), np.log(y), 1)[0]) for y in (np.min(risk, axis=0), N[best]))
+
+
+def compute(*cases: tuple[float, float, float]) -> Iterable[Measurement]:
+    """Sizes from 8 to 512 modes, steps from 10 to 3e5."""
+    for a, b, g in cases:
+        fall, growth = best_of_compute(a, b, g)
+        yield Measurement(f"exponent of the least risk, a = {a:g}, b = {b:g}", fall, -2 * a * of_target(a, b) / (1 + 2 * a), 0.015)
+        yield Measurement(f"exponent of the best N, a = {a:g}, b = {b:g}", growth, 1 / (1 + 2 * a), 0.05)
+
+
 SLOPE = "exponents: .02, half a decade from where the power law begins; risks: the digits recorded"
 SGD_CLAIMS = (
     Claim(
@@ -150,6 +177,21 @@ SGD_CLAIMS = (
             noise_rules,
             Verdict.HOLDS,
             "exponent: .04, since the target's part, t^(-1.875), still adds; risk: the digits recorded",
+        ),
+        depends=("scaling.time_exponent",),
+    ),
+    Claim(
+        "scaling.compute",
+        Source(PAPER, "abstract", "where model capacity and the target set the risk, without random features"),
+        "scaling.sgd, 8 to 512 modes to t = 3e5, the other modes as noise of labels",
+        ("scaling.sgd",),
+        Statement(
+            "with compute C = N t the least risk falls as C^(-(2a + 2b - 1)/(2a + 1)), at N ~ C^(1/(2a + 1))",
+            partial(compute, (1.0, 0.8, 0.1), (1.0, 0.3, 0.1), (0.8, 0.5, 0.3)),
+            Verdict.HOLDS_WHEN,
+            "exponents: .015, over three decades of C; of N .05, in steps of 2^(1/2)",
+            when="b < a, as the exponent of time",
+            otherwise=partial(compute, (0.8, 1.2, 0.3)),
         ),
         depends=("scaling.time_exponent",),
     ),
