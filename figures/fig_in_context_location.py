@@ -56,7 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
             right.plot(ds.time, ds.risk[run], color=color, label=None if name in named else name, zorder=2 + (not up[run]), **look)
             named.add(name)
         way = saddle()[1][:, 0] * 0.5
-        left.plot([-way[0], way[0]], [-way[1], way[1]], color=INK, ls="--", lw=0.8, label="stable line of the saddle")
+        left.plot([-way[0], way[0]], [-way[1], way[1]], color=INK, ls="--", lw=0.8, label="stable line")
         left.plot(ds.kappa[:, 0], ds.nu[:, 0], ".", color=INK, ms=2, label="starts")
         left.set(xlabel="κ = k · k*", ylabel="ν = v · v*", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
         right.set(xscale="log", xlim=(0.05, 80), xlabel="t", ylabel="risk", ylim=(0, None))
