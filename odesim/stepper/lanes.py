@@ -7,7 +7,6 @@ compile once for all systems, and from some hundred operations on they are faste
 """
 
 import ast
-import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +26,7 @@ from odesim.stepper.statements import (
     Sum,
     Take,
     While,
+    copied,
     exposed,
     name,
     names_in,
@@ -246,7 +246,7 @@ class Looped:
         place = Placed(
             self.reader.text.rows, lambda row: self.at(row, "i + "), lambda x: self.numbers.get(x, number(x)), self._comb(number)
         )
-        return unparsed(place.visit(copy.deepcopy(e)))
+        return unparsed(place.visit(copied(e)))
 
     def _comb(self, number: Callable[[str], str]) -> Callable[[Comb], str]:
         def comb(c: Comb) -> str:
@@ -456,7 +456,7 @@ class Written:
     def _value(self, e: ast.expr, d: int = 0) -> str:
         rows = self.reader.text.rows
         place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d), d)
-        return unparsed(place.visit(copy.deepcopy(e)))
+        return unparsed(place.visit(copied(e)))
 
     def _comb(self, c: Comb, d: int) -> str:
         base = self.local(c.base, d) if c.base else self.empty

@@ -172,9 +172,9 @@ def argument_expression(call: str, e: Any) -> Expr:
 
 def base_name(x: Any) -> str:
     """The name of a state or parameter, written as an Indexed, an IndexedBase or a Symbol."""
-    if isinstance(x, Indexed):
-        return str(x.base.label)
-    return str(x.label) if isinstance(x, PlainBase) else str(x)
+    symbol = x.base.label if isinstance(x, Indexed) else x.label if isinstance(x, PlainBase) else x
+    # a printer of sympy takes ten times as long, and this is asked some thousand times for a System
+    return symbol.name if type(symbol) is Symbol else str(symbol)
 
 
 # x[i + 1] is not an element at the index i + 1 (there is none at the last i): a Neighbour says what is read there, so that every printer,
