@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
-from odesim.plot.ensemble_panels import POINTS, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note, member_floor
+from odesim.plot.ensemble_panels import POINTS, doubt, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note, member_floor
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import finish, panels_and_tables, share_axes
 from odesim.plot.members import (
@@ -123,17 +123,17 @@ def draw_maps(run: "xarray.Dataset", drawn: list[Drawn], over: list[Varied], row
     x, y = over
     each = max(MAPS // len(drawn), 1)
     quantities, notes = at_one_time(run, [components(run, d.name, choice, each) for d in drawn], row, choice)
-    parts: list[tuple[str, Array, float]] = []
+    parts: list[tuple[str, Array, Drawn]] = []
     some: list[tuple[int, Drawn]] = []  # quantities of which not all components are shown
     for d, distinct, values, equal in quantities:
         notes += equal
-        floor = member_floor(run, d)
-        shown = [(distinct.symbol(k), values[:, k], floor) for k in range(len(distinct.indices))][: MAPS - len(parts)]
+        shown = [(distinct.symbol(k), values[:, k], d) for k in range(len(distinct.indices))][: MAPS - len(parts)]
         parts += shown
         some += [(len(shown), d)] * (len(shown) < d.count and not equal and choice.index is None)
     axes, _ = panels_and_tables([True] * len(parts), ax=ax)
-    for panel, (label, column, floor) in zip(axes, parts, strict=True):
-        notes += draw_map(panel, x, y, column, label, choice, floor)
+    for panel, (label, column, d) in zip(axes, parts, strict=True):
+        notes += draw_map(panel, x, y, column, label, choice, member_floor(run, d))
+        notes += doubt(panel, run, d, column)
     share_axes(axes)
     lost = ~np.isfinite(np.stack([column for _, column, _ in parts])).all(axis=0)
     points = not is_grid(x, y) and len(lost) <= POINTS
@@ -182,6 +182,7 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
         lost |= ~np.isfinite(values).all(axis=1)
         floor = member_floor(run, d)
         label, more = draw_curve(panel, x, distinct, values, choice, alone=alone, floor=floor)
+        notes += doubt(panel, run, d, values)
         if len(d.indices) < d.count and choice.index is None:
             panel.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)

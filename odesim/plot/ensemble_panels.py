@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
@@ -48,6 +49,16 @@ def member_floor(run: "xarray.Dataset", drawn: Drawn) -> float:
     return floor_of(np.empty(0), run.attrs, state=drawn.name) if is_state(run, drawn) else 0.0
 
 
+def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array) -> list[str]:
+    """A note on values (...) of an observable that are drawn by logarithms and are below its tolerance, where no grey says so."""
+    maps = [c.norm for c in axes.collections if c.get_array() is not None]
+    if is_state(run, drawn) or not (isinstance(maps[0], LogNorm) if maps else axes.get_yscale() == "log"):
+        return []
+    floor, sizes = floor_of(values, run.attrs, state=""), np.abs(np.asarray(values, float))
+    below = f"{drawn.label}: digits below {floor:.1g} may be errors (no estimate)"
+    return [below] * bool(((sizes > 0) & (sizes < floor)).any())
+
+
 def draw_members(
     axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
 ) -> tuple[EndLabels | None, list[str]]:
@@ -71,6 +82,7 @@ def draw_members(
     axes.set_xscale("log" if time_axis.log else "linear")
     notes = [*equal, *(make_log(axes, distinct.label) if choice.is_log("y", spans(marks[1])) else [])]
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    notes += doubt(axes, run, drawn, marks)
     axes.set_ylabel(distinct.label)
     axes.set_xlim(x[0], x[-1])
     few_ticks(axes)

@@ -132,6 +132,7 @@ def test_a_map_ends_at_the_tolerances(attrs):
     np.testing.assert_array_equal(shown[0].ravel(), floor <= SIZES)
     assert mesh.norm.vmin == pytest.approx(floor or SIZES[0], rel=1e-12)  # rounding
     assert any("below the tolerances" in note for note in notes_of(figure)) is bool(floor)
+    assert any("digits below 2e-06 may be errors" in note for note in notes_of(figure)) is (not attrs)  # ATOL + RTOL * 2
 
 
 def test_no_sign_below_the_tolerances():
@@ -153,6 +154,7 @@ def test_curves_and_bands_are_grey_below_the_tolerances(choice):
         grey = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
         assert [patch.get_y() + patch.get_height() for patch in grey] == pytest.approx(ends, rel=1e-12)  # rounding
         assert any("below the tolerances" in note for note in notes_of(figure)) is bool(ends)
+        assert any("digits below 2e-06 may be errors" in note for note in notes_of(figure)) is not bool(ends)
 
 
 def test_a_curve_is_the_median_and_its_band_the_middle_eighty_per_cent():
