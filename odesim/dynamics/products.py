@@ -11,8 +11,9 @@ from odesim.base.arrays import Array
 from odesim.ir.krylov import Products
 from odesim.ir.linear_systems import Pattern
 
-RESTART, CYCLES = 60, 5
-"""Products between restarts of GMRES, which keeps as many vectors, and how often it begins again."""
+RESTART, CYCLES, SLOW = 60, 5, 0.5
+"""Products of a cycle of GMRES, which keeps as many vectors, the most cycles, and the part of the residual that one has to take away for
+another to follow."""
 LOOSE, TIGHT = 0.1, 1e-6
 """The largest and the least residual, beside the right-hand side, to which a Newton step is solved. The last step is solved to the least:
 a looser one may be short because it leaves out what is slow."""
@@ -38,7 +39,13 @@ def krylov_solve(product: Callable[[Array], Array], b: Array, tolerance: float, 
     is a rate of change too, so that what no rate changes keeps its value.
     """
     matrix = LinearOperator((len(b), len(b)), matvec=product)
-    return np.asarray(gmres(matrix, b, rtol=tolerance, atol=least, restart=RESTART, maxiter=CYCLES)[0])
+    x, left = np.zeros(len(b)), float(np.linalg.norm(b))
+    for _ in range(CYCLES):
+        x, unsolved = gmres(matrix, b, x0=x, rtol=tolerance, atol=least, restart=RESTART, maxiter=1)
+        before, left = left, float(np.linalg.norm(b - product(x)))
+        if not unsolved or not left <= SLOW * before:
+            break
+    return np.asarray(x)
 
 
 def filled(pattern: Pattern) -> int:
