@@ -92,7 +92,7 @@ def brusselator2d(t: float, y: np.ndarray, dy: np.ndarray) -> None:
             here, up, down = 2 * (i * n + j), 2 * ((i + 1) % n * n + j), 2 * ((i + n - 1) % n * n + j)
             left, right = 2 * (i * n + (j + n - 1) % n), 2 * (i * n + (j + 1) % n)
             u, v = y[here], y[here + 1]
-            source = 5.0 if t >= 1.1 and (i / n - 0.3) ** 2 + (j / n - 0.6) ** 2 <= 0.01 else 0.0
+            source = 5.0 if t >= 1.1 and (i / n - 0.3) ** 2 + (j / n - 0.6) ** 2 <= 0.01 + 1e-9 else 0.0
             dy[here] = 1 + u * u * v - 4.4 * u + source + alpha * (y[up] + y[down] + y[left] + y[right] - 4 * u)
             dy[here + 1] = 3.4 * u - u * u * v + alpha * (y[up + 1] + y[down + 1] + y[left + 1] + y[right + 1] - 4 * v)
 
