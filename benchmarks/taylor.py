@@ -34,7 +34,7 @@ METHODS = ("tsit5", "dop853", "vern9")
 ORBITS = 1000
 COLUMNS = (
     *(("problem", "name", ""), ("error", "bound", ".0e"), ("odesim", "method", ""), ("rtol", "rtol", ".0e"), ("reached", "error", ".1e")),
-    *(("µs", "us", ".4g"), ("heyoka's tolerance", "its_rtol", ".0e"), ("reached", "its_error", ".1e"), ("µs", "its_us", ".4g")),
+    *(("µs", "us", ".5g"), ("heyoka's tolerance", "its_rtol", ".0e"), ("reached", "its_error", ".1e"), ("µs", "its_us", ".5g")),
     ("heyoka / odesim", "ratio", ".2f"),
 )
 Run = Callable[[], Any]
