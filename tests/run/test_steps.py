@@ -78,6 +78,11 @@ FIRST = {"chosen": None, "short": 1e-5, "rejected": 1.0}
 """First steps; the last is far too long."""
 
 
+def first_step(method: str, first: str) -> float | None:
+    """Of vern9 a short one is longer: at 1e-5 its estimate of the error is rounding, and so is the length of the next step."""
+    return 0.05 if (method, first) == ("vern9", "short") else FIRST[first]
+
+
 @pytest.mark.parametrize("name", FLOWS)
 @pytest.mark.parametrize("first", FIRST)
 @pytest.mark.parametrize("method", [*ADAPTIVE, *ROSENBROCK])
@@ -87,8 +92,8 @@ def test_a_run_takes_the_steps_of_a_plain_loop(method: str, first: str, name: st
     A first step that is given spares the right-hand side by which it would be chosen. Powers of error norms are good to 1e-5 in
     compiled loops: so are lengths of steps.
     """
-    tried = plain(name, method, FIRST[first] or 0.0)
-    given: Any = {"method": method, "rtol": TOLERANCE, "atol": TOLERANCE, "backend": "numpy", "first_step": FIRST[first]}
+    tried = plain(name, method, first_step(method, first) or 0.0)
+    given: Any = {"method": method, "rtol": TOLERANCE, "atol": TOLERANCE, "backend": "numpy", "first_step": first_step(method, first)}
     run = odesim.integrate(FLOWS[name].system, **given)
     assert (run.stats["steps"], run.stats["rejected"]) == counts(tried)
     if method in METHODS:

@@ -120,7 +120,7 @@ def test_events_follow():
             assert found[f"{word}_t"].values[i, : len(events)] == pytest.approx(times.t[:8], abs=1e-10)
 
 
-SHIPPED = [n for n in FLOWS if n not in (*LONG, *DENSE, "scan_snap.symmetric")]
+SHIPPED = [n for n in FLOWS if n not in (*LONG, *DENSE)]
 
 
 @pytest.mark.slow
