@@ -66,8 +66,7 @@ def every_layer() -> Iterable[Measurement]:
 def first_layer() -> Iterable[Measurement]:
     """The first layer; the second is not above random orders in any seed.
 
-    There it differs by seed: 1.01 and 1.03 here, .75 and .95 by another program, which looked at fewer windows: its random orders spread by
-    .09 and .03, ours by .04.
+    There it differs by seed: 1.01 and 1.03 here, .75 and .95 by another program, whose random orders spread by .09 and .03, ours by .04.
     """
     yield from known((0,))
     attention = trained()[1][:, :, 1]
