@@ -53,15 +53,18 @@ def described(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def families_text(models: Iterable[str]) -> str:
-    """A paragraph a family: a line on what it is, up to its last pause that fits, and the names of its models."""
+    """A paragraph a family: a line on what it is, up to its last pause that fits, and the names of its models; one alone is in the line."""
     from odesim.inputs.registry import summary
 
     lines = []
-    for family, names in groupby(models, key=lambda name: name.partition(".")[0]):
-        about = f"{family}: {summary(family)}".removesuffix(": ")
+    for family, members in groupby(models, key=lambda name: name.partition(".")[0]):
+        first, *others = members
+        about = f"{family if others else first}: {summary(family)}".removesuffix(": ")
         while (len(about) > WIDTH or about.count("(") > about.count(")")) and (parts := re.split(r"([,:;] | \()", about))[3:]:
             about = "".join(parts[:-2])
-        lines += [about, wrap_paragraph(", ".join(name.partition(".")[2] or name for name in names), "  ")]
+        lines.append(about)
+        if others:
+            lines.append(wrap_paragraph(", ".join(name.partition(".")[2] or name for name in (first, *others)), "  "))
     more = (
         "`odesim list FAMILY` describes models, `odesim list --tasks` the tasks of `odesim train`; `odesim show FAMILY.MODEL` prints one."
     )
