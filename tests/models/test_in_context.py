@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import owens_t
+from scipy.integrate import quad
+from scipy.special import erf
 
 import odesim
 from odesim.inputs.bind import bind
@@ -39,17 +40,32 @@ def test_loss_of_prompts() -> None:
     assert got == pytest.approx(want, rel=1e-13) and got == pytest.approx(0.689575, abs=5e-7)
 
 
-def test_risk_of_one_location() -> None:
-    """By Owen's T function: E erf(t + g G)^2 = 1 - 8 T(sqrt(2) t / sqrt(1 + 2 g^2), 1 / sqrt(1 + 4 g^2))."""
-    system, (nodes, weights) = load_model("in_context.single_location"), np.polynomial.hermite_e.hermegauss(16)
-    given = {"d": 400.0, "L": 10.0, "lam": 0.1, "gamma2": 0.5, "eps2": 0.0, "node": nodes, "weight": weights / weights.sum()}
-    for kappa, nu, want in ((0.06369823, 0.12874571, 0.6075542), (0.57406193, 0.94366789, 0.1873510), (0.98324923, 1.0, 0.1136907)):
-        got = observed(system, "risk", {"Q": 16}, kappa=kappa, nu=nu, **given)
-        assert got == pytest.approx(want, abs=1e-7)
-        t, g = 0.1 * 200**0.5 * kappa, 0.1 * 0.5**0.5
-        square = 1 - 8 * owens_t(2**0.5 * t / (1 + 2 * g**2) ** 0.5, 1 / (1 + 4 * g**2) ** 0.5)
-        plain = observed(system, "risk", {"Q": 16}, kappa=kappa, nu=0.0, **given) - 9 * 2 / np.pi * np.arcsin(0.02 / 1.02)
-        assert plain == pytest.approx(0.5 * (1 + square), rel=1e-12)
+def normal_mean(f: Any, bends: list[float]) -> float:
+    """The mean of f over a normal variable, by adaptive quadrature that begins with these points."""
+    return float(
+        quad(lambda x: f(x) * np.exp(-(x**2) / 2) / (2 * np.pi) ** 0.5, -10, 10, points=bends, epsabs=1e-13, epsrel=1e-12, limit=400)[0]
+    )
+
+
+@pytest.mark.parametrize(("d", "lam", "gamma2"), [(400.0, 0.1, 0.5), (20.0, 3.0, 1.0), (1e4, 0.5, 4.0), (3.0, 20.0, 0.01)])
+def test_risk_of_one_location(d: float, lam: float, gamma2: float) -> None:
+    """The mean of erf^2 over a normal variable, and its slope, by adaptive quadrature; the flow descends this risk."""
+    system = load_model("in_context.single_location")
+    numbers = bind(system, params={"d": d, "L": 3, "lam": lam, "gamma2": gamma2, "eps2": 0.2})
+    g, across = lam * gamma2**0.5, lam * (d / 2) ** 0.5
+    for kappa, nu in ((0.05, 0.3), (0.4, 0.9), (-0.7, 0.2)):
+        bends = sorted({0.0, *np.clip((np.array([-2, 0, 2]) - across * kappa) / g, -9, 9)})  # where erf passes 0
+        at = {"kappa": kappa, "nu": nu}
+        first, square = (normal_mean(lambda x, k=k, m=across * kappa: erf(m + g * x) ** k, bends) for k in (1, 2))
+        others = 4 / np.pi * np.arcsin(2 * lam**2 / (1 + 2 * lam**2))
+        want = gamma2 * (1 - 2 * nu * first + square) + others + 0.2
+        assert observed(system, "risk", numbers.sizes, **numbers.params, **at) == pytest.approx(want, rel=1e-10)
+        bell = normal_mean(lambda x, m=across * kappa, nu=nu: (erf(m + g * x) - nu) * np.exp(-((m + g * x) ** 2)), bends)
+        slopes = {"kappa": gamma2 * across * 4 / np.pi**0.5 * bell, "nu": -2 * gamma2 * first}
+        for key, rate in system.equations.items():
+            got = evaluate(rate, (), system.axes, numbers.sizes, {n: np.asarray(x, float) for n, x in (numbers.params | at).items()})
+            # 1e-12 of a mean of numbers up to 1, times the largest factor
+            assert float(got) == pytest.approx(-(1 - at[str(key)] ** 2) * slopes[str(key)], rel=1e-8, abs=1e-12 * gamma2 * across)
 
 
 def test_loss_of_a_chain() -> None:
