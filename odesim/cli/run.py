@@ -102,6 +102,7 @@ def integrate_command(
     from odesim.cli.arguments import read_request
     from odesim.cli.results import nan_sentences, solution_object, solution_text
     from odesim.plot.choice import Choice
+    from odesim.stepper.laws import CLAUSE
 
     request, choice = read_request(words, points=200), Choice(all=all)
     if out:
@@ -117,7 +118,7 @@ def integrate_command(
     if out or plot or as_json or not quiet:
         _ = solution.observables, solution.final_observables  # a model's own function may raise: before anything is written
     code = DONE if solution.status in FINISHED else STOPPED
-    if code == STOPPED:
+    if code == STOPPED or CLAUSE in solution.message:  # a law is broken: the numbers may mean nothing
         say(solution.message)
     if out or plot or as_json or not quiet:
         for sentence in nan_sentences(solution):

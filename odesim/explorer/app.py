@@ -43,6 +43,7 @@ from odesim.plot.panels import Quantity
 from odesim.plot.solution import choose_quantities, quantities
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.solution import Solution
+from odesim.stepper.laws import CLAUSE
 from odesim.symbolic.system import System
 
 COPY = """
@@ -315,7 +316,7 @@ class Explorer:
         self.time.update(end=max(rows, 1), value=rows if at_end else min(self.time.value, rows))
         self.draw()
         words = f"{solution.method}, {counted(int(solution.stats['steps']), 'step')}, {solution.stats['seconds'] * 1e3:.3g} ms"
-        end = f"{solution.status}: {solution.message}" if solution.status not in ("ok",) else ""
+        end = f"{solution.status}: {solution.message}" if solution.status != "ok" or CLAUSE in solution.message else ""
         self.status.text = escape("; ".join(filter(None, (words, end))))  # after the curves: the page is laid out again for it
         if not self.claims.text:  # after the first curves: reading the claims of all families takes seconds
             self.schedule(lambda: claims_about(str(solution.model)), self.show_claims)

@@ -289,6 +289,15 @@ def test_an_observable_that_raises_is_the_models_fault(odesim, folder):
     assert odesim("integrate", "raises.py", "--span", "0:1", "--quiet").exit_code == 0
 
 
+@pytest.mark.parametrize(("kappa", "broken"), [(0.3, False), (0.005, True)])
+def test_a_broken_law_is_said(kappa, broken, odesim):
+    """24 modes do not resolve the density of tokens at a hundredth of the noise: |a_1| = |E cos| > 1, and the density is negative."""
+    done = odesim("integrate", "particles.density", "--set", f"kappa={kappa}", "--json")
+    assert done.exit_code == 0
+    assert (np.abs(strict(done.stdout)["final"]["a"]).max() > 1) == broken
+    assert ("the invariant 'the modes resolve the density' is violated" in done.stderr) == broken == bool(done.stderr)
+
+
 def test_the_end_is_printed_where_it_is_not_saved(odesim):
     """--save 0,1 of a run to 5: t, final and observables are those at 5, in JSON, in the table and in the stored run."""
     kept = strict(odesim(*RUN, "--json", "--save", "0,1,5").stdout)
