@@ -34,6 +34,7 @@ from odesim.symbolic.parts import (
     twin_state,
 )
 from odesim.symbolic.reductions import canonical
+from odesim.symbolic.tables import table_constraints
 
 
 @readable
@@ -64,7 +65,7 @@ class System(Definition):
     observables : {name: expression or function}
         The free indices of an expression, in the order of axes, are its dimensions; a function(t, states, derivatives, params) is in numpy.
     constraints, invariants, events, closed_forms : tuple
-        Of Constraint, Invariant, Event, ClosedForm.
+        Of Constraint, Invariant, Event, ClosedForm. Each table() adds the constraint that its places increase.
     growth : expression
         The positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities : {parameter or state: {state or observable: name}}
@@ -149,6 +150,10 @@ class System(Definition):
         with error_part("noise"):
             object.__setattr__(self, "noise", noise_as_written(self, lambda e: bounded(e, self.boundary)))
         check_system(self)
+        axes, constraints = table_constraints(self)
+        if len(constraints) > len(self.constraints):
+            object.__setattr__(self, "axes", axes)
+            object.__setattr__(self, "constraints", constraints)
 
     def _repr_markdown_(self) -> str:
         return str(import_module("odesim.display.document").markdown(self))

@@ -6,17 +6,20 @@ else: its points are found where kinks and jumps on time are found, runs stop th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, Max, Min, Piecewise, Symbol
+from sympy import And, Expr, Indexed, Max, Min, Piecewise, Symbol
+from sympy.core.relational import Relational
 
 from odesim.base.errors import SpecError, no_such, value_text
 from odesim.base.parsing import readable
-from odesim.symbolic.indices import Clipped, Inside, argument_expression, base_name
+from odesim.symbolic.indices import Clipped, Inside, argument_expression, base_name, index
 from odesim.symbolic.layered import Layer
-from odesim.symbolic.reductions import at, is_index, opposite, over
+from odesim.symbolic.parts import Constraint, Definition, GradientFlow, all_names, computed_expressions
+from odesim.symbolic.reductions import BoundIndex, at, is_index, opposite, over, subexpressions
 
 
 @readable
@@ -28,8 +31,7 @@ def table(x: Any, places: Any, values: Any, kind: str = "linear") -> Expr:
     x : expression
         Where: the time, or an expression in states. Runs stop at the points of a table of the time.
     places : element
-        T[k] of a parameter with an axis of points, in increasing order: Constraint("times", T[k], "increasing") checks it. Its last index
-        numbers the points.
+        T[k] of a parameter with an axis of points, in increasing order: the System checks it. Its last index numbers the points.
     values : element
         u[k] of a parameter, or u[i, k], with this index.
     kind : "linear", "pchip" or "step"
@@ -66,7 +68,7 @@ def table(x: Any, places: Any, values: Any, kind: str = "linear") -> Expr:
     ...     name="my.driven", source=Source("own", "notes"), axes={k: K},
     ...     equations={x: table(time, T[k], u[k]) - x}, initial={x: 0},
     ...     params=(Param(T, lambda sizes: [0, 1, 3], real, "times"), Param(u, lambda sizes: [0, 2, 2], real, "input")),
-    ...     constraints=(Constraint("times", T[k], "increasing"),), sizes={K: 3}, span=(0.0, 3.0),
+    ...     sizes={K: 3}, span=(0.0, 3.0),
     ... )
     >>> round(float(odesim.integrate(driven).final["x"]), 4)  # 2 - 2 (e - 1) exp(-3)
     1.8289
@@ -170,3 +172,64 @@ def _step(x: Expr, places: Indexed, values: Indexed, k: Symbol) -> Expr:
 
 KINDS: dict[str, Callable[[Expr, Indexed, Indexed, Symbol], Expr]] = {"linear": _linear, "pchip": _pchip, "step": _step}
 """{kind: what writes it}."""
+
+
+# A table is known again by its form, and is no class of its own: one that a file of JSON holds is found as well, and no expression changes.
+def _places(expressions: Iterable[Any]) -> set[Indexed]:
+    """The places of the tables in expressions, elements T[k] with the index that the table sums over."""
+    places = set[Indexed]()
+    for e in subexpressions(expressions, Max, And):
+        if isinstance(e, Max):
+            ends = {a for inner in e.args if isinstance(inner, Min) for a in inner.args}
+            places |= {p for p in e.args if _is_place(p) and _moved(p, p.indices[-1], 1) in ends}
+            continue
+        # sympy moves numbers and signs across, so what is compared is the difference of both sides
+        passed = {sign * (r.lhs - r.rhs) for r in subexpressions([e], Relational) for sign in (1, -1)}
+        terms = ((d, term.as_coeff_Mul()[1]) for d in passed for term in sp.Add.make_args(d))
+        places |= {p for d, p in terms if _is_place(p) and d.xreplace({p: _moved(p, p.indices[-1], 1)}) in passed}
+    return places
+
+
+def _is_place(e: Any) -> bool:
+    return isinstance(e, Indexed) and isinstance(e.indices[-1], BoundIndex) and e.base.shape is not None
+
+
+def table_constraints(s: Definition) -> tuple[dict[Symbol, Any], tuple[Constraint, ...]]:
+    """The axes and constraints of s, with the constraint that the places of each of its tables increase, where it has none yet.
+
+    Only of places that are a parameter. An axis is added where none has the extent of the points.
+    """
+    axes, constraints = dict(s.axes), list(s.constraints)
+    loss = [s.equations.loss] if isinstance(s.equations, GradientFlow) else []
+    params = {p.name for p in s.params}
+    for p in sorted((p for p in _places([*computed_expressions(s), *loss]) if base_name(p) in params), key=str):
+        e = p.base[_indices(p, axes, {*all_names(s), *map(str, axes), *s.observables})]
+        if not any(c.sense == "increasing" and _covers(c.expr, e) for c in constraints):
+            row = "".join(f"[{i}]" for i in e.indices if i.is_Integer)
+            constraints.append(Constraint(f"table over {base_name(e)}{row}", e, "increasing"))
+    return axes, tuple(constraints)
+
+
+def _indices(p: Indexed, axes: dict[Symbol, Any], taken: set[str]) -> tuple[Any, ...]:
+    """The indices of p: an index of axes for each that is no number. One that axes lacks is added to it, by a name that is not taken."""
+    indices: list[Any] = []
+    for i, n in zip(p.indices, p.base.shape, strict=True):
+        if i.is_Integer:
+            indices.append(i)
+            continue
+        fits = [a for a, extent in axes.items() if a not in indices and sp.expand(extent - n) == 0]
+        if not fits:
+            name = str(i) if isinstance(i, Symbol) else "i"
+            fits = [next(a for c in count() for a in index(f"{name}_{c}" if c else name) if a.name not in taken)]
+            axes[fits[0]] = n
+        indices.append(min(fits, key=lambda a: a.name != str(i)))
+    return tuple(indices)
+
+
+def _covers(known: Any, e: Indexed) -> bool:
+    """Whether that a known expression increases says it of the element e too."""
+    return (
+        isinstance(known, Indexed)
+        and base_name(known) == base_name(e)
+        and all(is_index(a) or a == b for a, b in zip(known.indices, e.indices, strict=True))
+    )

@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -293,6 +294,64 @@ def test_times_that_do_not_increase(times, words):
     rows = np.array([range(5), times])
     with pytest.raises(ParamError, match="in member 1"):
         odesim.ensemble(driven("linear"), zipped={"T": rows})
+
+
+def alone(kind, **changes):
+    """The driven state without a constraint of its own, nor an axis for the points."""
+    return replace(driven(kind), **{"constraints": (), "axes": {}, "observables": {}, **changes})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("places", [t, -t, 2 * t, t - 1, t / 3, x, 1 - x**2], ids=str)
+def test_a_table_brings_its_check(kind, places):
+    """Orders that do not increase are refused with the first place that does not, whatever the table is of; others run."""
+    system = alone(kind, equations={x: 1 - table(places, T[k], u[k], kind) / 3})
+    for times, words in (
+        ([0, 4, 3, 10, 9], "3 at k = 2 follows 4"),
+        ([10, 4, 3, 0, -1], "4 at k = 1 follows 10"),
+        ([0, 3, 3, 10, 11], "3 at k = 2 follows 3"),
+        ([0, 1, 2, 3, 3], "3 at k = 4 follows 3"),
+    ):
+        with pytest.raises(ParamError) as caught:
+            odesim.integrate(system, params={"T": times})
+        assert str(caught.value) == f"table over T: T[k] must increase along k, and {words}"
+    for grows in ([0, 3, 4, 10, 11], [-3, -2, -1, -0.5, 0], [7]):
+        assert odesim.integrate(system, params={"T": grows}).status == "ok"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_check_reaches_members_and_rest(kind):
+    system, rows = alone(kind), np.array([range(5), [0, 1, 2, 4, 3]])
+    with pytest.raises(ParamError, match="3 at k = 4 follows 4, in member 1"):
+        odesim.ensemble(system, zipped={"T": rows})
+    with pytest.raises(ParamError, match="3 at k = 4 follows 4"):
+        odesim.rest(alone(kind, equations={x: table(x, T[k], u[k], kind) - x}), params={"T": rows[1]})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_check_is_there_once(kind):
+    """After a change and in a document too, and not beside one that the System has."""
+    system = alone(kind)
+    assert [c.name for c in system.constraints] == ["table over T"]
+    for again in (replace(system, name="test.again"), odesim.from_json(odesim.to_json(system)), replace(system, constraints=())):
+        assert again.constraints == system.constraints
+    assert driven(kind).constraints == INCREASING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_of_an_array_increases(kind):
+    """Row 0 of D are the times, row 1 the values, which fall; each row of a table for each i; an index that means another axis."""
+    D = IndexedBase("D", shape=(2, K))
+    both = Param(D, lambda sizes: [range(sizes["K"]), range(sizes["K"], 0, -1)], real, "times and values")
+    rows = alone(kind, equations={x: table(t, D[0, k], D[1, k], kind) - x}, params=(both,))
+    assert [(c.name, str(c.expr)) for c in rows.constraints] == [("table over D[0]", "D[0, k]")]
+    odesim.integrate(rows)
+    many = Param(U, lambda sizes: np.tile(np.arange(sizes["K"]), (sizes["N"], 1)), real, "times of each")
+    inputs = over(Sum, table(t, U[i, k], u[k], kind), (i, N))
+    each = alone(kind, equations={x: inputs - x}, params=(many, Param(u, 0.0, real, "input")), sizes={K: 3, N: 2})
+    with pytest.raises(ParamError, match=r"U\[i, k\] must increase along k, and 1 at i = 1, k = 2 follows 2"):
+        odesim.integrate(each, params={"U": [[0, 1, 2], [0, 2, 1]]})
+    assert [str(c.expr) for c in alone(kind, axes={k: N}, sizes={K: 5, N: 2}, params=(TIMES, *each.params)).constraints] == ["T[k_1]"]
 
 
 @pytest.mark.parametrize(
