@@ -141,13 +141,17 @@ def from_json(document: Mapping[str, Any] | str | os.PathLike[str]) -> System:
     """
     if isinstance(document, Mapping):
         return system_from_json(document)
-    if isinstance(document, os.PathLike) or (isinstance(document, str) and not document.lstrip().startswith("{")):
+    if isinstance(document, os.PathLike):
         return load_model(Path(document))
     if not isinstance(document, str):
         raise ModelError(f"a document is a dict, its text or a path, not {value_text(document)}")
     try:
         return system_from_json(json.loads(document))
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ModelError("the document has an expression that is nested too deeply") from None
+    except ValueError as error:
+        if not document.lstrip().startswith(("{", "[")):
+            return load_model(Path(document))
         raise ModelError(f"the text is no JSON: {error}") from None
 
 

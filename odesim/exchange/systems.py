@@ -4,14 +4,14 @@ What a System holds as functions of Python becomes numbers: defaults of paramete
 document is executed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from odesim.base.errors import ModelError, OdesimError, ParamError, nearest, value_text
+from odesim.base.errors import ModelError, OdesimError, ParamError, nearest, no_such, value_text
 from odesim.exchange.trees import Reader, Writer, domain_from_json, domain_to_json
 from odesim.symbolic import parts
 from odesim.symbolic.parts import Event, GradientFlow, Param, Source, View
@@ -20,6 +20,25 @@ from odesim.symbolic.system import System
 FORM = "odesim.system"
 VERSION = 1
 VIEWS = {kind.__name__: kind for kind in (parts.Lines, parts.Log, parts.Matrix, parts.Attention, parts.Points)}
+
+FIELDS = (
+    "format", "version", "name", "source", "time", "span", "discrete", "calculus", "step", "symbols", "arrays", "axes", "sizes",
+    "parameters", "constraints", "equations", "initial", "noise", "events", "observables", "invariants", "display", "boundary", "growth",
+    "loss", "sensitivities", "views", "functions", "check", "run", "closed_forms",
+)  # fmt: skip
+"""Fields of a document."""
+PARTS = {
+    "source": ("key", "where", "note"),
+    "arrays": ("name", "shape", "assumptions", "kind", "along", "definition"),
+    "parameters": ("symbol", "array", "default", "domain", "doc", "indexes", "cover"),
+    "constraints": ("name", "expression", "sense", "tol"),
+    "noise": ("state", "channels"),
+    "events": ("name", "expression", "direction", "terminal", "doc", "resets", "at_start"),
+    "invariants": ("name", "expression", "sense", "when", "tol"),
+    "loss": ("expression", "rates"),
+    "views": ("kind", "name"),
+}
+"""{field: the fields of each object that stands there}; pairs of expressions have their two besides."""
 
 
 def system_to_json(system: System, defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,11 +125,14 @@ class ShapeOf:
 
 def system_from_json(document: Any) -> System:
     """The System of a document; its parts are checked as those of a model file are. Raises ModelError, SpecError."""
-    if not isinstance(document, Mapping) or document.get("format") != FORM:
+    if not isinstance(document, Mapping):
+        raise ModelError(f"the document is no System: it is an object {{...}}, not {value_text(document)}")
+    if document.get("format") != FORM:
         raise ModelError(f'the document is no System: it has no "format": {FORM!r}')
     if document.get("version") != VERSION:
         raise ModelError(f"the document is of version {value_text(document.get('version'))}, and this odesim reads version {VERSION}")
     try:
+        _check_fields(document)
         return _system(_Fields(document))
     except OdesimError:
         raise
@@ -118,6 +140,24 @@ def system_from_json(document: Any) -> System:
         raise ModelError("the document has an expression that is nested too deeply") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"the document is no System: {type(error).__name__}: {error}") from error
+
+
+def _only(items: Any, names: Sequence[str], where: str) -> None:
+    """Raises ModelError where an object of a list has another field than these: a misspelt one would be lost."""
+    for item in items:
+        for name in item if isinstance(item, Mapping) else ():
+            if name not in names:
+                raise ModelError(no_such("field", str(name), names, where))
+
+
+def _check_fields(document: Mapping[str, Any]) -> None:
+    """Raises ModelError for a field of a document, or of one of its parts, that is none."""
+    _only([document], FIELDS, "the document")
+    for name, names in PARTS.items():
+        part = document.get(name)
+        if name == "arrays" and isinstance(part, Mapping):
+            part = list(part.values())
+        _only(part if isinstance(part, list) else [part], names, name)
 
 
 class _Fields:
@@ -130,8 +170,7 @@ class _Fields:
     def get(part: Any, name: str, kind: Any, default: Any = ...) -> Any:
         """The field of a part of the document. Raises ModelError where it is missing or of another type."""
         if not isinstance(part, Mapping) or (name not in part and default is ...):
-            hint = nearest(name, part) if isinstance(part, Mapping) else ""
-            raise ModelError(f"the document lacks {name!r}{hint}")
+            raise ModelError(f"the document lacks {name!r}")
         value = part.get(name, default)
         if value is not default and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
             raise ModelError(f"{name!r} of the document is {value_text(value)}, which it cannot be")
@@ -142,6 +181,7 @@ class _Fields:
 
     def pairs(self, part: Any, name: str, key: str, value: str) -> dict[Any, Any]:
         """{expression: expression} of a list of objects."""
+        _only(self.get(part, name, list, []), (key, value), name)
         return {self.read(self.get(p, key, object)): self.read(self.get(p, value, object)) for p in self.get(part, name, list, [])}
 
 
@@ -161,10 +201,12 @@ def _system(of: _Fields) -> System:
         for e in of("events", list, [])
     )  # fmt: skip
     source = of("source", Mapping)
-    low, high = of("span", list)
+    span = of("span", list)
+    if len(span) != 2 or not all(isinstance(t, number) and not isinstance(t, bool) for t in span):
+        raise ModelError(f"the span of a document is [start, end], two numbers, not {value_text(span)}")
     fields: dict[str, Any] = {
         "sizes": {read(s): n for s, n in of("sizes", Mapping, {}).items()},
-        "span": (float(low), float(high)),
+        "span": (float(span[0]), float(span[1])),
         "time": of("time", str, ""),
         "observables": {name: read(e) for name, e in of("observables", Mapping, {}).items()},
         "constraints": tuple(

@@ -5,6 +5,7 @@ name and its level, "k:1": sums inside each other never share one. What stands i
 expression may have; nothing is evaluated as text.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -30,7 +31,14 @@ _CONDITIONS = ("Equality", "Unequality", "StrictLessThan", "LessThan", "StrictGr
 FACTS = frozenset(("even", "odd", "prime", "composite", *Symbol("x", positive=True, integer=True).assumptions0))
 """What a symbol may be assumed to be, or not to be."""
 LARGEST = 10_000
-"""The largest exponent of a number: a power of numbers is computed when it is read."""
+"""The largest exponent, and the most bits in the numbers of one sum or product: sympy computes numbers when they are read."""
+MOST = 1000
+COUNTING = ("binomial", "loggamma", "digamma", "polygamma", "besseli", "besseli_ratio", "jn")
+"""Functions that take long for whole numbers above MOST: sums and products of as many terms, or a recursion over an order."""
+DEEPEST = 20
+"""The most levels of an expression of numbers alone."""
+WIDEST = 1100
+"""Bits of a whole number: more are beyond float64, from 2**-1074 to 2**1024."""
 
 
 def _class_named(name: str) -> Any:
@@ -132,7 +140,7 @@ class Reader:
         if isinstance(e, bool) or e is None:
             raise ModelError(f"an expression is a number, a name or a list, not {value_text(e)}")
         if isinstance(e, int):
-            return sp.Integer(e)
+            return _checked_number(sp.Integer(e), "a number")
         if isinstance(e, float):
             if not isfinite(e):
                 raise ModelError(f'a number of an expression is finite, not {e}: write ["Infinity"] or ["NaN"]')
@@ -142,11 +150,17 @@ class Reader:
         if not isinstance(e, list) or not e or not isinstance(e[0], str):
             raise ModelError(f"an expression is a number, a name or a list that begins with a word, not {value_text(e)}")
         word, *parts = e
-        if word in CONSTANTS and not parts:
+        if word in CONSTANTS:
+            if parts:
+                raise ModelError(f"{word} is a constant, and stands alone in its list: {value_text(e)}")
             return CONSTANTS[word]
-        if word == "Rational" and len(parts) == 2 and all(isinstance(p, int) for p in parts) and parts[1]:
-            return sp.Rational(*parts)
-        if word == "Element" and parts:
+        if word == "Rational":
+            if len(parts) != 2 or not all(type(p) is int for p in parts) or not parts[1]:
+                raise ModelError(f'["Rational", p, q] has two whole numbers, and q is not 0: {value_text(e)}')
+            return _checked_number(sp.Rational(*parts), word)
+        if word == "Element":
+            if not parts:
+                raise ModelError('["Element", array, i, ...] begins with the key of an array')
             return self._element(*parts)
         if word in REDUCTIONS:
             return self._reduction(REDUCTIONS[word], parts)
@@ -166,14 +180,14 @@ class Reader:
         return self.symbols[text]
 
     def _applied(self, word: str, parts: list[Any]) -> Any:
-        whole = [p for p in parts if getattr(p, "is_number", False)]
-        if word in ("Pow", "binomial") and len(whole) == 2 and abs(whole[-1]) > LARGEST:
-            raise ModelError(f"{word} of the numbers {whole[0]} and {whole[1]} is too large")
+        _check_cheap(word, parts)
         try:
             e = CLASSES[word](*parts)
         except Exception as error:  # sympy's classes refuse arguments in many ways
-            raise ModelError(f"{word} does not take {', '.join(map(value_text, parts)) or 'no arguments'}") from error
-        return e
+            raise ModelError(
+                f"{word} does not take {', '.join(map(value_text, parts))}" if parts else f"{word} stands without arguments"
+            ) from error
+        return _checked_number(e, word)
 
     def _element(self, key: Any, *places: Any) -> Any:
         base = self.array(key)
@@ -213,6 +227,40 @@ class Reader:
             raise ModelError(f"arrays: the kind of {key} is one of {', '.join(LAYERS)}, not {value_text(what['kind'])}")
         along = tuple(self.read(i) for i in what.get("along", []))
         return LAYERS[what["kind"]](what["name"], along, self(what.get("definition")), shape)
+
+
+def _check_cheap(word: str, parts: list[Any]) -> None:
+    """Raises ModelError for a function of numbers that sympy would compute at great length."""
+    numbers = [p for p in parts if getattr(p, "is_number", False)]
+    if word == "Pow" and any(abs(p) > LARGEST for p in parts[1:] if p in numbers):
+        raise ModelError(f"{word} of {value_text(parts[0])} is too large: its exponent is a number of at most {LARGEST}")
+    if word in COUNTING and any(p.is_Integer and abs(p) > MOST for p in numbers):
+        raise ModelError(f"{word} of {' and '.join(map(value_text, parts))} is too large: a whole number there is at most {MOST}")
+    if word in ("Add", "Mul"):
+        bits = sum(int(n).bit_length() for p in numbers if p.is_Rational for n in ((p.q,) if word == "Add" else (p.p, p.q)) if abs(n) > 1)
+        if bits > LARGEST:
+            raise ModelError(f"{word} of {counted(len(numbers), 'number')} has too many digits: write them with a point")
+
+
+def _checked_number(e: Any, word: str) -> Any:
+    """e. Raises ModelError where it is, or begins with, a number beyond floats, or is many functions of numbers inside each other."""
+    wide = any(p.is_Rational and max(abs(p.p), p.q).bit_length() > WIDEST for p in (e, *e.args) if isinstance(p, sp.Expr))
+    if not wide and isinstance(e, sp.Expr) and e.is_number and not e.is_Rational:
+        if _levels(e) > DEEPEST:
+            raise ModelError(f"{word} stands over more than {DEEPEST} levels of functions of numbers: write their value")
+        try:
+            value = sp.Abs(e.evalf(15))
+        except Exception:  # mpmath gives up in many ways; then a run says what is wrong
+            return e
+        wide = bool(value.is_Float and value > sys.float_info.max)
+    if wide:
+        raise ModelError(f"{word} is beyond the numbers of float64, which go up to 1.8e308")
+    return e
+
+
+def _levels(e: Any) -> int:
+    """How many levels an expression has."""
+    return 1 + max(map(_levels, e.args), default=0)
 
 
 def domain_to_json(domain: sp.Set) -> Any:
