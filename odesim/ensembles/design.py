@@ -368,7 +368,9 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
         if call and call[1] in GRIDS:
             return spaced_points(call[1], call[2], where)
         if value.count(":") == 2 and "(" not in value:
-            raise ParamError(f"{where}: write linspace({value.replace(':', ',')[:60]}) for points from the first number to the second")
+            a, b, _ = value.split(":")
+            wanted = f"linspace({a.strip()},{b.strip()},{_points_meant(value, where)})"
+            raise ParamError(f"{where}: write {wanted} for points from the first number to the second")
         value = parse_value(value, where)
     source = source_of(value)
     if isinstance(value, Value):
@@ -379,6 +381,15 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
     return np.array(
         as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1, source), np.int64 if array.dtype.kind in "iub" else float
     )
+
+
+def _points_meant(text: str, where: str) -> int:
+    """The number of points of a:b:c, where c is that number, or else the step. Raises ParamError."""
+    a, b, c = (parse_number(piece, where) for piece in text.split(":"))
+    steps = c - 1 if isinstance(c, int) and c > 1 else (float(b) - float(a)) / c if c else 0
+    if not 1 <= steps < MAX_MEMBERS:
+        raise ParamError(f"{where}: write linspace(a,b,n) for n points from a to b, not {show_text(text)}")
+    return round(steps) + 1
 
 
 def spaced_points(function: str, inside: str, where: str) -> Array:

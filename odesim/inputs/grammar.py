@@ -1,5 +1,6 @@
 """What people type, as numbers: NUMBER, VALUE, NAME=VALUE, and the tables they name. Nothing that is typed is executed."""
 
+import csv
 import math
 import os
 import re
@@ -70,6 +71,7 @@ NOT_FINITE = re.compile(r"(?i)nan|inf(inity)?")
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+([eE][-+]?[0-9]+)?")
 SUFFIXES = (".csv", ".npy", ".safetensors")
 MARKS = (";", ",", "\t")  # between cells; else spaces
+_QUOTED = re.compile(r'"[^"]*"')
 _PART = re.compile(r"(.*\.(?:csv|safetensors))\[(.*)\](\.T)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -94,9 +96,8 @@ def check_table_name(path: str, where: str) -> None:
 def read_table(path: str, rank: int, where: str) -> "Array":
     """The numbers in a file, in a column of a csv by its name, or in a tensor of a .safetensors by its name, as an array.
 
-    A .csv has cells between semicolons, commas, tabs or spaces, and perhaps a first line of names, which is left out. Its shape is
-    (rows, columns);
-    with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
+    A .csv has cells between semicolons, commas, tabs or spaces, which quotes may hold, and perhaps a first line of names, which is left
+    out. Its shape is (rows, columns); with rank 1 one row or one column has shape (n,); with rank 0 one number has shape ().
     Raises ParamError with the number of the wrong line.
     """
     check_table_name(path, where)
@@ -143,8 +144,9 @@ def _read_csv(path: str, rank: int, where: str, column: str | None) -> "Array":
             for number, line in enumerate(file, 1):
                 if not line.strip() or line.lstrip().startswith("#"):
                     continue
-                mark = mark or next((mark for mark in MARKS if mark in line), "")
-                cells = [unquoted(cell) for cell in line.split(mark or None)]
+                bare = _QUOTED.sub("", line)
+                mark = mark or next((mark for mark in MARKS if mark in bare), "")
+                cells = [unquoted(cell) for cell in (line.split(mark or None) if bare == line else _quoted_cells(line, mark))]
                 if not first and is_header(cells):
                     first, width = number, len(cells) if mark or column is not None else 0
                     chosen = slice(None) if column is None else _column_place(cells, column, f"{where}: {path!r}")
@@ -157,6 +159,8 @@ def _read_csv(path: str, rank: int, where: str, column: str | None) -> "Array":
                 rows.append(_csv_row(cells[chosen], f"{where}: {path!r}, line {number}"))
     except UnicodeDecodeError:
         raise ParamError(f"{where}: {path!r} is not text") from None
+    except csv.Error as e:
+        raise ParamError(f"{where}: {path!r}, line {number}: {e}") from None
     if not rows:
         raise ParamError(f"{where}: {path!r} holds no numbers")
     table = np.array(rows)
@@ -172,6 +176,12 @@ def _column_place(names: list[str], column: str, where: str) -> slice:
         raise ParamError(f"{where}: {twice if column in names else no_such('column', column, names)}")
     place = names.index(column)
     return slice(place, place + 1)
+
+
+def _quoted_cells(line: str, mark: str) -> list[str]:
+    """The cells of a line in which quotes may hold marks, as in `t,"u, V"`."""
+    cells = next(csv.reader([line.strip()], delimiter=mark or " ", skipinitialspace=True))
+    return cells if mark else [cell for cell in cells if cell]
 
 
 def is_header(cells: list[str]) -> bool:

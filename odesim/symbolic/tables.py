@@ -14,7 +14,7 @@ import sympy as sp
 from sympy import And, Expr, Indexed, Max, Min, Piecewise, Symbol
 from sympy.core.relational import Relational
 
-from odesim.base.errors import SpecError, no_such, value_text
+from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
 from odesim.symbolic.indices import Clipped, Inside, argument_expression, base_name, index
 from odesim.symbolic.layered import Layer
@@ -74,7 +74,7 @@ def table(x: Any, places: Any, values: Any, kind: str = "linear") -> Expr:
     1.8289
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise SpecError(f"table(): {no_such('kind', str(kind), KINDS)}")
+        raise SpecError(f"table(): no kind {value_text(kind)}; choose from {', '.join(KINDS)}")
     k = _point_index(places, values)
     return KINDS[kind](argument_expression("table()", x), places, values, k)
 

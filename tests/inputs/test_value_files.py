@@ -49,6 +49,9 @@ def test_csv(tmp_path, text, rank, wanted):
         ("t;note;mu[0]\n0;a;1\n1;;3\n", "mu[0]", [1, 3]),  # other columns may hold what they like
         ("t u\n0 1\n2 3\n", "u", [1, 3]),
         ("t\n0\n2\n", "t", [0, 2]),
+        ('t,"u, V"\n0,1\n0.5,"3"\n', "u, V", [1, 3]),
+        ('t\t"u, V"\n0\t1\n2\t3\n', "u, V", [1, 3]),
+        ('t  "u of V" \n0  1\n2  3\n', "u of V", [1, 3]),
     ],
 )
 def test_a_column_by_its_name(tmp_path, text, column, wanted):
@@ -88,6 +91,8 @@ def test_a_column_that_is_not_there(tmp_path, text, column, words):
         (b"nan,inf\n1,2\n", "line 1: nan is not a finite number"),
         (b"mu,v\n1,2,3\n", "line 2: 3 values, where line 1 has 2"),
         (b"mu;v\n0,5;1\n", "line 2: '0,5' has a decimal comma; write a point"),
+        (b'mu,v\n"0,5",1\n', "line 2: '0,5' has a decimal comma; write a point"),
+        (b'mu,v\n"0,5\n', "line 2: '\"0' is not a number"),
         (b"mu,v\n", "holds no numbers"),
         (b"\n# nothing\n", "holds no numbers"),
         (b"\xff\xfe\x00", "is not text"),

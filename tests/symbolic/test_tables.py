@@ -358,6 +358,7 @@ def test_what_of_an_array_increases(kind):
     ("write", "words"),
     [
         (lambda: table(t, T[k], u[k], "cubic"), "no kind 'cubic'; choose from linear, pchip, step"),
+        (lambda: table(t, T[k], u[k], "nearest"), "table(): no kind 'nearest'; choose from linear, pchip, step"),
         (lambda: table(t, T, u[k]), "places are an element of an array with a shape, such as u[k]"),
         (lambda: table(t, T[k], x), "values are an element of an array with a shape"),
         (lambda: table(t, T[0], u[0]), "the last index of T[0] runs over the points"),
@@ -370,6 +371,7 @@ def test_what_is_no_table(write, words):
     with pytest.raises(SpecError) as caught:
         write()
     assert words in str(caught.value)
+    assert "did you mean" not in str(caught.value)
 
 
 def test_show():
