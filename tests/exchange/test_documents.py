@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from sympy import Rational, Symbol
 
 import odesim
 from odesim.base.errors import ModelError, OdesimError, ParamError
-from odesim.exchange.systems import system_from_json, system_to_json
-from odesim.exchange.trees import Reader, Writer, domain_from_json, domain_to_json
+from odesim.exchange.systems import FIELDS, PARTS, VIEWS, system_from_json, system_to_json
+from odesim.exchange.trees import LAYERS, Reader, Writer, domain_from_json, domain_to_json
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import list_models, load_model
 from odesim.symbolic import MaxOver, System, index, inverse, named, over, sizes, softmax, time
@@ -103,6 +104,17 @@ def test_a_document_runs_to_its_closed_forms(name, tmp_path):
             np.testing.assert_allclose(run.y[state], want, rtol=1e-4, atol=1e-4 * (1 + np.abs(want).max()), err_msg=state)
 
 
+def test_the_page_names_every_field():
+    """And no table of fields lacks one that is written: documents of all models are read, and other fields refused."""
+    page = (Path(__file__).parents[2] / "docs/howto/export.md").read_text()
+    document = odesim.to_json("joma.linear")
+    written = {*FIELDS, *(name for names in PARTS.values() for name in names), *document, *document["check"], *document["run"]}
+    domains = ["Reals", "Integers", "Naturals", "Naturals0", "Interval", "Range", "FiniteSet", "Union"]
+    words = ["state", "rate", "next", "value", "channel", "factor", "where", "kind", "states", *VIEWS, *LAYERS]
+    assert [name for name in (*written, *words) if f"`{name}`" not in page] == []
+    assert [word for word in domains if f'["{word}"' not in page] == []
+
+
 def test_most_closed_forms_have_numbers():
     """A closed form of the first models, whose defaults they hold for, is in the document; one that is a relation is not."""
     forms = {name: odesim.to_json(name)["closed_forms"] for name in ("joma.linear", "joma.nonlinear")}
@@ -167,6 +179,14 @@ def test_the_smallest_document():
     run = odesim.integrate(odesim.from_json(toy()), rtol=1e-8, atol=1e-10, backend="numpy")
     assert run.y["x"][-1] == pytest.approx(np.exp(-1), abs=1e-6)
     assert odesim.from_json(json.dumps(toy())).equations == odesim.from_json(toy()).equations
+
+
+@pytest.mark.parametrize("name", toy())
+def test_a_field_that_must_be_there(name):
+    """The page lists what a document cannot lack, and toy() has nothing else."""
+    says = {"equations": "equation", "initial": "initial value for x"}.get(name, name)
+    with pytest.raises(OdesimError, match=says):
+        odesim.from_json({key: value for key, value in toy().items() if key != name})
 
 
 def parameter(**changes: Any) -> dict[str, Any]:
