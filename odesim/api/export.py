@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ LANGUAGES = {
 """{language of to_code(): (System, its numbers) -> the text of a file}."""
 NEAR = 1e-5
 """The part by which a closed form may be off a run of tolerance 1e-9 over the default span: chaos and steep ends take four digits of it."""
+
+RESTING = 1e-6
+"""Rates up to this part of the largest state are rounding, or nearly, of a state at rest."""
 
 
 @readable
@@ -65,12 +68,10 @@ def to_json(model: str | os.PathLike[str] | System) -> dict[str, Any]:
     check_few(numbers)
     document = system_to_json(system, numbers.params)
     times, states = _run(system, numbers)
-    t, y = (times[1], {name: rows[1] for name, rows in states.items()}) if times else (numbers.t0, numbers.initial)
-    values = {"t": t, **numbers.sizes, **numbers.params, **y}
-    slopes = ArrayFunction(lower(system, numbers.sizes))(numbers.sizes, values)
+    t, y, rates = _check_point(system, numbers, times, states)
     document["check"] = {
         "sizes": numbers.sizes, "parameters": _lists(numbers.params), "t": t, "state": _lists(y),
-        "rates": _lists({name: slopes[f"d_{name}"] for name in system.states}),
+        "rates": _lists(rates),
     }  # fmt: skip
     document["run"] = {"t": times, "states": _lists(states)} if times else None
     document["closed_forms"] = [
@@ -78,6 +79,33 @@ def to_json(model: str | os.PathLike[str] | System) -> dict[str, Any]:
         for form in system.closed_forms
     ]
     return document
+
+
+def _check_point(
+    system: System, numbers: Numbers, times: Sequence[float], states: Mapping[str, np.ndarray]
+) -> tuple[float, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A time, states and their rates: the middle of the run; where that is at rest the start; where that is too, a state beside it."""
+    right_side = ArrayFunction(lower(system, numbers.sizes))
+    start = dict(numbers.initial)
+    points = [(times[1], {name: rows[1] for name, rows in states.items()})] if times else []
+    for t, y in (*points, (numbers.t0, start), (numbers.t0, {name: _moved(values) for name, values in start.items()})):
+        slopes = right_side(numbers.sizes, {"t": t, **numbers.sizes, **numbers.params, **y})
+        rates = {name: slopes[f"d_{name}"] for name in system.states}
+        if not _at_rest(system, y, rates):  # rates that are all rounding check no reader
+            break
+    return t, y, rates
+
+
+def _at_rest(system: System, states: Mapping[str, Any], rates: Mapping[str, Any]) -> bool:
+    """Whether no rate is above RESTING of the largest state; of a Map, no step."""
+    moves = (np.max(np.abs(rates[n] - states[n] if system.discrete else rates[n]), initial=0.0) for n in states)
+    return max(moves) <= RESTING * max(np.max(np.abs(y), initial=0.0) for y in states.values())
+
+
+def _moved(values: Any) -> np.ndarray:
+    """values times 1.05 to 1.15, each by another part, and in the place of 0 the parts: signs, and what is positive, stay."""
+    parts = 0.05 + 0.1 * np.arange(np.size(values)).reshape(np.shape(values)) / max(np.size(values) - 1, 1)
+    return np.where(np.equal(values, 0), parts, np.asarray(values) * (1 + parts))
 
 
 def _run(system: System, numbers: Numbers) -> tuple[list[float], dict[str, np.ndarray]]:

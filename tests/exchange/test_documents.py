@@ -86,11 +86,32 @@ def test_a_strangers_reader_finds_the_checked_rates(name):
             assert value_of(equation["rate"], here) == pytest.approx(rates[at], rel=1e-12, abs=1e-14)
 
 
+WITHOUT_RATES = {"noise.area"}  # both of its equations are 0 beside the noise
+
+
+@pytest.mark.parametrize("name", ["noise.double_well", "in_context.markov", "hopfield.dense"])
+def test_a_check_is_off_rest(name):
+    """Of runs that rest in the middle: the well of x - x**3 is left, others are checked at their start, or beside it."""
+    check = through_text(odesim.to_json(name))["check"]
+    if name == "noise.double_well":
+        x = check["state"]["x"]
+        assert x != 1 and check["rates"]["x"] == pytest.approx(x - x**3, rel=1e-12) and abs(check["rates"]["x"]) > 0.01
+        return
+    model = load_model(name)
+    assert check["t"] == model.span[0]
+    assert any(np.abs(np.array(check["rates"][k]) - model.discrete * np.array(y)).max() > 1e-3 for k, y in check["state"].items())
+
+
 @pytest.mark.first(4)
 @pytest.mark.parametrize("name", CHEAPEST_FIRST)
 def test_a_document_runs_to_its_closed_forms(name, tmp_path):
     """What was read from the file ends where its run and its closed forms are. 1e-4: closed forms may be off by 1e-5, chaos takes more."""
     document = through_text(odesim.to_json(name))
+    check = document["check"]
+    scale = max(np.abs(np.array(values, float)).max() for values in check["state"].values())
+    moves = (np.array(check["rates"][k], float) - (document["discrete"] * np.array(v, float)) for k, v in check["state"].items())
+    # 1e-6: above rounding, so that a reader whose rates are all 0, or whose Map stays where it is, is seen
+    assert max(np.abs(move).max() for move in moves) > 1e-6 * scale or name in WITHOUT_RATES
     (tmp_path / "system.json").write_text(json.dumps(document))
     if document["run"] is None:
         assert load_model(name).noise
