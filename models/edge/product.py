@@ -8,7 +8,7 @@ Losses by `shape`: 0 is sqrt(1 + s^2), c = 1/2; 1 is ln cosh s, c = 1/3.
 Assumed: |y| > |x|; about 1/eta^2 steps.
 """
 
-from sympy import Interval, Piecewise, oo, sqrt, symbols, tanh
+from sympy import FiniteSet, Interval, Piecewise, oo, sqrt, symbols, tanh
 
 from odesim.symbolic import Map, Param, Source
 
@@ -25,7 +25,7 @@ SYSTEM = Map(
     updates={x: x - eta * y * slope, y: y - eta * x * slope},
     params=(
         Param(eta, 0.1, Interval.open(0, oo), "learning rate"),
-        Param(shape, 0.0, Interval(0, 1), "0: the loss sqrt(1 + s^2), 1: ln cosh s"),
+        Param(shape, 0.0, FiniteSet(0, 1), "0: the loss sqrt(1 + s^2), 1: ln cosh s"),
     ),
     initial={x: 0.1, y: 5.0},
     steps=1000,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Rational, Sum, asin, erf, exp, oo, pi, sqrt, symbols
 
-from odesim.symbolic import Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
+from odesim.symbolic import Constraint, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes
 
 (n,) = index("n")
 (Q,) = sizes("Q")
@@ -61,6 +61,7 @@ SYSTEM = System(
         Param(node, nodes, Interval(0, 1), "nodes of the integral in the risk"),
         Param(weight, weights, Interval(0, 1), "weights of the nodes"),
     ),
+    constraints=(Constraint("k is a unit vector", 1 - kappa**2, ">=0", 1e-6), Constraint("v is a unit vector", 1 - nu**2, ">=0", 1e-6)),
     initial={kappa: Rational(1, 20), nu: Rational(1, 20)},
     sizes={Q: 16},
     span=(0.0, 80.0),

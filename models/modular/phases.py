@@ -13,10 +13,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sympy import Interval, Rational, Sum, cos, exp, oo, sin, symbols
+from sympy import Interval, Mod, Rational, Sum, cos, exp, oo, sin, symbols
 
 from odesim.models.modular._times import elapsed
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Log, Param, Source, System, gradient_flow, index, over, sizes, time
+from odesim.symbolic import (
+    ClosedForm,
+    Constraint,
+    Event,
+    IndexedBase,
+    Invariant,
+    Log,
+    Param,
+    Source,
+    System,
+    gradient_flow,
+    index,
+    over,
+    sizes,
+    time,
+)
 
 n, k = index("n k")
 N, K = sizes("N K")
@@ -60,6 +75,10 @@ SYSTEM = System(
     params=(
         Param(p, 23.0, Interval.open(0, oo), "the modulus"),
         Param(lam, 0.0, Interval(0, oo), "weight decay"),
+    ),
+    constraints=(
+        Constraint("p is odd", Mod(p, 2) - 1, "==0"),
+        Constraint("k goes up to (p - 1)/2", (p - 1) / 2 - K, ">=0"),
     ),
     initial={alpha[n, k]: 0.02, beta[n, k]: 0.02, phi[n, k]: Rational(1, 10), psi[n, k]: Rational(1, 2) + (k + n) / 5},
     sizes={N: 1, K: 11},

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Interval, Sum, symbols
 
-from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Lines, Log, Param, Source, System, index, over, sizes
+from odesim.symbolic import ClosedForm, Constraint, IndexedBase, Invariant, Lines, Log, Param, Source, System, index, over, sizes
 
 k, j = index("k j")
 (K,) = sizes("K")
@@ -70,6 +70,7 @@ SYSTEM = System(
         rest: -8 * energy * rest,
     },
     params=(Param(rest0, 0.1, Interval(0, 1), "share of the means of the weights at the start"),),
+    constraints=(Constraint("U[k] is at least 0", U[k], ">=0", 1e-9), Constraint("V[k] is at least 0", V[k], ">=0", 1e-9)),
     initial={U[k]: (1 - rest0) * (k + 1) / (K * (K + 1)), V[k]: (1 - rest0) / (2 * K), rest: rest0},
     sizes={K: 3},
     span=(0.0, 0.8),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Sum, oo
 
-from odesim.symbolic import IndexedBase, Param, index, over, sizes
+from odesim.symbolic import Constraint, IndexedBase, Param, index, over, sizes
 
 i, j = index("i j")
 (n,) = sizes("n")
@@ -36,6 +36,7 @@ PARAMS = (
     Param(b, 0.0, Interval(-oo, oo), "what the loss falls by along w, to first order"),
     Param(w0, falling, Interval(-oo, oo), "weights at the start"),
 )
+SYMMETRIC = (Constraint("H is symmetric", H[i, j] - H[j, i], "==0", 1e-12),)
 
 
 def at_one_rate(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:

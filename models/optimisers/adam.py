@@ -10,7 +10,7 @@ sqrt(t t2) / t1 in their place, which is small.
 
 from sympy import Interval, Max, exp, oo, sqrt, symbols
 
-from odesim.models.optimisers._quadratic import AXES, PARAMS, at_one_rate, g, i, loss, n, slope, w, w0
+from odesim.models.optimisers._quadratic import AXES, PARAMS, SYMMETRIC, at_one_rate, g, i, loss, n, slope, w, w0
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, time
 
 m, v = IndexedBase("m", shape=(n,)), IndexedBase("v", shape=(n,))
@@ -39,6 +39,7 @@ SYSTEM = System(
         Param(eps, 1e-3, Interval.open(0, oo), "what is added to the root of the mean square"),
         Param(first, 1e-3, Interval.open(0, oo), "length of the first step: the learning rate"),
     ),
+    constraints=SYMMETRIC,
     initial={w[i]: w0[i], m[i]: ripe(t1, 0) * start, v[i]: ripe(t2, 0) * start**2},
     sizes={n: 2},
     span=(0.0, 2.0),

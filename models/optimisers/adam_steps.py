@@ -6,7 +6,7 @@ t1 = -lr / ln b1, t2 = -lr / ln b2, to first order in lr.
 
 from sympy import Interval, Max, oo, sqrt, symbols
 
-from odesim.models.optimisers._quadratic import AXES, PARAMS, at_one_rate, g, i, loss, n, w, w0
+from odesim.models.optimisers._quadratic import AXES, PARAMS, SYMMETRIC, at_one_rate, g, i, loss, n, w, w0
 from odesim.symbolic import ClosedForm, IndexedBase, Map, Param, Source, time
 
 m, v = IndexedBase("m", shape=(n,)), IndexedBase("v", shape=(n,))
@@ -28,6 +28,7 @@ SYSTEM = Map(
         Param(b2, 0.99, Interval.Ropen(0, 1), "memory of the mean of squares"),
         Param(eps, 1e-8, Interval.open(0, oo), "what is added to the root of the mean square"),
     ),
+    constraints=SYMMETRIC,
     initial={w[i]: w0[i], m[i]: 0, v[i]: 0},
     sizes={n: 2},
     steps=200,

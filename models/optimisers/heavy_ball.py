@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, oo, symbols
 
-from odesim.models.optimisers._quadratic import AXES, PARAMS, g, i, loss, n, w, w0
+from odesim.models.optimisers._quadratic import AXES, PARAMS, SYMMETRIC, g, i, loss, n, w, w0
 from odesim.symbolic import ClosedForm, IndexedBase, Map, Param, Source
 
 v = IndexedBase("v", shape=(n,))
@@ -37,6 +37,7 @@ SYSTEM = Map(
         Param(lr, 0.1, Interval.open(0, oo), "learning rate"),
         Param(mu, 0.9, Interval(0, 1), "memory of the velocity"),
     ),
+    constraints=SYMMETRIC,
     initial={w[i]: w0[i], v[i]: 0},
     sizes={n: 2},
     steps=200,

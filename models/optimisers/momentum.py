@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import expm
 from sympy import Interval, Sum, oo, symbols
 
-from odesim.models.optimisers._quadratic import AXES, PARAMS, g, i, loss, n, w, w0
+from odesim.models.optimisers._quadratic import AXES, PARAMS, SYMMETRIC, g, i, loss, n, w, w0
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, over
 
 u = IndexedBase("u", shape=(n,))
@@ -35,6 +35,7 @@ SYSTEM = System(
     axes=AXES,
     equations={w[i]: u[i], u[i]: -gamma * u[i] - g},
     params=(*PARAMS, Param(gamma, 0.5, Interval(0, oo), "friction of the weights")),
+    constraints=SYMMETRIC,
     initial={w[i]: w0[i], u[i]: 0},
     sizes={n: 2},
     span=(0.0, 20.0),

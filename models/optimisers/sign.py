@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, oo, sqrt, symbols
 
-from odesim.models.optimisers._quadratic import AXES, PARAMS, g, i, loss, n, w, w0
+from odesim.models.optimisers._quadratic import AXES, PARAMS, SYMMETRIC, g, i, loss, n, w, w0
 from odesim.symbolic import ClosedForm, Invariant, Param, Source, System
 
 eps = symbols("eps", positive=True)
@@ -38,6 +38,7 @@ SYSTEM = System(
     axes=AXES,
     equations={w[i]: -g / sqrt(g**2 + eps**2)},
     params=(*PARAMS, Param(eps, 0.02, Interval.open(0, oo), "slopes below which the sign is not sharp")),
+    constraints=SYMMETRIC,
     initial={w[i]: w0[i]},
     sizes={n: 2},
     span=(0.0, 1.2),

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 from sympy import Interval, Sum, oo, symbols
 
-from odesim.symbolic import IndexedBase, Param, index, over, sizes
+from odesim.symbolic import Constraint, IndexedBase, Param, index, over, sizes
 
 i, j = index("i j")
 (d,) = sizes("d")
@@ -29,6 +29,11 @@ def of_target(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
 DATA = (
     Param(G, correlated, Interval(-oo, oo), "covariance of the inputs, symmetric and positive"),
     Param(c, of_target, Interval(-oo, oo), "correlation of inputs and output"),
+)
+CONSTRAINTS = (
+    Constraint("G is symmetric", G[i, j] - G[j, i], "==0", 1e-12),
+    Constraint("G[i, i] is at least 0", G[i, i], ">=0"),
+    Constraint("no correlation is above 1", G[i, i] * G[j, j] - G[i, j] ** 2, ">=0", 1e-12),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, oo
 
-from odesim.models.scaling._saddles import DATA, alpha, d, i, j, loss_of, uncorrelated
+from odesim.models.scaling._saddles import CONSTRAINTS, DATA, alpha, d, i, j, loss_of, uncorrelated
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, gradient_flow
 
 u, v = IndexedBase("u", shape=(d,)), IndexedBase("v", shape=(d,))
@@ -38,6 +38,7 @@ SYSTEM = System(
     axes={i: d, j: d},
     equations=gradient_flow(loss, {u[i]: 1, v[i]: 1}),
     params=(*DATA, Param(alpha, 1e-3, Interval.open(0, oo), "both layers at the start")),
+    constraints=CONSTRAINTS,
     initial={u[i]: alpha, v[i]: alpha},
     sizes={d: 3},
     span=(0.0, 60.0),

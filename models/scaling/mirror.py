@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Sum, exp, log
 
-from odesim.models.scaling._saddles import DATA, G, alpha, c, d, i, j, loss_of, uncorrelated
+from odesim.models.scaling._saddles import CONSTRAINTS, DATA, G, alpha, c, d, i, j, loss_of, uncorrelated
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, over
 
 s = IndexedBase("s", shape=(d,))
@@ -38,6 +38,7 @@ SYSTEM = System(
     axes={i: d, j: d},
     equations={s[i]: c[i] - over(Sum, G[i, j] * beta(j), (j, d))},
     params=(*DATA, Param(alpha, 1e-2, Interval.open(0, 1), "both layers at the start")),
+    constraints=CONSTRAINTS,
     initial={s[i]: 0.0},
     sizes={d: 3},
     span=(0.0, 8.0),

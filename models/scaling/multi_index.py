@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Naturals, Sum, Symbol, oo
 
-from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes
+from odesim.symbolic import ClosedForm, Constraint, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes
 
 i, j = index("i j")
 (n,) = sizes("n")
@@ -51,6 +51,7 @@ SYSTEM = System(
         Param(a, weights, Interval(0, oo), "weights of the teachers; 0 where there is none"),
         Param(m0, start, Interval(-oo, oo), "overlaps at the start, of length 1"),
     ),
+    constraints=(Constraint("m is a unit vector", over(Sum, m[j] ** 2, (j, n)) - 1, "==0", 1e-6),),
     initial={m[i]: m0[i]},
     sizes={n: 4},
     span=(0.0, 6.0),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Naturals, Rational, Symbol, oo, sqrt, symbols
 
-from odesim.symbolic import ClosedForm, Event, Param, Source, System
+from odesim.symbolic import ClosedForm, Constraint, Event, Param, Source, System
 
 m = symbols("m", real=True)
 k, d = Symbol("k", integer=True, positive=True), symbols("d", positive=True)
@@ -48,6 +48,7 @@ SYSTEM = System(
         Param(k, 3, Naturals, "information exponent: the first Hermite coefficient of the target that is not 0"),
         Param(d, 100.0, Interval(1, oo), "dimension, which sets the overlap at the start, d^(-1/2)"),
     ),
+    constraints=(Constraint("m is an overlap of unit vectors", 1 - m**2, ">=0", 1e-6),),
     initial={m: 1 / sqrt(d)},
     span=(0.0, 4.0),
     time="steps times learning rate",

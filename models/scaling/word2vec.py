@@ -47,7 +47,7 @@ def target(P: Any) -> np.ndarray:
     """M (V, V) of P."""
     P = np.asarray(P, float)
     alone = np.outer(P.sum(axis=1), P.sum(axis=1))
-    return 2 * (P - alone) / (P + alone)
+    return 2 * (P - alone) / np.maximum(P + alone, 1e-300)  # 0 for a word that never occurs, which a constraint refuses
 
 
 def modes(P: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -100,6 +100,7 @@ SYSTEM = System(
     closed_forms=(ClosedForm("sigmoids", "flat = 1, W W^T at the start has the eigenvectors of M", sigmoids),),
     constraints=(
         Constraint("P sums to 1", over(Sum, P[i, j], (i, V), (j, V)) - 1, "==0", 1e-9),
+        Constraint("every word occurs", over(Sum, P[i, k], (k, V)) - 1e-100, ">=0"),
         Constraint("P is symmetric", P[i, j] - P[j, i], "==0", 1e-12),
     ),
 )

@@ -15,7 +15,7 @@ import numpy as np
 from sympy import Interval, exp, oo, symbols
 
 from odesim.models.self_supervised._parabola import modes_at
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Log, Param, Source, System, index, sizes, time
+from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, Log, Param, Source, System, index, sizes, time
 
 (j,) = index("j")
 (n,) = sizes("n")
@@ -41,6 +41,7 @@ SYSTEM = System(
         Param(eta, 0.04, Interval(0, oo), "weight decay"),
         Param(sigma2, 0.1, Interval(0, oo), "variance of the noise of a view"),
     ),
+    constraints=(Constraint("s[j] is at least 0", s[j], ">=0", 1e-9),),
     initial={p[j]: 0.32 / 2**j, s[j]: (0.32 / 2**j) ** 2 / alpha},
     sizes={n: 4},
     span=(0.0, 100.0),

@@ -9,7 +9,7 @@ Assumed: as there; each mode has its tau, which is exact where the matrices have
 
 from sympy import Interval, exp, oo, symbols
 
-from odesim.symbolic import IndexedBase, Invariant, Log, Param, Source, System, index, sizes, time
+from odesim.symbolic import Constraint, IndexedBase, Invariant, Log, Param, Source, System, index, sizes, time
 
 (j,) = index("j")
 (n,) = sizes("n")
@@ -30,6 +30,7 @@ SYSTEM = System(
         Param(sigma2, 0.1, Interval(0, oo), "variance of the noise of a view"),
         Param(beta, 0.4, Interval(0, oo), "rate of the moving average, over that of the network"),
     ),
+    constraints=(Constraint("s[j] is at least 0", s[j], ">=0", 1e-9),),
     initial={p[j]: 0.4 / 2**j, s[j]: 0.1, tau[j]: 1.0},
     sizes={n: 4},
     span=(0.0, 60.0),

@@ -145,7 +145,7 @@ class Members:
         for places, typical in ((schema.params, self.shared.params), (schema.states, self.shared.initial)):
             results.append({s.name: check_values(s, rows[s.name], np.shape(typical[s.name]), first) for s in places if s.name in rows})
         params, initial = results
-        self._check_rules(schema.rules, params, first)
+        self._check_rules(schema.rules, {**params, **initial}, first)
         if self.system.noise:  # a path belongs to the number of a member, whatever chunk or attempt it is in
             params[NOISE_MEMBER] = np.arange(first, end, dtype=np.float64)
         return params, initial
@@ -171,13 +171,14 @@ class Members:
                 raise ModelError(f"{self.system.name}: the default of {place.name} fails for member {first + int(i)}: {what}") from error
         return values
 
-    def _check_rules(self, rules: tuple[Rule, ...], params: Mapping[str, Array], first: int) -> None:
+    def _check_rules(self, rules: tuple[Rule, ...], rows: Mapping[str, Array], first: int) -> None:
         """Raises ParamError for the first member that breaks a constraint; members with values that are not finite are skipped."""
         for rule in rules:
-            varying = {name: params[name] for name in own_names_read(rule.formula, frozenset(params))}
+            varying = {name: rows[name] for name in own_names_read(rule.formula, frozenset(rows))}
             if varying:
-                values = member_values(rule.formula, self.system.axes, self.shared.sizes, self.shared.params, varying)
-                values[~finite_members(params)] = rule.target
+                shared = {**self.shared.params, **self.shared.initial}
+                values = member_values(rule.formula, self.system.axes, self.shared.sizes, shared, varying)
+                values[~finite_members(rows)] = rule.target
                 check_rule(rule, values, first)
 
 

@@ -197,7 +197,8 @@ def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str
     A name that says no more than the formula is left out: `L must be at least 2; it is 1`.
     """
     c, expr = rule.constraint, rule.expr
-    need = f"{'be' if c.sense == '==0' else 'be at least'} {rule.target:g}"
+    sign = -1 if c.sense == ">=0" and expr.as_coeff_Mul()[0].is_negative else 1  # x**2 at most 1, not -x**2 at least -1
+    need = f"{'be' if c.sense == '==0' else 'be at least' if sign > 0 else 'be at most'} {sign * rule.target + 0.0:g}"
     tolerance = f" (tolerance {c.tol:g})" if c.tol else ""
     array = _sum_of_last_axis(expr)
     if array is not None and c.sense == "==0":
@@ -205,9 +206,9 @@ def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str
         what, which = (f"rows of {array.base}", f"row {indices[0]}") if rows else (str(array.base), "it")
         return f"{what} must sum to {rule.target:g}: {which} sums to {_unlike(value, rule.target)}{tolerance}"
     place = "".join(f"{' at' if n == 0 else ','} {i} = {k}" for n, (i, k) in enumerate(zip(rule.formula.indices, indices, strict=True)))
-    requirement = f"{_formula_text(expr)} must {need}"
+    requirement = f"{_formula_text(sign * expr)} must {need}"
     name = "" if requirement.replace(" must be ", " is ") == c.name else f"{c.name}: "
-    return f"{name}{requirement}; it is {_unlike(value, rule.target)}{place}{tolerance}"
+    return f"{name}{requirement}; it is {_unlike(sign * value + 0.0, sign * rule.target + 0.0)}{place}{tolerance}"
 
 
 def _unlike(value: float, target: float) -> str:
@@ -317,11 +318,17 @@ def _bind(
     for extent in schema.axes:  # one by one: no array has all axes
         known_sizes.shape((extent,), schema.name)
     _check_numbered_elements(schema, known_sizes)
-    for rule in schema.rules:
-        check_rule(rule, rule.formula(known_sizes.values, bound)[None])
+    _check_rules(schema, known_sizes, bound, of_start=False)
     values = {**bound, time.name: span[0]}
     start = {s.name: _initial(schema, s, arguments.get(s.name), known_sizes, values, seed) for s in schema.states}
+    _check_rules(schema, known_sizes, {**bound, **start}, of_start=True)
     return Numbers({n: known_sizes.values[n] for n in schema.sizes}, bound, start, *span)
+
+
+def _check_rules(schema: Schema, known_sizes: Sizes, values: Mapping[str, Any], *, of_start: bool) -> None:
+    for rule in schema.rules:
+        if rule.of_start == of_start:
+            check_rule(rule, rule.formula(known_sizes.values, values)[None])
 
 
 def _check_numbered_elements(schema: Schema, known_sizes: Sizes) -> None:

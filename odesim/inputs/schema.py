@@ -15,6 +15,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.indices import base_name
+from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import Constraint, Param, all_expressions, domain_text, free_in_order, key_indices, required_arguments
 from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
@@ -123,13 +124,14 @@ class Formula:
 class Rule:
     """A Constraint as an expression and a target: sum - 1 == 0 has the expression sum and the target 1.
 
-    expr: the constraint's expression without its number. formula: expr, compiled.
+    expr: the constraint's expression without its number. formula: expr, compiled. of_start: it reads states.
     """
 
     constraint: Constraint
     expr: Expr
     target: float
     formula: Formula
+    of_start: bool
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def _state_place(s: System, key: Indexed | Symbol, assumed: sp.Interval | None) 
 
 def _rule(s: System, c: Constraint) -> Rule:
     number, expr = (sp.S.Zero, c.expr) if c.sense == "increasing" else c.expr.as_coeff_Add()
-    return Rule(c, expr, 0.0 - float(number), _formula(s, expr, free_in_order(expr, s.axes)))
+    return Rule(c, expr, 0.0 - float(number), _formula(s, expr, free_in_order(expr, s.axes)), not names_read(expr).isdisjoint(s.states))
 
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:

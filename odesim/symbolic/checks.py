@@ -241,10 +241,10 @@ def check_laws(s: Definition, scope: NameScope) -> None:
             _check_choice(c.sense, ("==0", ">=0", "increasing"), f"{s.name}: constraint {c.name!r}: sense")
             if not is_tolerance(c.tol):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {value_text(c.tol)}")
-            scope.check(c.expr, set(s.axes), f"constraint {c.name!r}", states=False)
+            scope.check(c.expr, set(s.axes), f"constraint {c.name!r}")
             if c.sense == "increasing" and not free_indices(c.expr, set(s.axes)):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: what increases has an index, such as T[k], not {value_text(c.expr)}")
-            _check_timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters and sizes")
+            _check_timeless(c.expr, f"{s.name}: constraint {c.name!r} is one on parameters, sizes and the start")
     for number, form in enumerate(s.closed_forms):
         with error_part("closed_forms", number):
             _check_choice(form.kind, ("explicit", "implicit"), f"{s.name}: closed form {form.name!r}: kind")

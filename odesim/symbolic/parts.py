@@ -128,7 +128,7 @@ def domain_text(domain: sp.Set) -> str:
 @readable
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on parameters and sizes, for every value of its free indices.
+    """A condition on parameters, sizes and the initial state, for every value of its free indices.
 
     Parameters
     ----------
