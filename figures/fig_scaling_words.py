@@ -1,9 +1,9 @@
 """What word embeddings learn first: the topics of a tree of words, the widest ones before those within them, each as a sigmoid.
 
-Stands beside Figs. 1 and 2 of karkada2025closed. Eight words are the leaves of a tree of three binary choices, and stand together more
-often the nearer they are. a, eigenvalues of W W^T from a random start of size 1e-5 (lines), and sigmoids of the theory from the random
-projections (dashed); b, the loss, with flat weights and with those of the text, in time over the mean weight; c, the eigenvectors of M; d
-to f, W W^T between the steps.
+Stands beside Figs. 1 and 2 of karkada2025closed. Eight invented words, no text, are the leaves of a tree of three binary choices, and stand
+together more often the nearer they are. a, eigenvalues of W W^T from a random start of size 1e-5 (lines), and sigmoids of the theory from
+the random projections (dashed); b, the loss, with flat weights and with weights by frequency, in time over the mean weight; c, the
+eigenvectors of M; d to f, W W^T between the steps.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def data(fast: bool) -> xr.Dataset:
     m, U = modes(P)
     given: dict[str, Any] = {"sizes": {"V": WORDS, "d": WORDS}, "span": (0, END), "save": times, **FINE}
     flat = odesim.integrate(MODEL, params={"P": P, "W0": start()}, **given)
-    given |= {"span": (0, END * WORDS**2), "save": times * WORDS**2}  # the weights of the text have the sum 1
+    given |= {"span": (0, END * WORDS**2), "save": times * WORDS**2}  # the weights by frequency have the sum 1
     own = odesim.integrate(MODEL, params={"P": P, "W0": start(), "flat": 0.0}, **given)
     W = flat.y["W"]
     grown = np.linalg.eigvalsh(W @ W.swapaxes(1, 2))[:, ::-1]
@@ -70,7 +70,7 @@ def data(fast: bool) -> xr.Dataset:
             "moments": ("moment", times[moments]),
             "half": ("mode", half),
         },
-        coords={"time": times, "weights": ["flat", "text"]},
+        coords={"time": times, "weights": ["flat", "frequencies"]},
     )
 
 
@@ -92,7 +92,7 @@ def draw(ds: xr.Dataset) -> Figure:
             xlabel="mode", ylabel="word", title="eigenvectors of M", xticks=range(0, ds.sizes["mode"], 2), yticks=range(0, WORDS, 2)
         )
         figure.colorbar(image, ax=vectors, label="entry")
-        for k, (name, label) in enumerate((("flat", "flat weights"), ("text", "weights of the text"))):
+        for k, (name, label) in enumerate((("flat", "flat weights"), ("frequencies", "weights by frequency"))):
             losses.plot(ds.time, ds.loss.sel(weights=name), color=CATEGORIES[k], label=label)
         losses.set(xlabel="t × mean weight", ylabel="loss over the first", title="loss in steps", xlim=(0, END), ylim=(0, 1.05))
         losses.legend(loc="upper right")
@@ -106,7 +106,7 @@ def draw(ds: xr.Dataset) -> Figure:
         few_ticks(sigmoids)
         few_ticks(losses)
         letter_panels(*grid.ravel())
-        figure.suptitle("Word embeddings learn a tree from the top")
+        figure.suptitle("Embeddings of eight words of an invented tree learn it from the top")
     return figure
 
 

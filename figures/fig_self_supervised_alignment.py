@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.self_supervised._parabola import modes_at, rest_points
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
 QUESTION = "why low rank?"
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-14, "backend": "numpy"}
@@ -64,7 +64,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for s0, color in zip(ds.mode.values, ordered_colors(len(ds.mode)), strict=True):
             middle.plot(ds.time, ds.s.sel(eps=0.1, mode=s0), color=color, label=f"{s0:g}")
             middle.plot(ds.time, ds.s.sel(eps=0.0, mode=s0), color=color, ls="--", lw=0.8)
-        middle.set(yscale="log", xlabel="t", ylabel="s", title="DirectPred", xlim=(0, 60))
+        middle.plot([], [], color=INK, ls="--", lw=0.8, label="ε = 0")
+        middle.set(yscale="log", xlabel="t", ylabel="s", title="DirectPred, ε = 0.1", xlim=(0, 60))
         middle.legend(title="s(0)", loc="lower right", title_fontsize=6, bbox_to_anchor=(1.0, 0.12))
         right.plot(ds.time, ds["size"].sel(loss="stop-gradient"), color=CATEGORIES[0], label="with stop-gradient")
         right.plot(ds.time, ds["size"].sel(loss="none"), color=CATEGORIES[1], label="without")

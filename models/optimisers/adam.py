@@ -1,7 +1,8 @@
 """Adam in continuous time: means of the slope and of its square over times t1 and t2, with the corrections of their start.
 
 Time is steps times learning rate lr, b1 = e^(-lr/t1), b2 = e^(-lr/t2); m and v are divided by 1 - e^(-t/t1) and 1 - e^(-t/t2). Both are 0
-at the start, where the quotient is that of the first step: t counts from `first` on, the length of that step. Adam itself is
+at the start, where the quotient is that of the first step: t counts from `first` on, the length of that step. The equation without a first
+step is the limit first -> 0, from which w differs by the order of `first`: w(2) of the defaults by 1.4 %. Adam itself is
 optimisers.adam_steps, which differs from this by the order of lr. As t1 and t2 go to 0 it is optimisers.sign.
 
 A slope that does not change moves each weight at the rate 1, with corrections from the first step on; without them at
