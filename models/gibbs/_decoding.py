@@ -96,7 +96,7 @@ def decoder(
         ),
         initial={pi[x]: 1 / S},
         sizes={S: 16, T: 2} | (states or {}),
-        steps=2,
+        steps=10,  # all of unmask for ten signs, more than arrays (T, S, S) are for; after step T pi stays
         time="steps of the decoder",
         observables={"TV": distance(pi, p), "KL_missed": divergence(p, pi)},
         display={"TV": distance(pi, p), "KL_missed": divergence(p, pi)},

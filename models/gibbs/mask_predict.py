@@ -4,7 +4,8 @@ pi <- pi Ptilde_k of gibbs.parallel, k_t = n (T - t)/T to the next whole number,
 drawn by itself from its law given those that are shown. After T steps decoding is done. More steps come closer to p, but even with T = n
 steps they do not reach it, for each step revises tokens by a kernel that does not keep p; gibbs.unmask, which revises nothing, does.
 
-A run has two steps unless it is told others: `--size T=8 --steps 8`. At t < T decoding is not done.
+T is the length of `k`, 2 by default. At t < T decoding is not done, after step T pi stays; a run has ten steps by default,
+`--size T=20 --steps 20` has more.
 
 gibbs.mask_predict:SYNCHRONOUS draws all tokens at every step, each given all others as they were. It goes to a law of its own, for signs
 with equal pairs exp(h sum_j x_j) prod_j 2 cosh(h + J sum_(i != j) x_i) over its sum.

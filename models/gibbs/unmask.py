@@ -6,7 +6,8 @@ block given all before it. In the mean over blocks of sizes k_1..k_T that is sum
 shown: the left Riemann error of eta(m) = Hbar(m + 1) - Hbar(m), the entropy that one token more has in the mean. T = 1: the total
 correlation; T = n: nothing is missed.
 
-A run has two steps unless it is told others: `--size T=8 --steps 8`.
+A step at which no token is drawn for good changes nothing. T is the last step of all tokens + 1 where `step` asks for more than two. After
+step T decoding is done and pi stays; a run has ten steps by default, `--size T=20 --steps 20` has more.
 
 Assumed: the law of each token given those shown is exact. For laws without order any blocks of these sizes miss as much.
 """
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from sympy import Naturals0
 
-from odesim.models.gibbs._decoding import decoder, entropy, falls, fill, n
+from odesim.models.gibbs._decoding import T, decoder, entropy, falls, fill, n
 from odesim.models.gibbs._kernels import length
 from odesim.symbolic import ClosedForm, IndexedBase, Param, Source
 
@@ -53,7 +54,7 @@ SYSTEM = decoder(
     "gibbs.unmask",
     Source("li2024promises", "talk: decoding in T steps", "nothing is revised; the error in closed form is ours"),
     filling,
-    (Param(step, in_order, Naturals0, "step[j]: the step at which token j is drawn"),),
+    (Param(step, in_order, Naturals0, "step[j]: the step at which token j is drawn", indexes=T, cover=False),),
     (falls(),),
     (ClosedForm("correlations", "from every start, after the first step", correlations, "implicit"),),
     {n: 4},

@@ -9,6 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.models.gibbs._decoding import missed
@@ -94,6 +95,16 @@ def test_decoding_step_by_step(name: str) -> None:
     np.testing.assert_allclose(run.y["pi"], want, rtol=1e-12)
     np.testing.assert_allclose(run.observables["KL_missed"][1:], [p @ np.log(p / pi) for pi in want[1:]], atol=1e-13)
     assert np.abs(want[3] - want[2]).max() > 0.01
+
+
+def test_decoder_is_whole_by_default() -> None:
+    """One token a step misses nothing, TV 0 to rounding; T follows from step and k, a run goes on to T, and a smaller T is refused."""
+    run = odesim.integrate("gibbs.unmask", params={"step": [0, 1, 2, 3]}, backend="numpy")
+    assert run.attrs["sizes"]["T"] == 4 and run.observables["TV"][-1] < 1e-14
+    runs = [odesim.integrate("gibbs.mask_predict", params={"k": [4, 3, 2, 1]}, backend="numpy", steps=steps) for steps in (None, 4)]
+    np.testing.assert_array_equal(runs[0].final["pi"], runs[1].final["pi"])
+    with pytest.raises(ParamError, match=r"^step\[2\] = 2 is out of range: .*\(T = 2 as given\)$"):
+        odesim.integrate("gibbs.unmask", params={"step": [0, 1, 2, 3]}, sizes={"T": 2})
 
 
 def test_what_is_missed_by_chance() -> None:
