@@ -22,7 +22,7 @@ from odesim.symbolic.noise import check_noise
 from odesim.symbolic.parts import Definition, Event, Key, checked_expression, element_text, error_part, free_in_order, key_indices
 from odesim.symbolic.reductions import REDUCTIONS, free_indices, subexpressions
 from odesim.symbolic.scope import NameScope
-from odesim.symbolic.times import KNOWN, UnknownTimesError, zero_times
+from odesim.symbolic.times import KNOWN, BetweenKinksError, UnknownTimesError, zero_times
 
 # Names that generated code, or a stored run, has for itself. Generated code keeps the names of a model, as people read it.
 WORDS = frozenset((
@@ -344,6 +344,8 @@ def _check_times(s: Definition, event: Event, where: str) -> None:
         )
     try:
         zero_times(event.expr)
+    except BetweenKinksError:
+        return
     except UnknownTimesError:
         raise SpecError(f"{where}: the times at which {event.expr} passes 0 cannot be computed: {KNOWN}") from None
 

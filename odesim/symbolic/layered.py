@@ -160,6 +160,13 @@ def _read_directly(e: Any) -> tuple[Layer, ...]:
     return tuple(sorted(subexpressions([e], Layer), key=lambda a: (str(a), str(a.definition))))
 
 
+def without_layers(e: Any, name: str) -> Any:
+    """e with its definition in place of each element of a layer that reads this name; inverse matrices stay."""
+    while elements := [a for a in e.atoms(Indexed) if type(a.base) in (Layer, Value) and name in names_read(a.base)]:
+        e = at(e, {a: at(a.base.definition, a.base.places(a)) for a in elements})
+    return e
+
+
 def with_layers(expressions: Iterable[Any]) -> list[Any]:
     """The expressions, and the definitions of the layers that they read."""
     listed = list(expressions)

@@ -12,7 +12,8 @@ from sympy import Expr
 
 from odesim.base.intervals import FUNCTIONS
 from odesim.symbolic.indices import time
-from odesim.symbolic.reductions import SumOver
+from odesim.symbolic.layered import without_layers
+from odesim.symbolic.reductions import REDUCTIONS, SumOver
 
 LIMITS: dict[Any, tuple[int, ...]] = {sp.log: (0,), sp.asin: (-1, 1), sp.acos: (-1, 1), sp.atanh: (-1, 1), sp.acosh: (1,)}
 """{function: the ends of its domain}."""
@@ -22,6 +23,10 @@ KNOWN = f"write it with sums, products and powers, remainders, and {', '.join(so
 
 class UnknownTimesError(Exception):
     """No formula is known for the times at which an expression changes its sign."""
+
+
+class BetweenKinksError(UnknownTimesError):
+    """No formula is known, since terms of a sum have kinks; a run stops at these, and its search finds zeros between them."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +117,11 @@ JUMPS = (sp.sign, sp.Heaviside)
 # taken.
 def zero_times(g: Expr) -> list[AnyTimes]:
     """All times at which g may change its sign, and perhaps others. Raises UnknownTimesError."""
-    g = without_remainders(g)
+    g = without_remainders(without_layers(g, str(time)))
     if not g.has(time):
         return []
+    if any(part.has(time) for total in g.atoms(*REDUCTIONS) for part in total.function.atoms(*KINKS, *JUMPS, sp.Piecewise)):
+        raise BetweenKinksError  # a table is such a sum
     inner = next((a for a in sp.postorder_traversal(g) if isinstance(a, (*KINKS, *JUMPS, sp.Piecewise)) and a.has(time)), None)
     if inner is None:
         return _smooth_zeros(g)
@@ -127,7 +134,7 @@ def zero_times(g: Expr) -> list[AnyTimes]:
 def break_times(e: Expr) -> list[AnyTimes]:
     """All times at which an expression in time jumps or has a kink, and perhaps others. Raises UnknownTimesError."""
     times: list[AnyTimes] = []
-    for part in sp.postorder_traversal(without_remainders(e)):
+    for part in sp.postorder_traversal(without_remainders(without_layers(e, str(time)))):
         if not part.has(time):
             continue
         if isinstance(part, sp.core.relational.Relational) and not isinstance(part, sp.Eq | sp.Ne):
@@ -143,6 +150,7 @@ def break_times(e: Expr) -> list[AnyTimes]:
 
 def whole_number_times(u: Expr) -> list[AnyTimes]:
     """The times at which u is a whole number. Raises UnknownTimesError."""
+    u = without_layers(u, str(time))
     if not with_levels(u)[0].has(time):
         return []  # a floor within a floor: the inner one gives all times
     try:

@@ -23,6 +23,7 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import (
     KNOWN,
     AnyTimes,
+    BetweenKinksError,
     Pulses,
     UnknownTimesError,
     break_times,
@@ -311,9 +312,12 @@ class _SwitchRewriter:
         self._taken.add(name)
         return name
 
-    def _times(self, kind: str, g: Expr, text: str) -> list[AnyTimes]:
+    def _times(self, kind: str, g: Expr, text: str) -> list[AnyTimes] | None:
+        """The times at which a function of time alone changes; None where they are found in a run, as those of states are."""
         try:
             return whole_number_times(without_remainders(g)) if kind == "level" else zero_times(g)
+        except BetweenKinksError:
+            return None
         except UnknownTimesError:
             raise SpecError(f"{self.system.name}: the times at which {text} changes cannot be computed: {KNOWN}") from None
 

@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.interpolate import PchipInterpolator
-from sympy import Interval, Sum, Symbol, oo
+from scipy.optimize import brentq
+from sympy import Abs, Interval, Piecewise, Sum, Symbol, oo
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
 from odesim.display.document import latex_document
 from odesim.display.text import describe
 from odesim.inputs.grammar import parse_value
-from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, over, sizes, table
+from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, named, over, sizes, table
 from odesim.symbolic import time as t
 
 KINDS = ("linear", "pchip", "step")
@@ -394,3 +395,37 @@ def test_what_increases_has_an_index():
             initial={x: 1},
             constraints=(Constraint("one", Symbol("c"), "increasing"),),
         )
+
+
+def condition(e: Any, points: dict[str, Any], **more: Any) -> float:
+    """How long e > 2 holds from 0 to 4, by a run: the rate of x is 1 while it does."""
+    run = replace(driven("linear"), equations={x: Piecewise((1, e > 2), (0, True))}, observables={}, span=(0.0, 4.0))
+    return float(odesim.integrate(run, params=points, **more).y["x"][-1])
+
+
+@pytest.mark.parametrize("method", ["auto", "rodas5p"])
+@pytest.mark.parametrize(("e", "wanted"), [(t, 2.0), (t**2, 4 - 2**0.5), (3 - Abs(t - 2), 2.0)], ids=str)
+def test_conditions_on_a_named_time(e, wanted, method):
+    """A condition on a value that has a name changes when the value passes, though no t stands in it."""
+    assert condition(named("z", e), POINTS, method=method) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_conditions_and_events_on_a_table(kind):
+    """They change where the curve of scipy does; 1e-9: brentq's on parts between points, where the curve is monotone."""
+    points = {"T": [0.0, 1.0, 1.5, 3.0, 3.5], "u": [0.0, 3.0, 5.0, 1.0, 4.0]}
+    f, edges = curve(kind, points["T"], points["u"]), [0.0, 1.0, 1.5, 3.0, 3.5, 4.0]
+    passes = []
+    for a, b in pairwise(edges):
+        inside = (a + 1e-13, b - 1e-13)
+        if kind != "step" and (f(inside[0]) - 2) * (f(inside[1]) - 2) < 0:
+            passes.append(brentq(lambda s: float(f(s)) - 2, *inside, xtol=1e-14))
+        elif kind == "step" and (f(a - 1e-9) - 2) * (f(0.5 * (a + b)) - 2) < 0:
+            passes.append(a)
+    marks = [0.0, *passes, 4.0]
+    wanted = sum(b - a for a, b in pairwise(marks) if f(0.5 * (a + b)) > 2)
+    given: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
+    assert condition(named("z", table(t, T[k], u[k], kind)), points, **given) == pytest.approx(wanted, abs=1e-9)
+    event = Event("passes", table(t, T[k], u[k], kind) - 2)
+    run = odesim.integrate(replace(driven(kind), events=(event,)), params=points, span=(0.0, 4.0), **given)
+    np.testing.assert_allclose(np.asarray(run.events["passes"].t), np.array(passes), atol=1e-9)  # type: ignore[attr-defined]
