@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 @click.command("fit", short_help="Fit parameters and initial values to data.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
 @click.argument("data", metavar="DATA.csv")
-@click.option("--free", metavar="NAME[=A:B],...", required=True, help="What is fitted: parameters, and states for their initial values.")
+@click.option(
+    "--free",
+    metavar="NAME[=A:B],...",
+    multiple=True,
+    required=True,
+    help="What is fitted: parameters, and states for their initial values.",
+)
 @click.option(
     "--map", "columns", metavar="NAME=COLUMN", multiple=True, help="The column of a state or observable, where it has another name."
 )
@@ -36,7 +42,7 @@ if TYPE_CHECKING:
     overwrite=OVERWRITE,
     plot=PLOT,
 )
-def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigma: tuple[str, ...], **words: Any) -> int:
+def fit_command(model: str, data: str, free: tuple[str, ...], columns: tuple[str, ...], sigma: tuple[str, ...], **words: Any) -> int:
     """Fit parameters and initial values of MODEL to the columns of DATA, by least squares with exact derivatives.
 
     Columns are states and observables by name, entries of arrays as v[0]; an
@@ -60,11 +66,13 @@ def fit_command(model: str, data: str, free: str, columns: tuple[str, ...], sigm
     return code if result.attrs["status"] == "ok" else STOPPED
 
 
-def read_free(text: str) -> dict[str, Any]:
-    """{name: bounds, or None} of NAME[=A:B],... Raises ParamError."""
+def read_free(texts: tuple[str, ...]) -> dict[str, Any]:
+    """{name: bounds, or None} of all NAME[=A:B],... Raises ParamError."""
+    from odesim.cli.arguments import once
     from odesim.inputs.grammar import parse_numbers
 
-    ends = {name.strip(): bounds for name, _, bounds in (part.partition("=") for part in text.split(","))}
+    parts = (part.partition("=") for text in texts for part in text.split(","))
+    ends = once("--free", ((name.strip(), bounds) for name, _, bounds in parts))
     return {name: tuple(parse_numbers(bounds.split(":"), f"the bounds of {name}")) if bounds else None for name, bounds in ends.items()}
 
 
@@ -106,7 +114,9 @@ def fit_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
     if len(labels) > 1 and np.nanmax(pairs) > 0:
         i, k = (int(place) for place in np.unravel_index(np.nanargmax(pairs), pairs.shape))
         quality.append(("correlation", f"{data['correlation'].values[i, k]:.3f} of {labels[i]} and {labels[k]}, the largest"))
-    quality.append(("starts", f"{about['agreed']} of {about['starts']} came to this fit"))
+    agreed, starts = about["agreed"], about["starts"]
+    few = "; give more, or narrower bounds" * (agreed < starts and agreed <= max(1, starts // 4))
+    quality.append(("starts", f"{agreed} of {starts} came to this fit{few}"))
     for name, words in (("undetermined", ""), ("unused", " (columns of other names)")):
         quality += [(name, about[name] + words)] * bool(about[name])
     quality += [("status", about["status"])] * (about["status"] != "ok")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -146,9 +147,9 @@ def fit(
     -------
     xarray.Dataset
         By number (free,): value, its standard error, low and high, the ends of its interval from the derivatives (t distribution, or normal
-        with sigma), and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs: status, ok or not
-        converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of freedom;
-        deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
+        with sigma) inside its bounds, and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs: status,
+        ok or not converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of
+        freedom; deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
 
     Raises
     ------
@@ -201,8 +202,16 @@ def fit(
 
     many = len(chosen.start) > MANY and not adjoint_obstacle(system, values, names)
     first = run(chosen.start, times, sensitivities=() if many else names, method=method)
+    message = first.message
+    for u in chosen.starts(starts)[1:]:
+        if first.status == "ok":
+            break
+        with suppress(OdesimError):  # a value that the constraints of the model exclude
+            first = run(chosen.values(u), times, sensitivities=() if many else names, method=method)
     if first.status != "ok":
-        raise ParamError(f"{system.name}: the run at the start of the search ends before the data do: {first.message}")
+        where = "the start" if starts == 1 else f"each of {counted(starts, 'start')}"
+        advice = f"give other values (--set, --init), narrower bounds or more starts; at the first start: {message}"
+        raise ParamError(f"{system.name}: the run at {where} of the search ends before the data do: {advice}")
     about["method"] = first.method if not system.discrete else "auto"
     shapes = smooth_shapes(system, extended, first, columns or {})
     measured, unused = match_columns(curves, columns or {}, shapes, "state or observable with derivatives", system.name)
@@ -211,12 +220,13 @@ def fit(
     lanes = None
     if starts >= TOGETHER and not many:
         rows = {name: np.repeat(np.asarray(value)[None], starts, axis=0) for name, value in chosen.split(chosen.start).items()}
+        fixed, still = ({name: v for name, v in (part or {}).items() if name not in rows} for part in (params, initial))
         pairs = first.attrs["sensitivities"].values()
         seen = [name for m in measured for name in (m.quantity, *(of[m.quantity] for of in pairs)) if name in first.observables]
         tolerances = {name: about[name] for name in ("rtol", "atol") if name in about}
         lanes = make_lanes(
             system,
-            Values(params or {}, initial or {}, values.sizes, about["span"], save=times, sensitivities=names, observe=seen, zipped=rows),
+            Values(fixed, still, values.sizes, about["span"], save=times, sensitivities=names, observe=seen, zipped=rows),
             RunOptions(method=about["method"], seed=seed, **tolerances),
             first,
         )
@@ -256,8 +266,9 @@ class Residuals:
         self.names = list(free.shapes)
         self.times, self.row = np.unique(curves.t, return_inverse=True)
         self.y = np.stack([numbers(curves.columns[m.name], f"column {m.name} of {curves.what}") for m in measured], axis=1)
-        self.weight = 1 / deviations(sigma, measured, curves, self.y.shape)
         self.there = np.isfinite(self.y)
+        with np.errstate(divide="ignore", over="ignore"):  # a sentence below says what has no weight
+            self.weight = 1 / np.where(self.there, deviations(sigma, measured, curves, self.y.shape), 1.0)
         self.count, p = int(self.there.sum()), len(free.start)
         if self.count < p + (not self.weighted):
             enough = "" if self.weighted else f" and their error, which need {p + 1}: give more data, or sigma"
@@ -353,8 +364,9 @@ def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, l
 
     register()
     over = {"data": residuals.y, "fitted": fitted, "residual": residuals.y - fitted}
-    variables: dict[str, Any] = {name: ("free", v) for name, v in (("value", x), ("error", error), ("low", x - wide * error))}
-    variables |= {"high": ("free", x + wide * error)} | ({} if correlation is None else {"correlation": (("free", "other"), correlation)})
+    low, high = (np.clip(x + side * wide * error, free.low, free.high) for side in (-1, 1))
+    variables: dict[str, Any] = {name: ("free", v) for name, v in (("value", x), ("error", error), ("low", low), ("high", high))}
+    variables |= {} if correlation is None else {"correlation": (("free", "other"), correlation)}
     variables |= {name: (("time", "column"), v) for name, v in over.items()} | {"curve": (("curve_time", "column"), curve)}
     coords = {"free": list(free.labels), "column": [m.label for m in measured], "time": curves.t, "curve_time": fine}
     all_squares = np.sum((residuals.y * residuals.weight)[residuals.there] ** 2)

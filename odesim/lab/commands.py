@@ -308,7 +308,7 @@ def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping
     words = {name: options[name] for name in ("sizes", "initial", "span")}
     request = read_request({**words, "params": settings if data else (), "file": None})
     read = {name: request.get(name) or None for name in ("params", "sizes", "initial", "span")}
-    return {**read, "free": read_free(options["free"]) if options["free"] is not None else None}
+    return {**read, "free": read_free(options["free"]) if options["free"] else None}
 
 
 # `odesim verify`: checks statements of the papers.

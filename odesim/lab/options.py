@@ -190,7 +190,8 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
         "TensorBoard exported. Each file, or run of an export, is a seed."}),
     "time": ("--time", {"metavar": "COLUMN", "default": "", "help": "The column of times in the data; default: t, time or step."}),
     "free": ("--free", {
-        "metavar": "NAME[=A:B],...", "help": "Fit these to the data first: parameters, and states for their initial values."}),
+        "metavar": "NAME[=A:B],...", "multiple": True,
+        "help": "Fit these to the data first: parameters, and states for their initial values."}),
     "lr": ("--lr", {
         "metavar": "RATE", "type": RealKind(0.0),
         "help": "The column of times counts steps of descent at this learning rate: a step takes this time of the model."}),

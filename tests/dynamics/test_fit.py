@@ -16,6 +16,7 @@ from sympy import Interval, exp, oo, symbols
 import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
+from odesim.cli.fit import fit_text
 from odesim.dynamics.together import Lanes, side_by_side
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 
@@ -188,6 +189,30 @@ def test_starts_in_lanes_are_those_one_after_another(name, monkeypatch):
     np.testing.assert_array_equal(few["error"], lanes["error"])
 
 
+@pytest.mark.parametrize("starts", [4, 12])
+def test_a_start_that_blows_up_is_left_out(starts):
+    """x' = k x^2 from 1 is 1/(1 - k t), which ends at 1/k: from k = 2 no run has the data, and other starts find k = 0.2."""
+    data = {"t": T[:9], "x": 1 / (1 - 0.2 * T[:9])}
+    result = odesim.fit(RUNAWAY, data, free={"k": (0.01, 3.0)}, params={"k": 2.0}, starts=starts)
+    assert float(result["value"][0]) == pytest.approx(0.2, rel=1e-6)  # the curves are good to 1e-8
+    assert 0 < result.attrs["agreed"] < starts
+
+
+def test_lanes_begin_at_the_values_of_the_caller(monkeypatch):
+    """Values of free numbers are the first of the starts, as they are where these are searched one after another."""
+    begins, run = list[Any](), Lanes.__call__
+
+    def seen(lanes, numbers):
+        begins.append([float(rows[0]) for rows in numbers.values()])
+        return run(lanes, numbers)
+
+    monkeypatch.setattr(Lanes, "__call__", seen)
+    data = {"t": T, "x": 2 * np.exp(-0.7 * T)}
+    result = odesim.fit(DECAY, data, free=["k", "x"], params={"k": 0.5}, initial={"x": 3.0}, starts=8)
+    assert begins[0] == pytest.approx([0.5, 3.0], rel=1e-15)  # of the logarithm and back
+    np.testing.assert_allclose(result["value"], [0.7, 2.0], rtol=1e-6)
+
+
 def test_searches_side_by_side():
     """Each goes its way as it does alone; what they wait for is computed together, in their order, and a failure of one ends all."""
 
@@ -217,10 +242,11 @@ def test_searches_side_by_side():
 
 
 def test_bounds_and_maps():
-    """A number at its bound is named; a Map's times are its updates."""
+    """A number at its bound is named, and its interval ends there; a Map's times are its updates."""
     data = {"t": T, "x": 2 * np.exp(-0.7 * T)}
     found = odesim.fit(DECAY, data, free={"k": (0.8, 2.0), "x": None}, starts=2)
     assert found.attrs["at_bound"] == "k" and float(found["value"][0]) == pytest.approx(0.8, abs=1e-6)
+    assert float(found["low"][0]) == 0.8 and float(found["high"][0]) > 0.81 and float(found["low"][1]) < float(found["value"][1])
     shrink = Map("test.shrink", SOURCE, {}, {x: a * x}, (rate(a, 0.9),), {x: 1.0})
     found = odesim.fit(shrink, {"step": np.arange(8), "x": 3 * 0.8 ** np.arange(8)}, free=["a", "x"])
     np.testing.assert_allclose(found["value"], [0.8, 3], rtol=1e-8)
@@ -266,6 +292,7 @@ WRONG: dict[str, Any] = {
     "outside": (DECAY, DATA, {"free": {"k": (2, 3)}}, "begins at 1, outside its bounds 2 to 3"),
     "sigma": (DECAY, DATA, {"free": ["k"], "sigma": {"z": 1.0}}, "no measured quantity 'z' in sigma; choose from x"),
     "negative": (DECAY, DATA, {"free": ["k"], "sigma": -1.0}, "sigma must be a positive number"),
+    "zero": (DECAY, DATA, {"free": ["k"], "sigma": 0.0}, "sigma must be a positive number"),
     "words": (DECAY, {"t": T, "x": ["a"] * len(T)}, {"free": ["k"]}, "column x of the data holds 'a', which is no number"),
     "function": (PYTHON, {"t": T, "s": T}, {"free": ["k"], "columns": {"seen": "s"}}, "seen is a function of Python"),
     "noise": ("particles.noisy_circle", DATA, {"free": ["K"]}, "has noise"),
@@ -274,7 +301,18 @@ WRONG: dict[str, Any] = {
     "one row": (DECAY, {"t": [0.0], "x": [1.0]}, {"free": ["k"]}, "no time after 0, where the run begins"),
     "twice": (DECAY, DATA, {"free": ["k", "k"]}, "free names k twice"),
     "starts": (DECAY, DATA, {"free": ["k"], "starts": 0}, "starts is at least 1"),
-    "blow-up": (system({x: x**2 * k}, (rate(k, 1.0),), {x: 1.0}), DATA, {"free": ["k"]}, "ends before the data do"),
+    "blow-up": (
+        system({x: x**2 * k}, (rate(k, 1.0),), {x: 1.0}),
+        DATA,
+        {"free": ["k"], "starts": 1},
+        "at the start of the search ends before the data do",
+    ),
+    "no start": (
+        RUNAWAY,
+        DATA,
+        {"free": {"k": (1.0, 3.0)}, "params": {"k": 2.0}},
+        r"at each of 4 starts of the search ends before the data do: give other values \(--set, --init\), narrower bounds",
+    ),
 }
 
 
@@ -320,6 +358,24 @@ def test_the_command(cases, tmp_path):
     assert printed["value"] == pytest.approx([0.7, 2.0], rel=1e-6) and printed["free"] == ["k", "x"]
     assert xr.open_dataset("f.nc", engine="scipy")["value"].values.tolist() == printed["value"]
     odesim.fit(DECAY, "data.csv", free=["k"]).odesim.plot()
+
+
+def test_free_options_add_up(cases, tmp_path):
+    """--free k --free x is --free k,x; a name that comes twice is refused, in one option or in two."""
+    (tmp_path / "decay.py").write_text(MODEL)
+    words = ["fit", "decay.py", "data.csv", "--json"]
+    one, two = (CliRunner().invoke(cli, [*words, *free]).stdout for free in (["--free", "k,x=0.5:3"], ["--free", "k", "--free", "x=0.5:3"]))
+    assert one == two and json.loads(one)["free"] == ["k", "x"]
+    for free in (["--free", "k,k=0.5:3"], ["--free", "k", "--free", "x,k"]):
+        assert "--free k is given twice" in CliRunner().invoke(cli, [*words, *free]).stderr
+    assert "the bounds of k are two numbers" in CliRunner().invoke(cli, [*words, "--free", "k=1"]).stderr
+
+
+@pytest.mark.parametrize("agreed, starts, few", [(1, 8, True), (2, 8, True), (1, 2, True), (3, 8, False), (1, 1, False), (4, 4, False)])
+def test_few_starts_that_agree_are_said(agreed, starts, few):
+    """A minimum that at most one start, or a quarter of them, came to may not be the least one."""
+    result = odesim.fit(DECAY, DATA, free=["k"], starts=1).assign_attrs(agreed=agreed, starts=starts)
+    assert (f"{agreed} of {starts} came to this fit; give more" in fit_text(result, [])) == few
 
 
 @pytest.mark.parametrize("command", ["rest", "lyapunov", "branch joma.nonlinear mu 1:2", "fit joma.nonlinear data.csv --free mu"])

@@ -270,7 +270,7 @@ def odesim_command(tmp_path, monkeypatch):
 
 def test_the_command(odesim_command, tmp_path):
     """A table in 80 columns, a picture, and JSON with the fit; what is wrong is one sentence with code 2, and writes nothing."""
-    words = ["--data", "runs", "--map", "x=train/x", "--lr", "0.2", "--free", "k=0.01:5,x", "--plot", "c.png"]
+    words = ["--data", "runs", "--map", "x=train/x", "--lr", "0.2", "--free", "k=0.01:5", "--free", "x", "--plot", "c.png"]
     for wrong in (["--map", "x"], ["--map", "x=q"], ["--free", "kk"], ["--set", "q=1"], ["--data", "nowhere"], ["--time", "q"]):
         done = odesim_command(*words, *wrong)
         assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.output
