@@ -57,10 +57,12 @@ def leading_spectrum(root: LargeRoot) -> LeadingSpectrum:
     if everything is not None:
         kind = ("unstable" if grow == len(values) else "saddle") if grow else "neutral" if rest else "stable"
         return LeadingSpectrum(values[:LEADING], grow, kind)
+    count = _count_growing(J, slack)
     if grow == len(values):  # and how many more may not be known; where any decays, it is a saddle all the same
-        count = _count_growing(J, slack)
         kind = ("unstable" if count == J.n else "saddle") if np.isfinite(count) else "saddle" if _some_decay(J, slack) else "unknown"
         return LeadingSpectrum(values, count, kind)
+    if np.isfinite(count) and count != grow:
+        return LeadingSpectrum(values, np.nan, "unknown")
     return LeadingSpectrum(values, grow, "saddle" if grow else "neutral" if rest else "stable")
 
 
@@ -101,8 +103,10 @@ def _outer_values(J: Operator) -> Array:
 def values_near(J: Operator, place: complex, beside: float) -> Array:
     """The eigenvalues of J (a Map: of J + 1) nearest to a place, none where they are not found. beside: its distance from them, roughly.
 
-    Of a long chain they lie so close together that from there they look alike: the place then comes nearer, step by step.
+    Of a long chain they lie so close together that from there they look alike: the place then comes nearer, step by step. Where all but a
+    few go on looking alike, as those of a random graph that fill a disc, it is these few.
     """
+    few = np.zeros(0, complex)
     for _ in range(ZOOMS):
         real = place.imag == 0
         at, kind = (place.real, float) if real else (place, complex)
@@ -113,8 +117,9 @@ def values_near(J: Operator, place: complex, beside: float) -> Array:
             many = min(J.n, 8 * LEADING)
             factors: Any = eigs(inverse, 2 * LEADING, v0=first, ncv=many, maxiter=RESTARTS, return_eigenvectors=False)
             return np.asarray(at - 1 / np.asarray(factors, complex))
-        except ArpackNoConvergence:  # what has converged may lack copies of eigenvalues that are equal
-            pass
+        except ArpackNoConvergence as stop:  # what has converged may lack copies of eigenvalues that are equal
+            if len(stop.eigenvalues) and not len(few):
+                few = at - 1 / values_apart(inverse, first)
         except (SingularError, ArpackError):
             break
         guess = at - 1 / ritz_values(solve, J.n, kind)
@@ -124,7 +129,30 @@ def values_near(J: Operator, place: complex, beside: float) -> Array:
         away = at - nearest
         beside *= NEARER
         place = nearest + beside * away / max(abs(away), 1e-300)
-    return np.zeros(0, complex)
+    return few
+
+
+def values_apart(matrix: Any, first: Array) -> Array:
+    """The largest eigenvalues of a matrix (n, n), a LinearOperator, up to those that Arnoldi's method from first (n,) does not part.
+
+    Each is found without the directions of those before it: of equal eigenvalues one start shows one.
+    """
+    values, Q = np.zeros(0, complex), np.zeros((len(first), 0), first.dtype)
+
+    def beside(x: Array) -> Array:
+        return np.asarray(x - Q @ (Q.conj().T @ x))
+
+    rest = LinearOperator(matrix.shape, matvec=lambda x: beside(matrix @ beside(x.ravel())), dtype=first.dtype)
+    while len(values) < 2 * LEADING:
+        try:
+            value, vector = eigs(rest, 1, v0=beside(first), ncv=8 * LEADING, maxiter=RESTARTS)
+        except ArpackError:
+            break
+        pair = value.imag != 0 and first.dtype == float
+        values = np.concatenate([values, value, value.conj()] if pair else [values, value])
+        vector = np.hstack([vector.real, vector.imag] if pair else [vector if first.dtype == complex else vector.real])
+        Q = np.linalg.qr(np.hstack([Q, vector]))[0]
+    return values
 
 
 def values_by_products(J: Operator) -> Array:
@@ -162,18 +190,21 @@ def leading_values(J: Operator) -> Array:
     guess = _outer_values(J)
     guess = guess[np.argsort(-rate(guess))]
     places = [beyond(z) for z in guess[guess.imag >= 0][:GUESSES]]
-    tried = list[complex]()
+    tried, missed = list[complex](), -np.inf  # the largest rate at a place where none are found
     while places and len(tried) < MOST_PLACES:
         place = places.pop(0)
         if any(abs(place - other) <= margin for other in tried):
             continue
         tried.append(place)
         near = values_near(J, place, margin)
+        missed = missed if len(near) else max(missed, rate(place))
         near = np.concatenate([near, near[near.imag > margin].conj()]) if place.imag else near
         fresh = np.array([z for z in near if not np.any(np.abs(eigenvalues - z) <= SAME * J.size)], complex)
         eigenvalues = np.concatenate([eigenvalues, fresh])
         if len(fresh) and rate(top := fresh[np.argmax(rate(fresh))]) > max(map(rate, tried)):  # the guess was too low
             places.insert(0, beyond(complex(top.real, abs(top.imag))))
+    if np.max(rate(eigenvalues), initial=-np.inf) < missed - 2 * margin:  # products alone say that faster ones exist
+        return np.zeros(0, complex)
     return eigenvalues[np.argsort(-rate(eigenvalues), kind="stable")][:LEADING]
 
 

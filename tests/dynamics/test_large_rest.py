@@ -258,6 +258,37 @@ def test_a_random_graph_fills_the_factors(n, monkeypatch):
     assert found["stability"].values[order].tolist() == ["saddle", "stable"]
 
 
+@pytest.mark.parametrize(("n", "parts"), [(400, 1), (400, 2), pytest.param(2100, 1, marks=pytest.mark.slow)])
+def test_one_eigenvalue_apart_from_a_disc(n, parts, monkeypatch):
+    """-x + J times the sum of tanh at four random nodes: that of ones is -1 + 4 J tanh', once in each part, the others fill a disc."""
+    (k,), (M,) = index("k"), sizes("M")
+    J, drive = symbols("J drive", real=True)
+    nodes = IndexedBase("nodes", shape=(N, M), integer=True)
+    if n == 400:
+        force("elimination", monkeypatch)
+        monkeypatch.setattr("odesim.dynamics.leading.RESTARTS", 2)  # a disc of few eigenvalues is found after more
+    rng = np.random.default_rng(2)
+    half = n // parts
+    graph = np.stack([np.concatenate([half * p + rng.permutation(half) for p in range(parts)]) for _ in range(4)], axis=1)
+    model = System(
+        "test.disc", SOURCE, {i: N, k: M}, {u[i]: -u[i] + J * over(Sum, tanh(u[nodes[i, k]]), (k, M)) + drive},
+        (
+            Param(nodes, 0, Naturals0, "of each its neighbours", indexes=N, cover=False), Param(J, 0.27, REAL, "coupling"),
+            Param(drive, 0.0, REAL, "drive"),
+        ),
+        {u[i]: 0.0}, sizes={N: 5, M: 4}, span=(0.0, 0.1),
+    )  # fmt: skip
+    for j, h, kind in ((0.27, 0.0, "saddle"), (0.1, 1.0, "stable")):
+        one = brentq(lambda x, j=j, h=h: -x + 4 * j * np.tanh(x) + h, -0.1 if h == 0 else 1.0, 0.05 if h == 0 else 2.0, xtol=1e-15)
+        start = np.full(n, one)
+        values = odesim.rest(model, sizes={"N": n, "M": 4}, params={"nodes": graph, "J": j, "drive": h}, vary={"u": start[None]})
+        top = -1 + 4 * j / np.cosh(one) ** 2
+        np.testing.assert_allclose(values["eigenvalue_real"].values[0, :parts], top, atol=1e-10)
+        # the disc has about the radius 2 J tanh', half of what the ones have
+        assert values["eigenvalue_real"].values[0, parts] < -1 + 0.6 * (top + 1)
+        assert (values["stability"].item(), values["index"].item()) == (kind, parts if top > 0 else 0)
+
+
 def test_the_profile_says_where_factors_fill_up():
     """A square of nodes has the profile of its width at each node, a random graph a part of all pairs; a full row does not count."""
     k, rng = 60, np.random.default_rng(0)
