@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.galore._adam_claims import BARS, LEAST, SIZES, end, gib, problem, with_singular_vectors
+from odesim.models.galore._adam_claims import BARS, SIZES, end, gib, least_loss, problem, with_singular_vectors
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
 
@@ -39,7 +39,7 @@ def data(fast: bool) -> xr.Dataset:
     """Loss above the least (run, step), by_choice (choice, after), formula and slide (bar,). fast: the same."""
     return xr.Dataset(
         {
-            "above": (("run", "step"), [losses(*given) - LEAST for given in RUNS.values()]),
+            "above": (("run", "step"), [losses(*given) - least_loss() for given in RUNS.values()]),
             "by_choice": (("choice", "after"), [by_choice(choice) for choice in CHOICES.values()]),
             "formula": ("bar", [gib(**given) for given, _, _ in BARS.values()]),
             "slide": ("bar", [float(bar) for _, _, bar in BARS.values()]),
