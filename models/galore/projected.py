@@ -51,7 +51,7 @@ def leading(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     """P0 (m, r): the leading left singular vectors of the gradient at W = 0. Raises ValueError unless r is at most m and n."""
     size, r = (sizes["m"], sizes["n"]), sizes["r"]
     if r > min(size):
-        raise ValueError(f"r = {r} directions of a gradient of {size[0]} rows and {size[1]} columns")
+        raise ValueError(f"r = {r}: the rank of a gradient of m = {size[0]} rows and n = {size[1]} columns is at most {min(size)}")
     U, _, _ = np.linalg.svd(gradient(np.zeros(size), params["A"], params["B"], params["C"]))
     return np.asarray(U[:, :r])
 

@@ -27,7 +27,7 @@ def two_states() -> tuple[np.ndarray, np.ndarray]:
 def chains(k: int) -> tuple[np.ndarray, np.ndarray]:
     """P (Q, k, k) and weights (Q,): exact means for two states; for more, 20,000 chains, always the same. Raises ValueError for k < 2."""
     if k < 2:
-        raise ValueError(f"a chain has two states or more, not {k}")
+        raise ValueError(f"k = {k}: a chain has two states or more")
     if k == 2:
         return two_states()
     P = np.random.default_rng(0).standard_exponential((DRAWS, k, k))

@@ -115,6 +115,12 @@ def package_failure(error: BaseException) -> str:
     return f"{package.partition('.')[0]} does not load here: {type(error).__name__}: {' '.join(str(error).split())[:MAX_WORD]}"
 
 
+def failure_text(error: BaseException) -> str:
+    """What a model's function raised: the text of a ValueError that is a sentence, else the class too."""
+    sentence = type(error) is ValueError and " " in str(error)
+    return str(error) if sentence else f"{type(error).__name__}: {error}"
+
+
 def value_text(value: Any) -> str:
     """The repr of value in one line of at most 60 characters, for messages."""
     try:

@@ -14,7 +14,7 @@ import sympy as sp
 from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
-from odesim.base.errors import ModelError, ParamError
+from odesim.base.errors import ModelError, ParamError, failure_text
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.passes import lower_expressions
@@ -167,7 +167,7 @@ class Members:
                     dict(self.shared.sizes), {**self.shared.params, **{name: rows[i] for name, rows in varying.items()}}
                 )
             except Exception as error:  # the code of a model file can raise anything
-                what = f"{type(error).__name__}: {error}"
+                what = failure_text(error)
                 raise ModelError(f"{self.system.name}: the default of {place.name} fails for member {first + int(i)}: {what}") from error
         return values
 

@@ -12,7 +12,7 @@ from sympy.printing.str import StrPrinter
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.device import SMALL, free_bytes
-from odesim.base.errors import ModelError, ParamError, counted, no_such
+from odesim.base.errors import ModelError, ParamError, counted, failure_text, no_such
 from odesim.inputs.grammar import EXACT, Value, parse_value
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_schema
 from odesim.inputs.times import check_span
@@ -459,7 +459,7 @@ def _default(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: 
     # SystemExit too: exit() in a model file is no reason to end the caller without a word
     except BaseException as e:  # a model file is somebody's code
         sizes = known_sizes.text(known_sizes.values)
-        raise ModelError(f"{schema.name}: the default of {place.name} fails with {sizes or 'no sizes'}: {type(e).__name__}: {e}") from e
+        raise ModelError(f"{schema.name}: the default of {place.name} fails with {sizes or 'no sizes'}: {failure_text(e)}") from e
     if array.shape not in (shape, ()):
         raise ModelError(f"{schema.name}: the default of {place.name} has shape {array.shape}; {place.shape_text} is {shape}")
     return check_numbers(place, array) if array.ndim else array.item()

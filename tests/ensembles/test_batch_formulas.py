@@ -128,5 +128,5 @@ def test_a_default_that_fails_names_its_member():
     made = make_members(s, {"a": given}, {}, sizes=None, span=None, seed=0)
     np.testing.assert_array_equal(made.chunk(0, 4)[1]["x"], 2 * given)
     given[2] = 3.0
-    with pytest.raises(ModelError, match=r"the default of b fails for member 2: ValueError: no root"):
+    with pytest.raises(ModelError, match=r"the default of b fails for member 2: no root$"):
         made.chunk(1, 4)

@@ -275,6 +275,7 @@ def small(**changes):
     [
         (lambda sizes: sizes["X"], ModelError, ["default of a fails with K = 3 as given", "KeyError"]),
         (lambda sizes: "x", ModelError, ["default of a fails"]),
+        (lambda sizes: np.linspace(0, 1, -1), ModelError, ["default of a fails with K = 3 as given: Number of samples"]),
         (lambda sizes: np.zeros(2), ModelError, ["default of a has shape (2,); (K,) is (3,)"]),
         (lambda sizes: -1.0, ParamError, ["a = -1 lies outside [0, inf)"]),
         (0, ParamError, ["x[0] = inf is not a finite number"]),

@@ -364,7 +364,7 @@ SETTINGS = (
     CLIP,
     Setting("lr", 1e-3, "transformer: learning rate", low=0.0),
     Setting("objective", "next", "transformer: tell the next token, or masked ones in sight of both sides", choices=("next", "masked")),
-    Setting("p_m", 0.15, "masked: share of the places that are told", low=0.0, high=1.0),
+    Setting("p_m", 0.15, "masked: share of the places that are told, one of them at least", low=0.0, high=1.0),
     Setting("p_c", 0.1, "masked: probability that such a place shows its own token", low=0.0, high=1.0),
     Setting("p_r", 0.1, "masked: probability that it shows any token", low=0.0, high=1.0),
     Setting("start", "torch", "transformer: torch's laws, or N(0, .02^2) for each matrix", choices=("torch", "normal")),
