@@ -22,7 +22,7 @@ FILE = Path(__file__).parent / "published" / "static_hypercube.csv"
 
 
 def data(fast: bool) -> xr.Dataset:
-    """published (what, name), and loss and accuracy in % (kind,) of ours. fast: 300 batches for networks, not 1000; one start."""
+    """published (what, name), and loss, accuracy in % and batches (kind,) of ours. fast: 300 batches for networks, not 1000; one start."""
     with FILE.open(encoding="utf-8", newline="") as file:
         first, *rows = csv.reader(file)
     starts = range(1 if fast else 2)
@@ -33,6 +33,7 @@ def data(fast: bool) -> xr.Dataset:
             "published": (("what", "name"), np.array([row[1:] for row in rows], float).T),
             "loss": ("kind", found.mean(axis=1)[:, 0]),
             "accuracy": ("kind", 100 * found.mean(axis=1)[:, 1]),
+            "batches": ("kind", list(steps.values())),
         },
         coords={"name": [row[0] for row in rows], "what": first[1:], "kind": list(steps)},
     )
@@ -68,11 +69,17 @@ def expected(ds: xr.Dataset) -> list[Feature]:
     features = [
         Feature("published: loss of spurious less that of perfect", float(equal), 0.0, 0.0, PUBLISHED),
         Feature("published: accuracy, linear less MLP", float(worse), 25.4, 5e-2, PUBLISHED),
-        Feature("accuracy of ours, linear less MLP", float(ours(kind="linear") - ours(kind="MLP")), 2.5, 3.0, SCRIPT),
+        # six starts: .07 to .22 after 300 batches, .01 to .14 after 1000
+        Feature(
+            "accuracy, linear less MLP, ours over published", float((ours(kind="linear") - ours(kind="MLP")) / worse), 0.12, 0.13, SCRIPT
+        ),
         Feature("accuracy of spurious signs, ours", float(ours(kind="spurious")), 50.0, 4.5, THEORY),
         Feature("accuracy of perfect signs, ours", float(ours(kind="perfect")), 100 * of_right_signs(0), 2.5, THEORY),
     ]
-    for kind in ds.kind.values:
-        # networks of few batches lie above by a hundredth
-        features.append(Feature(f"loss, ours, {kind}", float(ds.loss.sel(kind=kind)), EQUAL, 0.01, THEORY))
+    for kind in ds.kind.values[:3]:
+        # six starts: from .0006 below to .0012 above, by the batches of the mean
+        features.append(Feature(f"loss, ours, {kind}", float(ds.loss.sel(kind=kind)), EQUAL, 1.5e-3, THEORY))
+    # networks are still on their way: six starts, .0062 to .0074 above after 300 batches, .0014 to .0026 after 1000
+    still = 0.0068 if ds.batches.sel(kind="MLP") < STEPS["MLP"] else 0.002
+    features.append(Feature("loss, ours, MLP, above equal losses", float(ds.loss.sel(kind="MLP") - EQUAL), still, 1e-3, SCRIPT))
     return features
