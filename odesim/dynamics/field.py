@@ -28,6 +28,10 @@ from odesim.transforms.sensitivity import fresh_indices, used_names
 MOST_STATES = 2000
 """The most states: a decomposition of a dense matrix of 2000 takes some 10 s, and a rest state needs about ten."""
 LOSS = "loss"
+CHECKED = (1.0, 0.1, 3.0, 0.3, 10.0) * 2
+"""How far about the start states are at which a linear invariant is checked."""
+CANCELS = 1e-11
+"""The size of a sum, relative to its terms, up to which they cancel: an SVD leaves some 1e-13, more of nearly singular ones."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,44 @@ class Field:
     @cached_property
     def weights(self) -> Array:
         """The linear invariants as rows (k, n): f changes no weights @ y. Of a Map none are known."""
-        invariants = () if self.system.discrete else self.linear.invariants()
+        if self.system.discrete:
+            return np.zeros((0, self.n))
+        invariants = self.linear.invariants()
         rows = np.zeros((len(invariants), self.n))
         for row, invariant in zip(rows, invariants, strict=True):
             row[list(invariant.places)] = invariant.weights
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return independent(rows / np.where(norms > 0, norms, 1.0))
+        return independent(np.vstack([rows / np.where(norms > 0, norms, 1.0), self.unchanged]))
+
+    @cached_property
+    def unchanged(self) -> Array:
+        """Rows w (k, n) with w . f = 0 at random states: the linear invariants that these numbers have, none of more than MOST_STATES.
+
+        Where it is so for all states near one, w J = 0 there. A right-hand side of pieces is looked at far and near.
+        """
+        W, rng = np.eye(self.n if self.n <= MOST_STATES else 0, self.n), np.random.default_rng(0)
+        with np.errstate(all="ignore"):
+            for width in (1.0, 0.3, 3.0):
+                if len(W):
+                    y = self.random_state(rng, width)
+                    W = null_rows(W, np.column_stack([self.jacobian(y), self(y)]))
+            if len(W):
+                W = null_rows(W, np.column_stack([self(self.random_state(rng, width)) for width in CHECKED]))
+        return W
+
+    def random_state(self, rng: np.random.Generator, width: float) -> Array:
+        """A random state (n,) about the start, inside the sets that states assume. width: its distance, beside 1 and the start's size."""
+        y = self.layout.join(self.numbers.initial)
+        y = y + width * (1 + np.abs(y)) * rng.standard_normal(self.n)
+        for name, values in self.layout.split(y).items():
+            low, high = self._bounds.get(name, (-np.inf, np.inf))
+            if np.isfinite([low, high]).all():
+                values[...] = rng.uniform(low, high, values.shape)
+            elif np.isfinite(low):
+                values[...] = low + np.abs(values - low)
+            elif np.isfinite(high):
+                values[...] = high - np.abs(high - values)
+        return y
 
     def constants(self, y: Array) -> tuple[Invariant, ...]:
         """The declared laws that hold a value on the run from y."""
@@ -168,6 +204,21 @@ def slopes_of(system: System, e: sp.Expr) -> list[tuple[sp.Expr, dict[sp.Symbol,
         along = dict(zip(new, shape, strict=True))
         slopes.append((directional_derivative(e, {state: unit_direction(new)}, along), along))
     return slopes
+
+
+def null_rows(W: Array, A: Array) -> Array:
+    """The combinations (r, n) of rows W (k, n) whose products with A (n, m) are 0 to rounding. Columns that are not finite say nothing."""
+    A = A[:, np.isfinite(A).all(axis=0)]
+    if not A.shape[1]:
+        return W[:0]
+    # rows and columns are of size 1, so that slow states and weak couplings count like the others
+    sizes = np.abs(W) @ np.abs(A)
+    columns = np.max(sizes, axis=0)
+    sizes = np.max(sizes / np.where(columns > 0, columns, 1.0), axis=1)
+    W = W / np.where(sizes > 0, sizes, 1.0)[:, None]
+    U, s, _ = np.linalg.svd(W @ (A / np.where(columns > 0, columns, 1.0)), full_matrices=A.shape[1] < len(W))
+    W = U[:, np.concatenate([s, np.zeros(U.shape[1] - len(s))]) <= CANCELS].T @ W
+    return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
 
 def independent(rows: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.optimize import brentq, root
-from sympy import Interval, Symbol, exp, oo, symbols
+from sympy import Interval, Max, Sum, Symbol, exp, oo, symbols
 
 import odesim
 from odesim.base.arrays import Layout
@@ -19,7 +19,7 @@ from odesim.dynamics.newton import singular
 from odesim.dynamics.rest import labels_of
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, gradient_flow, index, sizes, time
+from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, gradient_flow, index, over, sizes, time
 from tests.support.models import CHEAPEST_FIRST
 from tests.support.truth import RIGHT_SIDES
 
@@ -99,6 +99,45 @@ def test_newton_stays_on_the_leaf():
     assert (float(found["x"][0]), float(found["y"][0])) == pytest.approx((1.0, 0.5), abs=1e-12)
     assert found["stability"].values.tolist() == ["stable"]
     assert found["eigenvalue_real"].values[0, 0] == pytest.approx(-3, abs=1e-12) and np.isnan(found["eigenvalue_real"].values[0, 1])
+
+
+def test_invariants_that_have_parameters_are_kept():
+    """k2 u + k1 v is one of u' = k1 (v - u^3), v' = k2 (u^3 - v): 3 u + u^3 = 3. The slope along it is -3 - 3 u^2."""
+    found = odesim.rest(
+        system(
+            {x: -a * x**3 + a * y, y: b * x**3 - b * y}, initial={x: 1.0, y: 0.0},
+            params=(Param(a, 1.0, REAL, "rate"), Param(b, 3.0, REAL, "rate")),
+        )
+    )  # fmt: skip
+    u = brentq(lambda u: 3 * u + u**3 - 3, 0, 1, xtol=1e-15)
+    assert found["x"].values == pytest.approx([u], abs=1e-12)
+    assert found["stability"].values.tolist() == ["stable"]
+    assert found["eigenvalue_real"].values[0, 0] == pytest.approx(-3 - 3 * u**2, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [7, 200])
+def test_invariants_of_more_states_are_kept(n):
+    """Attraction with masses 1/b: the center of mass is where all come together, above and below what symbols are searched for."""
+    (i, j), (N,) = index("i j"), sizes("N")
+    z, masses = IndexedBase("z", shape=(N,)), IndexedBase("masses", shape=(N,))
+    pull = (z[j] - z[i]) / (1 + (z[j] - z[i]) ** 2)
+    model = System(
+        "test.masses", SOURCE, {i: N}, {z[i]: over(Sum, pull, (j, N)) / masses[i] / N}, (Param(masses, 1.0, REAL, "masses"),),
+        {z[i]: i / N}, sizes={N: 5}, span=(0.0, 0.01),
+    )  # fmt: skip
+    start = np.arange(n) / n
+    found = odesim.rest(model, sizes={"N": n}, params={"masses": 1 / (1 + start)})
+    np.testing.assert_allclose(found["z"].values, np.full((1, n), np.average(start, weights=1 / (1 + start))), rtol=1e-11)
+    assert found["stability"].values.tolist() == ["stable"]
+    assert np.isnan(found["eigenvalue_real"].values[0]).sum() == 1
+
+
+def test_what_changes_slowly_is_no_invariant():
+    """A rate of 1e-9 beside one of 1, a right-hand side that is 0 on one side, and a sum that only the simplex holds."""
+    slow = make_field(s := system({x: -x + y, y: -1e-9 * y}), bind(s), "")
+    half = make_field(s := system({x: Max(x, 0) - y, y: Max(y - 1, 0)}), bind(s), "")
+    replicator = make_field(s := system({x: x * (1 - x - 2 * y), y: y * (2 - x - 2 * y)}), bind(s), "")
+    assert [len(field.weights) for field in (slow, half, replicator)] == [0, 0, 0]
 
 
 def test_saddle_of_a_training_and_its_minimum():
