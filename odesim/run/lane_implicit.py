@@ -262,7 +262,9 @@ class LoopedImplicit(Looped):
         load = [*(f"z{d} = S[state + {d * w} + l]" for d in range(n)), *load_rows("p", self.lane_rows.p, w), f"time = {handed}"]
         side = [*load, call_right(plan, "time", "z", "k"), *(f"S[into + {d * w} + l] = k{d}" for d in range(n))]
         lines, f = linear_lines(linear, "z", "time")
-        put = [f"S[f + {d * w} + l] = {x}" for d, x in enumerate(f)] + [f"S[J + {d * w} + l] = {x}" for d, x in enumerate(linear.constants)]
+        put = [f"S[f + {d * w} + l] = {x}" for d, x in enumerate(f)] + [
+            f"S[J + {d * w} + l] = {'time' if x == 't' else x}" for d, x in enumerate(linear.constants)
+        ]
         out = [lane_loop("side", "S, state, into", side, w), lane_loop("slopes", "S, state, f, J", [*load, *lines, *put], w)]
         if linear.moves:
             more, late = drift_lines(linear, [f"b{d}" for d in range(n)])

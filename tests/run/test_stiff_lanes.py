@@ -92,6 +92,16 @@ def test_time_follows():
     follows(COMMON["numbers"], "rodas4", {"T": np.array([0.5, 1.0])}, sizes=given.sizes, span=(0.0, 2.0))
 
 
+def test_an_entry_that_is_the_time_follows(monkeypatch):
+    """x' = t v, v' = -v a, written in loops: v = exp(-a t), x = (1 - (1 + a t) exp(-a t))/a^2; 1e-5: 10 tolerances."""
+    monkeypatch.setattr(plan, "MOST_WRITTEN", 0)
+    monkeypatch.setattr(lane_engine, "_PLANS", Memo())
+    system = of("driven", {x: time * v, v: -a * v}, {a: 1.0}, {x: 0.0, v: 1.0}, (0.0, 2.0))
+    rates = np.array([1.0, 2.0, 30.0])
+    found = odesim.ensemble(system, params={"a": rates}, method="rodas5p", rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found["x"].values[:, -1], (1 - (1 + 2 * rates) * np.exp(-2 * rates)) / rates**2, rtol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("states", slow_but([3, 12], [3]))
 def test_loops_follow(states, monkeypatch):
