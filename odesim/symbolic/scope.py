@@ -158,13 +158,17 @@ class _Place:
             self.fail(f"a maximum over {t.text(k)} goes over other indices too: write one maximum inside the other")
         return extent
 
+    def _check_bound(self, i: Symbol) -> None:
+        """Fails for an index of a sum that stands outside of it."""
+        if isinstance(i, BoundIndex) and i not in self.free:
+            self.fail(
+                f"sympy's Sum() has taken a Piecewise out of the sum over {i} inside it: write the outer sum by over(), or name the "
+                f"inner one first, as in z = named('z', over(Sum, ..., ({i}, ...)))"
+            )
+
     def _check_free(self, i: Symbol, words: str) -> None:
         if i not in self.extents or i not in self.free:
-            if isinstance(i, BoundIndex):
-                self.fail(
-                    f"sympy's Sum() has taken a Piecewise out of the sum over {i} inside it: write the outer sum by over(), or name the "
-                    f"inner one first, as in z = named('z', over(Sum, ..., ({i}, ...)))"
-                )
+            self._check_bound(i)
             here = f"; free here: {', '.join(sorted(map(str, self.free)))}" if self.free else "; no index is free here"
             self.fail(f"index {words} is neither free nor summed{here}")
 
@@ -223,6 +227,7 @@ class _Place:
         elif scope.shapes.get(name):
             self._fail_array(e)
         elif name not in scope.size_names and name not in scope.params:
+            self._check_bound(e)
             scalars = [n for n, s in scope.shapes.items() if not s]
             self.fail(scope.undeclared("symbol", name, [*scalars, *scope.size_names]))
 

@@ -33,6 +33,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"a condition on a sum over k of a Piecewise, .* z = named\('z', over\(Sum, ",
     ),
     "sum within a sum taken apart": ({"equations": {v[m]: Sum(m * parts_of_row, (l, 0, m))}}, "out of the sum over k inside"),
+    "condition on an index taken apart": (
+        {"equations": {v[m]: Sum(m * over(Sum, sp.Piecewise((a[l], k < l), (1, True)), (k, M)), (l, m + 1, M - 1))}},
+        "out of the sum over k inside",
+    ),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
     "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 index, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),
