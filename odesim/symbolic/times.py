@@ -120,8 +120,8 @@ def zero_times(g: Expr) -> list[AnyTimes]:
     g = without_remainders(without_layers(g, str(time)))
     if not g.has(time):
         return []
-    if any(part.has(time) for total in g.atoms(*REDUCTIONS) for part in total.function.atoms(*KINKS, *JUMPS, sp.Piecewise)):
-        raise BetweenKinksError  # a table is such a sum
+    if has_kinked_sums(g):
+        raise BetweenKinksError
     inner = next((a for a in sp.postorder_traversal(g) if isinstance(a, (*KINKS, *JUMPS, sp.Piecewise)) and a.has(time)), None)
     if inner is None:
         return _smooth_zeros(g)
@@ -129,6 +129,12 @@ def zero_times(g: Expr) -> list[AnyTimes]:
     for branch in _branches(inner):
         times += zero_times(g.xreplace({inner: branch}))
     return times
+
+
+def has_kinked_sums(g: Expr) -> bool:
+    """Whether terms of a sum in g have kinks or jumps in time, as those of a table have."""
+    sums = without_layers(g, str(time)).atoms(*REDUCTIONS)
+    return any(part.has(time) for total in sums for part in total.function.atoms(*KINKS, *JUMPS, sp.Piecewise))
 
 
 def break_times(e: Expr) -> list[AnyTimes]:

@@ -5,7 +5,7 @@ The parameter of a condition is the sign of its expression, 1, -1 or 0, or AS_WR
 parameter of a floor is its value, or FREE to compute the floor as it is written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -27,6 +27,7 @@ from odesim.symbolic.times import (
     Pulses,
     UnknownTimesError,
     break_times,
+    has_kinked_sums,
     whole_number_times,
     without_remainders,
     zero_times,
@@ -139,11 +140,23 @@ def hold_conditions(system: System) -> HeldSystem:
     held = _hold_conditions(system)
     if pulses := tuple(_pulse(g, scope) for g, scope in pulses_in(system)):
         held = replace(held, kinks=(*held.kinks, *pulses))
+    if kinks := tuple(_kinks_of_events(system)):
+        held = replace(held, kinks=(*held.kinks, *kinks))
     watched = watched_events(system)
     if not watched:
         return held
-    kinks = (Kink(w.indices, w.extents, w.times) for w in watched if w.times)
-    return replace(held, system=stopped_system(held.system, watched), kinks=(*held.kinks, *kinks), watched=watched)
+    known = (Kink(w.indices, w.extents, w.times) for w in watched if w.times)
+    return replace(held, system=stopped_system(held.system, watched), kinks=(*held.kinks, *known), watched=watched)
+
+
+def _kinks_of_events(system: System) -> Iterator[Kink]:
+    """The kinks and jumps in sums of events' functions, as of tables: a run stops there, or a step would pass over a peak between two."""
+    for event in system.events:
+        if not isinstance(event, Guard) and has_kinked_sums(event.expr):
+            work = _SwitchRewriter(system, system.equations)
+            work.rewrite(event.expr, dict(system.axes))
+            yield from work.kinks
+            yield from (Kink(s.indices, s.extents, s.times) for s in work.switches if s.times)
 
 
 def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:

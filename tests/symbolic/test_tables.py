@@ -429,3 +429,16 @@ def test_conditions_and_events_on_a_table(kind):
     event = Event("passes", table(t, T[k], u[k], kind) - 2)
     run = odesim.integrate(replace(driven(kind), events=(event,)), params=points, span=(0.0, 4.0), **given)
     np.testing.assert_allclose(np.asarray(run.events["passes"].t), np.array(passes), atol=1e-9)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_sees_a_peak_that_steps_would_pass_over(kind):
+    """A peak of .01 in a table that no rate reads; its slopes pass 3 at .6 of the way, a step at the point."""
+    points = {"T": [0.0, 2.0, 2.005, 2.01, 4.0], "u": [0.0, 0.0, 5.0, 0.0, 0.0]}
+    event = Event("high", table(t, T[k], u[k], kind) - 3)
+    run = replace(driven(kind), equations={x: -x / 100}, observables={}, events=(event,), span=(0.0, 4.0))
+    found = np.asarray(odesim.integrate(run, params=points).events["high"].t)  # type: ignore[attr-defined]
+    smooth = PchipInterpolator(points["T"], points["u"])
+    up, down = (brentq(lambda s: float(smooth(s)) - 3, *pair, xtol=1e-14) for pair in ((2.0, 2.005), (2.005, 2.01)))
+    wanted = {"linear": [2.003, 2.007], "pchip": [up, down], "step": [2.005, 2.01]}[kind]
+    np.testing.assert_allclose(found, np.array(wanted), atol=1e-9)
