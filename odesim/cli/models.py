@@ -158,9 +158,8 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
 
 def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     """The sections of the page, each with its title."""
-    source = described["source"]
     yield described["name"]
-    yield wrap_paragraph("; ".join(filter(None, (f"{source['key']}, {source['where']}", source["note"]))), "  ")
+    yield wrap_paragraph(str(system.source), "  ")
     yield from titled("equations", map(wrap_formula, described["equations"]))
     yield from titled("beyond the ends", (f"{i}: {kind}" for i, kind in described["boundary"].items()))
     noise = described["noise"]

@@ -79,8 +79,7 @@ def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Pag
         "Closed forms": [Row(words=f"{c.name}: {c.kind}, {c.where}") for c in system.closed_forms],
         "Defaults": [Row(words=defaults(system))],
     }
-    source = "; ".join(filter(None, (f"{system.source.key}, {system.source.where}", system.source.note)))
-    return Page(system.name, source, {title: rows for title, rows in sections.items() if rows}, formulas)
+    return Page(system.name, str(system.source), {title: rows for title, rows in sections.items() if rows}, formulas)
 
 
 def equations(system: Definition, formulas: Formulas) -> Iterator[Row]:
@@ -104,7 +103,7 @@ def parameters(system: Definition) -> Iterator[Row]:
     for p in system.params:
         symbol = p.symbol.label if isinstance(p.symbol, IndexedBase) else p.symbol
         default = "from the sizes" if callable(p.default) else f"{float(p.default):g}"
-        words = f"in {domain_text(p.domain).removeprefix('the ')}, default {default}: {p.doc}"
+        words = f"in {domain_text(p.domain).removeprefix('the ')}, default {default}{': ' * bool(p.doc)}{p.doc}"
         yield Row(Formula(symbol, sp.Tuple(*p.shape), "set"), words=words, inline=True)
 
 

@@ -155,8 +155,7 @@ def header_lines(system: System, left: Sequence[str]) -> list[str]:
     """What a file says of the System: its source, equations, and what of it is not there."""
     from odesim.base.options import __version__
 
-    source = system.source
-    lines = [f"{system.name}: {source.key}, {source.where}. Written by odesim {__version__}.", ""]
+    lines = [f"{system.name}: {system.source}. Written by odesim {__version__}.", ""]
     lines += [*equations_text(system).splitlines(), *(f"  {line}" for line in definitions_text(system).splitlines())]
     missing = [word for word, there in (("noise", system.noise), ("events", system.events)) if there]
     if missing or left:

@@ -12,17 +12,11 @@ from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import SpecError
 from odesim.symbolic.indices import base_name, time
-from odesim.symbolic.parts import Definition, all_expressions
+from odesim.symbolic.parts import HALF_LINES, Definition, all_expressions
 from odesim.symbolic.reductions import subexpressions
 
 # Only what a domain guarantees is allowed: the model would be another one at a value outside, without a word. A state is different, as its
 # values are not known before a run: there a half-line is watched by an event (odesim.transforms.events).
-HALF_LINES = {
-    "positive": sp.Interval.open(0, sp.oo),
-    "negative": sp.Interval.open(-sp.oo, 0),
-    "nonnegative": sp.Interval(0, sp.oo),
-    "nonpositive": sp.Interval(-sp.oo, 0),
-}
 
 OPPOSITE = {"positive": "nonpositive", "negative": "nonnegative", "nonnegative": "negative", "nonpositive": "positive"}
 NEGATION = {"zero": "nonzero", "integer": "noninteger", "rational": "irrational", "even": "odd"}

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import sympy as sp
-from sympy import Expr, Indexed, Symbol
+from sympy import Expr, Indexed, Interval, Symbol, oo
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
@@ -37,7 +37,7 @@ class Source:
     Parameters
     ----------
     key : str
-        Of references.bib.
+        Of references.bib; "own" of a System that is in no paper.
     where : str
         The place in it, such as an equation.
     note : str
@@ -49,14 +49,20 @@ class Source:
     'Theorem 4'
     """
 
-    key: str
-    where: str
+    key: str = "own"
+    where: str = ""
     note: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (", ".join(filter(None, (self.key, self.where))), self.note)))
 
     def __post_init__(self) -> None:
         for name, value in (("key", self.key), ("where", self.where), ("note", self.note)):
             if not isinstance(value, str):
                 raise SpecError(f"the {name} of a Source is a text, not {value_text(value)}")
+
+
+UNPUBLISHED = Source()
 
 
 @readable
@@ -71,7 +77,8 @@ class Param:
     default : float or callable
         A number that fills the shape, or a function of {size: int} (and {name: array} of parameters already known) that gives the array.
     domain : sympy Set
-        Values that are allowed; a subset of the integers makes it an integer parameter.
+        Values that are allowed; a subset of the integers makes it an integer parameter. Without it what the symbol assumes: positive,
+        nonnegative, negative, nonpositive and integer are understood, and any other symbol is a real number.
     doc : str
         Its meaning.
     indexes : Symbol
@@ -82,20 +89,22 @@ class Param:
 
     Examples
     --------
-    >>> tau = Param(symbols("tau", positive=True), 1.0, Interval.open(0, oo), "time constant")
-    >>> tau.name
-    'tau'
+    >>> tau = Param(symbols("tau", positive=True), 1.0, doc="time constant")
+    >>> tau.name, tau.domain
+    ('tau', Interval.open(0, oo))
     """
 
     symbol: IndexedBase | Symbol
     default: float | Callable[..., Any]
-    domain: sp.Set
-    doc: str
+    domain: sp.Set = sp.S.UniversalSet
+    doc: str = ""
     indexes: Symbol | None = None
     cover: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "symbol", our_array(self.symbol))
+        if self.domain is sp.S.UniversalSet and isinstance(self.symbol, Symbol | PlainBase):
+            object.__setattr__(self, "domain", assumed_domain(self.symbol))
         check_param(self)
 
     @property
@@ -109,6 +118,22 @@ class Param:
     @cached_property
     def integer(self) -> bool:
         return self.indexes is not None or bool(self.domain.is_subset(sp.S.Integers))
+
+
+HALF_LINES = {
+    "positive": Interval.open(0, oo),
+    "negative": Interval.open(-oo, 0),
+    "nonnegative": Interval(0, oo),
+    "nonpositive": Interval(-oo, 0),
+}
+
+
+def assumed_domain(symbol: Symbol | PlainBase) -> sp.Set:
+    """The real numbers, or integers, that a symbol with its assumptions can be."""
+    facts = (symbol if isinstance(symbol, Symbol) else symbol.label).assumptions0
+    return sp.Intersection(
+        sp.S.Integers if facts.get("integer") else sp.S.Reals, *(line for fact, line in HALF_LINES.items() if facts.get(fact))
+    )
 
 
 def domain_text(domain: sp.Set) -> str:
@@ -411,11 +436,11 @@ class Definition:
     """The fields of a System before they are checked; System documents each field."""
 
     name: str
-    source: Source
-    axes: Mapping[Symbol, Any]
-    equations: Mapping[Key, sp.Expr]
-    params: tuple[Param, ...]
-    initial: Mapping[Key, Any]
+    source: Source = UNPUBLISHED
+    axes: Mapping[Symbol, Any] = field(default_factory=dict)
+    equations: Mapping[Key, sp.Expr] = field(default_factory=dict)
+    params: tuple[Param, ...] = ()
+    initial: Mapping[Key, Any] = field(default_factory=dict)
     sizes: Mapping[Symbol, int] = field(default_factory=dict)
     span: tuple[float, float] = (0.0, 1.0)
     time: str = ""

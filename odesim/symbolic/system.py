@@ -19,6 +19,7 @@ from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
 from odesim.symbolic.noise import noise_as_written
 from odesim.symbolic.parts import (
+    UNPUBLISHED,
     ClosedForm,
     Constraint,
     Definition,
@@ -47,9 +48,9 @@ class System(Definition):
     name : str
         FAMILY.MODEL.
     source : Source
-        The paper.
+        The paper, if there is one.
     axes : {index: extent}
-        A size, or an affine expression of one.
+        A size, or an affine expression of one; none where all states are numbers.
     equations : {state: expression}
         Right-hand sides.
     params : tuple of Param
@@ -96,9 +97,9 @@ class System(Definition):
     --------
     >>> (m,), (M,) = index("m"), sizes("M")
     >>> w = IndexedBase("w", shape=(M,))
-    >>> s = Param(IndexedBase("s", shape=(M,)), 1.0, Interval(-oo, oo), "target")
+    >>> s = Param(IndexedBase("s", shape=(M,)), 1.0, doc="target")
     >>> flow = System(
-    ...     name="my.linear", source=Source("own", "notes"), axes={m: M}, params=(s,),
+    ...     name="my.linear", axes={m: M}, params=(s,),
     ...     equations={w[m]: s.symbol[m] - w[m]}, initial={w[m]: 0},
     ...     sizes={M: 3}, span=(0.0, 2.0),
     ... )
@@ -165,11 +166,11 @@ class System(Definition):
 @readable
 def Map(
     name: str,
-    source: Source,
-    axes: Mapping[Symbol, Any],
-    updates: Mapping[Key, Expr],
-    params: tuple[Param, ...],
-    initial: Mapping[Key, Any],
+    source: Source = UNPUBLISHED,
+    axes: Mapping[Symbol, Any] | None = None,
+    updates: Mapping[Key, Expr] | None = None,
+    params: tuple[Param, ...] = (),
+    initial: Mapping[Key, Any] | None = None,
     sizes: Mapping[Symbol, int] | None = None,
     steps: int = 100,
     time: str = "updates",
@@ -209,7 +210,7 @@ def Map(
     >>> x = Symbol("x", real=True)
     >>> r = Param(Symbol("r", real=True), 2.5, Interval(0, 4), "growth")
     >>> logistic = Map(
-    ...     name="my.logistic", source=Source("own", "notes"), axes={}, params=(r,),
+    ...     name="my.logistic", params=(r,),
     ...     updates={x: r.symbol * x * (1 - x)}, initial={x: 0.1},
     ... )
     >>> round(float(odesim.integrate(logistic, steps=200).final["x"]), 6)  # 1 - 1/r
@@ -220,12 +221,16 @@ def Map(
         error.part = ("steps", None)
         raise error
     mappings: dict[str, Any] = {
+        "axes": axes or {},
+        "equations": updates or {},
+        "initial": initial or {},
         "sizes": sizes or {},
         "observables": observables or {},
         "display": display or {},
         "boundary": boundary or {},
     }
     parts: dict[str, Any] = {
+        "params": params,
         "constraints": constraints,
         "invariants": invariants,
         "events": events,
@@ -233,7 +238,7 @@ def Map(
         "views": views,
     }
     try:
-        return System(name, source, axes, updates, params, initial, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **parts)
+        return System(name, source, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **parts)
     except SpecError as error:
         if error.part is not None and error.part[0] == "equations":
             error.part = ("updates", error.part[1])

@@ -108,7 +108,7 @@ MISTAKES: dict[str, tuple[dict[str, str], str, str]] = {
     "not imported": (rhs("Piecewise((1, True))"), "Piecewise", "'Piecewise' is not defined: from sympy import Piecewise"),
     "not imported from odesim": (rhs("softmax(w[m], (m, M))"), "softmax", "from odesim.symbolic import softmax"),
     "unknown keyword": ({"more": "parameters=(),"}, "SYSTEM", "System has no parameters; it takes name, .*did you mean 'params'"),
-    "too few arguments": (param("Param(s, 1.0)"), "Param(s", "Param needs domain and doc too: Param"),
+    "too few arguments": (param("Param(s)"), "Param(s", "Param needs default too: Param"),
     "domain as a tuple": (param('Param(s, 1.0, (0, 1), "target")'), "Param(s", r"the domain must be Interval\(0, 1\), not \(0, 1\)"),
     "domain as text": (param('Param(s, 1.0, "real", "target")'), "Param(s", "the domain must be a set of sympy"),
     "element as a Param": (param('Param(s[m], 1.0, REAL, "target")'), "Param(s", r"the symbol of a Param is s\[m\]: write its array, s"),

@@ -2,7 +2,7 @@
 
 import pytest
 import sympy as sp
-from sympy import FiniteSet, IndexedBase, Interval, Range, S, Sum, Symbol, Union, oo
+from sympy import FiniteSet, IndexedBase, Interval, Range, Rational, S, Sum, Symbol, Union, oo
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
@@ -178,3 +178,27 @@ def test_shipped_models_are_built_and_assume_nothing_of_states(name):
 def test_facts_of_a_plain_symbol():
     """Plain symbols, real ones and those of index() and sizes() assume nothing beyond what their values are."""
     assert facts(Symbol("x")) == facts(Symbol("x", real=True)) == facts(IndexedBase("x")) == ()
+
+
+DOMAINS = {
+    "nothing": ({}, Interval(-oo, oo)),
+    "positive": ({"positive": True}, Interval.open(0, oo)),
+    "nonnegative": ({"nonnegative": True}, Interval(0, oo)),
+    "negative": ({"negative": True}, Interval.open(-oo, 0)),
+    "nonpositive": ({"nonpositive": True}, Interval(-oo, 0)),
+    "integer": ({"integer": True}, S.Integers),
+    "positive integer": ({"integer": True, "positive": True}, S.Naturals),
+}
+
+
+@pytest.mark.parametrize(("assumed", "domain"), DOMAINS.values(), ids=DOMAINS)
+def test_domain_without_one(assumed, domain):
+    """A Param without a domain has that of its symbol, so that the checks of assumptions hold; a given one stays."""
+    default = -1.0 if domain.sup == 0 else 1.0
+    for symbol in (Symbol("a", **assumed), IndexedBase("a", shape=(3,), **assumed)):
+        p = Param(symbol, default)
+        assert all(p.domain.contains(x) == domain.contains(x) for x in (-2, -1, 0, 1, 7, Rational(1, 2), Rational(-1, 2)))
+        assert Param(symbol, default, Interval(-1, 1)).domain == Interval(-1, 1)
+        x = Symbol("x")
+        read = symbol if isinstance(symbol, Symbol) else symbol[0]
+        System(name="my.bare", equations={x: -read * x}, params=(p,), initial={x: 1})
