@@ -20,7 +20,12 @@ from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks,
 QUESTION = "why low rank?"
 STEPS = np.unique(np.round(np.geomspace(1, 1000, 120)).astype(int))
 RUNS = {"rank 1": (1, 10), "rank 2": (2, 10), "rank 3": (3, 10), "rank 2, never": (2, 0)}
-CHOICES = {"as they are": "", "turned once": "once", "each time": "each time", "moments turned": "turned"}
+CHOICES: dict[str, dict[str, Any]] = {
+    "as they are": {},
+    "turned once": {"signs": (1, -1, -1, -1)},
+    "each time": {"signs": (1, -1, 1, -1)},
+    "moments turned": {"turned": True},
+}
 
 
 def losses(r: int, period: int) -> Any:
@@ -29,9 +34,9 @@ def losses(r: int, period: int) -> Any:
     return odesim.integrate("galore.adam_map", steps=1000, save=np.r_[0, STEPS], **given).observables["loss"][1:]
 
 
-def by_choice(choice: str) -> list[float]:
+def by_choice(**choice: Any) -> list[float]:
     """The loss at the start and after each period of 5 steps."""
-    runs = with_singular_vectors(2, 5, 20, choice)
+    runs = with_singular_vectors(2, 5, 20, **choice)
     return [float(runs[0].observables["loss"][0]), *(end([run]) for run in runs)]
 
 
@@ -40,7 +45,7 @@ def data(fast: bool) -> xr.Dataset:
     return xr.Dataset(
         {
             "above": (("run", "step"), [losses(*given) - least_loss() for given in RUNS.values()]),
-            "by_choice": (("choice", "after"), [by_choice(choice) for choice in CHOICES.values()]),
+            "by_choice": (("choice", "after"), [by_choice(**choice) for choice in CHOICES.values()]),
             "formula": ("bar", [gib(**given) for given, _, _ in BARS.values()]),
             "slide": ("bar", [float(bar) for _, _, bar in BARS.values()]),
         },

@@ -104,7 +104,8 @@ def training(kind: str, seed: int, *, n: int = 256, d: int = 32, classes: int = 
     """(Adam's first step with all n labels right, accuracy on 2000 new points then) of a network of one layer of relu.
 
     Labels are the largest of `classes` random linear functions; all or half of those of the training are drawn instead, or the coordinates
-    of its inputs are permuted. Full batches, learning rate 3e-3.
+    of its inputs are permuted. Full batches, learning rate 3e-3. True labels are worth .56 on new points; from smaller starts more, as .59
+    with output weights of a tenth, and .55 from larger ones.
     """
     rng = np.random.default_rng(seed)
     teacher, x, new = rng.standard_normal((d, classes)), rng.standard_normal((n, d)), rng.standard_normal((2000, d))

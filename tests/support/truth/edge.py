@@ -34,9 +34,10 @@ def threshold_neuron(t: float, y: Arrays, q: Arrays) -> Arrays:
 
 
 def sam(t: float, y: Arrays, q: Arrays) -> Arrays:
-    """The gradient of lam w^2 / 2 at the point that the normalised ascent leads to."""
+    """The gradient of lam w^2 / 2 at the point that the ascent leads to, along the slope or its sign."""
     w = float(y["w"])
-    up = w + q["rho"] * np.sign(q["lam"] * w)
+    slope = q["lam"] * w
+    up = w + q["rho"] * (slope if q["kind"] else np.sign(slope))
     return {"w": w - q["eta"] * q["lam"] * up}
 
 
