@@ -273,12 +273,12 @@ class Display:
             for part in (named, seen)
         )
 
-    def shown(self, e: Any, names: int | None = None, *, observed: bool = False) -> Any:
+    def shown(self, e: Any, names: int | None = None, *, observed: bool = False, along: Scope | None = None) -> Any:
         """e with the parts that have a name, the last and largest first. names: how many of them may be used, all by default.
 
-        observed: with the names of observables too: an event on them reads as its author thinks of it.
+        observed: with the names of observables too: an event on them reads as its author thinks of it. along: axes that e has by itself.
         """
-        written = _Writing([*self.names[:names], *(self._seen if observed else ())])(plain(sp.sympify(e)), self.axes)
+        written = _Writing([*self.names[:names], *(self._seen if observed else ())])(plain(sp.sympify(e)), {**self.axes, **(along or {})})
         again = {a: self._called[a.base][a.indices] for a in written.atoms(Indexed) if a.base in self._called}
         numbers = [a for a in written.atoms(Indexed) if isinstance(a.base, Value)]
         again |= {a: Symbol(str(self._called.get(a.base, a.base).label), real=True) for a in numbers}
@@ -287,8 +287,9 @@ class Display:
     def definitions(self, *, equations: bool = True) -> dict[Key, Expr]:
         """{name: definition}, each in terms of the names before it; without equations: not of layers that only they read."""
         named = {name.key: self.shown(name.definition, n) for n, name in enumerate(self.names)}
-        layers = self.layers if equations else self._beside
-        return named | {self.shown(layer.element(layer.along)): layer.value(self.shown(layer.definition)) for layer in layers}
+        for layer in self.layers if equations else self._beside:
+            named[self.shown(layer.element(layer.along))] = layer.value(self.shown(layer.definition, along=layer.axes))
+        return named
 
     def definition_of(self, name: str, e: Any) -> Any:
         """e as it stands on the right of `name = `: in terms of the names before it, if it is the definition of that name itself."""

@@ -143,7 +143,7 @@ TRIALS = 8
 def random_values(formulas: Formulas, count: int, prime: int, more: Sequence[Operand] = ()) -> Array:
     """The values of the formulas' outputs, and of further expressions, at random points modulo prime: (outputs, count).
 
-    more: expressions in the formulas' names. There are fewer than count points where many points have no square root.
+    more: expressions in the formulas' names. There are fewer than count points where many points have no quotient or square root.
     """
     columns = np.empty((len(formulas.outputs) + len(more), 0), np.int64)
     for seed in range(TRIALS):
@@ -177,10 +177,12 @@ def power(a: Array, n: int, prime: int) -> Array:
     return out
 
 
+# A condition is a number c between its branches, c*yes + (1 - c)*no: what is 0 for every c is 0 for 0 and 1. Points that choose a branch
+# each would miss the last of many, as of a schedule, and one whose roots they seldom have: a sum that moves there would count as constant.
 class _ResidueReader:
-    """A reader of expressions as arrays (count,) of residues, int64; conditions as bools.
+    """A reader of expressions as arrays (count,) of residues, int64; conditions as random ones.
 
-    variables: {name: value}. usable (count,): points at which all square roots exist.
+    variables: {name: value}. usable (count,): points at which all quotients and square roots exist.
     """
 
     def __init__(self, count: int, prime: int, seed: int) -> None:
@@ -210,19 +212,23 @@ class _ResidueReader:
             case "*", [y]:
                 return x * y % p
             case "/", [y]:
-                return x * inverse(y, p) % p
+                return x * self._inverse(y) % p
             case "if", [yes, no]:
-                return np.where(x, yes, no)
+                return self._between(x, yes, no)
             case "and" | "or" as join, _:
-                return np.asarray((np.logical_and if join == "and" else np.logical_or).reduce([x, *others]))
+                for y in others:
+                    x = self._between(x, y, 0 * x) if join == "and" else self._between(x, 0 * x + 1, y)
+                return x
             case "<" | "<=", [y]:
-                return self._half("before", x, y)
+                return self._condition("before", x, y)
             case ">" | ">=", [y]:
-                return self._half("before", y, x)
+                return self._condition("before", y, x)
             case "==" | "!=" as sign, [y]:
-                return self._half(sign, x, y)
-            case "maximum" | "minimum" as which, [y]:
-                return np.where(self._half("before", x, y) == (which == "maximum"), y, x)
+                return self._condition(sign, x, y)
+            case "maximum", [y]:
+                return self._between(self._condition("before", x, y), y, x)
+            case "minimum", [y]:
+                return self._between(self._condition("before", x, y), x, y)
             case "float32" | "float64", []:
                 return x
             case "sqrt", []:
@@ -237,11 +243,18 @@ class _ResidueReader:
         out = np.ones(self._count, np.int64)
         for _ in range(abs(n)):
             out = out * x % self._prime
-        return inverse(out, self._prime) if n < 0 else out
+        return self._inverse(out) if n < 0 else out
 
-    def _half(self, name: str, *arguments: Array) -> Array:
-        """A condition on the arguments, which holds at half of the points, be they the same at all of them."""
-        return self._random(name, self._salt, *arguments) % 2 == 1
+    def _inverse(self, x: Array) -> Array:
+        self.usable &= x != 0
+        return inverse(x, self._prime)
+
+    def _condition(self, name: str, *arguments: Array) -> Array:
+        """A condition on the arguments, which differs between points, be they the same at all of them."""
+        return self._random(name, self._salt, *arguments)
+
+    def _between(self, condition: Array, yes: Array, no: Array) -> Array:
+        return (condition * yes % self._prime + (1 - condition) % self._prime * no % self._prime) % self._prime
 
     def _random(self, name: str, *arguments: Array) -> Array:
         """The value of an unknown function: a random number for each value of the arguments."""

@@ -271,8 +271,12 @@ def shift_of(i: Any) -> tuple[Symbol, int] | None:
 def with_boundaries(e: Any, boundary: Mapping[Any, str]) -> Any:
     """e with each x[i + c] read at the Neighbour that the boundary of i gives; an index without one stays."""
     kinds = {k.name: BOUNDARIES[kind] for k, kind in boundary.items()}
-    shifted = {a for a in sp.sympify(e).atoms(Indexed) if any(map(shift_of, a.indices))} if kinds else set[Indexed]()
-    return e.xreplace({a: _neighbour(a, kinds) for a in shifted}) if shifted else e
+    rule = dict[Any, Any]()
+    for a in sorted(sp.sympify(e).atoms(Indexed), key=lambda a: len(a.atoms(Indexed))) if kinds else ():
+        new = a.base[tuple(i.xreplace(rule) for i in a.indices)]  # x[psi[i + 1], i + 1]: what is replaced whole has new parts already
+        if (changed := _neighbour(new, kinds)) != a:
+            rule[a] = changed
+    return e.xreplace(rule) if rule else e
 
 
 def _neighbour(a: Indexed, kinds: Mapping[str, type[Neighbour]]) -> Indexed:

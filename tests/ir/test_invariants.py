@@ -1,5 +1,6 @@
 """Linear invariants that are found: those that one knows by hand, and no others than the right-hand side has at random points."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ from sympy import IndexedBase, Piecewise, Sum, exp
 from odesim.base.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.ir.invariants import LinearInvariant, linear_invariants
-from odesim.symbolic import Param, Source, System, index, over, sizes, time
+from odesim.symbolic import Param, Source, System, index, inverse, over, sizes, time
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import SET, states, system
@@ -73,6 +74,13 @@ FOUND: dict[str, tuple[System, list[dict[int, float]]]] = {
         [{0: 1, 1: 7.88 / 2.1}, {0: 1, 2: 7.88 / 5.78}, {1: 1, 2: -2.1 / 5.78}],
     ),
     "choice": (of("choice", Piecewise((met, time < 1), (-met, True)), -Piecewise((met, time < 1), (-met, True))), [{0: 1, 1: 1}]),
+    # the last part of a schedule, and one of many conditions: both rates are one number at every other time or state
+    "schedule": (rows("schedule", Piecewise(*((sp.Rational(n, 10), time < n) for n in range(1, 9)), (p * x[i], True))), []),
+    "conditions": (rows("conditions", Piecewise((p * x[i], sp.And(*(x[0] > -n for n in range(1, 9)))), (1, True))), []),
+    # a root that every number has where the condition does not hold
+    "rooted": (replace(rows("rooted", sp.sqrt(1 + x[i] ** 2 * sp.Heaviside(p))), sizes={N: 9}), []),
+    # its diagonal is 0 where elimination takes a matrix for singular
+    "inverse": (rows("inverse", sp.sqrt(1 + inverse(sp.KroneckerDelta(i, k) * 8 + x[i], (i, N), (k, N))[i, i] ** 2)), []),
     "factors": (of("factors", p * (y1 - y2) * (y1 + q), (y2 * q + y2 * y1 - y1 * q - y1**2) * p), [{0: 1, 1: 1}]),
     "quotient": (of("quotient", met / (q + y3), -met / (q + y3), sp.S.Zero), [{0: 1, 1: 1}]),
     "not_quite": (of("not_quite", met, -met * (1 + 1e-12)), [{0: 1, 1: 1 / (1 + 1e-12)}]),
@@ -123,8 +131,11 @@ def direction(weights: dict[int, float], n: int) -> tuple[float, ...]:
     return tuple(np.round(w, 12))
 
 
+SAMPLED = ["schedule", "rooted"]
+
+
 @pytest.mark.first(10)
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", [*SAMPLED, *(name for name in FOUND if name not in SAMPLED)])
 def test_known_invariants_are_found(name):
     """All of them, with those of their combinations that have the fewest states, and nothing else."""
     made, known = FOUND[name]
