@@ -36,7 +36,7 @@ _OBSERVERS: Memo[Observer] = Memo(32)
 
 
 def level_values(levels: Iterable[tuple[str, Any]], params: Mapping[str, Any]) -> dict[str, list[float]]:
-    """{state: values at which events watch it alone, and to which they set it}, in increasing order."""
+    """{state or observable: values at which events watch it alone, and to which they set it}, in increasing order."""
     values: dict[str, set[float]] = {}
     for state, e in levels:
         value = e.subs({symbol: params[symbol.name] for symbol in e.free_symbols})
@@ -263,6 +263,7 @@ def integrate(
             **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
             **({"levels": lines} if (lines := level_values(parts.levels, parameters)) else {}),
             **({"jumps": parts.jumps} if parts.jumps else {}),
+            **({"watched": parts.watched} if parts.watched else {}),
         },
         _observe=lambda t, states: parts.observer(t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {

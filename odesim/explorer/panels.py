@@ -116,7 +116,7 @@ class TimePanel:
         for number, (name, occurrences) in enumerate(solution.events.items()):
             if len(occurrences):
                 events = Events.of(occurrences)
-                chosen, heights = event_heights(quantity, solution, name, events, lines=not self.is_map)
+                chosen, heights = event_heights(quantity, solution.t, name, events, lines=not self.is_map)
                 if heights is not None:
                     data["t"] += [float(t) for t in events.t[chosen]]
                     data["y"] += [height if not self.log or height > 0 else float("nan") for height in heights]

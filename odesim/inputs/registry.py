@@ -9,11 +9,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
@@ -132,15 +134,21 @@ def is_path(ref: str) -> bool:
 
 
 def summary(name: str) -> str:
-    """The first line of the file of a shipped model or family, which is read and not run; empty for one of another package."""
+    """The first line of the file of a model or shipped family, which is read and not run; empty where it has none."""
     import ast
-    from importlib.util import find_spec
 
+    spec = None
+    with suppress(ImportError, ValueError):
+        spec = find_spec(f"{GROUP}.{name}")
+    if spec is None and (entry := _entry_points().get(name)):
+        first, *parts = entry.module.split(".")
+        spec = find_spec(first)
+        for part in parts if spec else ():  # find_spec would run the package
+            spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations or [])
     try:
-        spec = find_spec(f"odesim.models.{name}")
         text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
         return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
-    except (ImportError, OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError):
         return ""
 
 

@@ -204,10 +204,12 @@ def draw_bands(run: "xarray.Dataset", drawn: list[Drawn], time_axis: TimeAxis, c
 def draw_histograms(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, ax: Axes | None) -> Panels:
     """Draws histograms at one time, a panel for each quantity."""
     axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
-    done = run["status"].values >= 0
+    done, notes = run["status"].values >= 0, list[str]()
     for panel, d in zip(axes, drawn, strict=True):
-        draw_spread(panel, member_values(run, d, [row])[:, 0][done], d, choice)
-    return axes, [], status_notes(run)
+        values = member_values(run, d, [row])[:, 0][done]
+        draw_spread(panel, values, d, choice)
+        notes += doubt(panel, run, d, values, across=True)
+    return axes, [], notes + status_notes(run)
 
 
 def title_of(run: "xarray.Dataset", row: int | None = None) -> str:

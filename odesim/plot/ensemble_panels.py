@@ -49,10 +49,14 @@ def member_floor(run: "xarray.Dataset", drawn: Drawn) -> float:
     return floor_of(np.empty(0), run.attrs, state=drawn.name) if is_state(run, drawn) else 0.0
 
 
-def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array) -> list[str]:
-    """A note on values (...) of an observable that are drawn by logarithms and are below its tolerance, where no grey says so."""
+def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, across: bool = False) -> list[str]:
+    """A note on values (...) of an observable that are drawn by logarithms and are below its tolerance, where no grey says so.
+
+    They go upwards, or across, or are colours of a map.
+    """
     maps = [c.norm for c in axes.collections if c.get_array() is not None]
-    if is_state(run, drawn) or not (isinstance(maps[0], LogNorm) if maps else axes.get_yscale() == "log"):
+    scale = axes.get_xscale() if across else axes.get_yscale()
+    if is_state(run, drawn) or not (isinstance(maps[0], LogNorm) if maps else scale == "log"):
         return []
     floor, sizes = floor_of(values, run.attrs, state=""), np.abs(np.asarray(values, float))
     below = f"{drawn.label}: digits below {floor:.1g} may be errors (no estimate)"

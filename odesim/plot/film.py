@@ -238,4 +238,4 @@ def film_of_members(run: "xarray.Dataset", choice: Choice) -> MemberFilm:
     lost = lost_note(run, ~np.isfinite(values[-1]))
     floor = member_floor(run, drawn)
     unit = str(run.attrs.get("time_unit", ""))
-    return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor)
+    return MemberFilm(title_of(run), run[TIME].values[rows], unit, values, drawn, over, choice, alone, lost, floor, run)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +16,7 @@ from odesim.plot.ensemble_panels import (
     LOST,
     MARGIN,
     POINTS,
+    doubt,
     fill_cells,
     fit_axis,
     is_grid,
@@ -31,6 +32,9 @@ from odesim.plot.panels import draw_cells, has_unit_rows, thousands
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure
 from odesim.plot.trajectory import Table, label_places
+
+if TYPE_CHECKING:
+    import xarray
 
 BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
@@ -68,7 +72,7 @@ class MemberFilm:
     """Values (T, N) of a component of all members at times t (T,), NaN where there is none, over up to two numbers that vary.
 
     alone: whether nothing else differs between members. lost: how many have no value at the end, and why; empty if all have one.
-    floor: below which values may be errors of the integration: logarithmic colours end there.
+    floor: below which values may be errors of the integration: logarithmic colours end there. run: the ensemble.
     """
 
     title: str
@@ -79,8 +83,9 @@ class MemberFilm:
     over: tuple[Varied, ...]
     choice: Choice
     alone: bool
-    lost: str = ""
-    floor: float = 0.0
+    lost: str
+    floor: float
+    run: "xarray.Dataset"
 
     @property
     def label(self) -> str:
@@ -205,6 +210,7 @@ def member_frames(film: MemberFilm) -> Frames:
     figure = new_figure(MAP if len(film.over) == 2 else CURVE)
     axes = figure.add_subplot()
     show, notes = (histogram_frames, curve_frames, map_frames)[len(film.over)](film, axes)
+    notes += doubt(axes, film.run, film.drawn, film.values, across=not film.over)
     few_log_ticks(axes)
     return figure, show, [*rest, *notes, *[f"at the end {film.lost}"] * bool(film.lost)]
 

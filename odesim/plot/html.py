@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
 from odesim.plot.files import MARKS, PAGE, Page
-from odesim.plot.panels import MAP, Quantity, spread_indices, with_jumps
+from odesim.plot.panels import MAP, RASTER, Quantity, spread_indices, with_jumps
 from odesim.plot.scales import TimeAxis, make_time_axis
-from odesim.plot.solution import choose_quantities, has_components, refuse_scales
+from odesim.plot.solution import choose_quantities, refuse_scales, with_rasters
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, ordered_colors
 from odesim.stepper.occurrences import Events
 
@@ -63,6 +64,7 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     from plotly.subplots import make_subplots
 
     drawn, hidden, _ = choose_quantities(solution, choice)
+    drawn = with_rasters(drawn, solution, maps=False)  # one can zoom
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
     label = f"t ({solution.attrs['time_unit']})" if solution.attrs.get("time_unit") else "t"
@@ -74,10 +76,11 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
     for number, quantity in enumerate(drawn):
         place = {"row": 1 + number // COLUMNS, "col": 1 + number % COLUMNS}
-        add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
+        if quantity.view != RASTER:
+            add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
         if quantity.kind == "lines" and choice.is_log("y", quantity.view == "Log"):
             figure.update_yaxes(type="log", exponentformat="power", **place)
-        add_events(figure, quantity, solution, events, time_axis, place)
+        add_events(figure, quantity, solution.t, events, place)
         if number + COLUMNS >= len(drawn):
             figure.update_xaxes(title_text=escape(label), **place)
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
@@ -118,13 +121,11 @@ def rgb(color: Any) -> str:
     return f"rgb({','.join(str(round(255 * part)) for part in color[:3])})"
 
 
-def add_events(
-    figure: Any, quantity: Quantity, solution: "Solution", events: dict[str, Events], time_axis: TimeAxis, place: dict[str, int]
-) -> None:  # fmt: skip
+def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Events], place: dict[str, int]) -> None:
     """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel."""
     for number, (name, one) in enumerate(events.items()):
-        chosen, heights = event_heights(quantity, solution, name, one)
-        if heights is not None and quantity.kind != "lines":
+        chosen, heights = event_heights(quantity, t, name, one) if quantity.view != RASTER or quantity.name == name else (None, None)
+        if heights is not None and quantity.kind != "lines":  # as the map has its rows
             heights = [quantity.part_name(int(i)) for i in heights]
         if heights is not None:
             marker = {"symbol": MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], "color": INK, "size": 7}
@@ -144,24 +145,23 @@ def add_events(
             )
 
 
-def event_heights(quantity: Quantity, solution: "Solution", name: str, events: Events, *, lines: bool | None = None) -> tuple[Any, Any]:
+def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, lines: bool | None = None) -> tuple[Any, Any]:
     """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
 
-    An event of components stands on these, another one on the line of a number, else at the foot of the panel. None: not in this panel.
-    lines: whether the panel has lines, default as pictures have them.
+    t (T,): the times of its values.
+
+    An event stands on the components that it reads or sets. One without an index also stands on the line of a number, else at the foot
+    of the panel. None: not in this panel. lines: whether the panel has lines, default as pictures have them.
     """
     lines = quantity.kind == "lines" if lines is None else lines
-    t, values = solution.t, quantity.flat
-    chosen: Any = spread_indices(len(events), LARGEST)
-    of_state = quantity.name in solution.y
-    matching = events.indices is not None and of_state and has_components(quantity, events, solution.dims.get(name))
-    if events.indices is not None and not matching:
-        return chosen, None
-    components: Any = np.zeros(len(events), int)
-    if matching and events.indices is not None:
-        components = np.ravel_multi_index(tuple(events.indices.T), quantity.shape)
+    every = np.arange(len(events))
+    occurrences, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and events.indices is None else None))
+    chosen = spread_indices(len(occurrences), LARGEST)
+    occurrences = occurrences[chosen]
+    if components is None:
+        return occurrences, [float(np.nanmin(quantity.flat))] * len(occurrences) if lines and events.indices is None else None
+    components = components[chosen]
     if not lines:
-        return chosen, [int(i) for i in components[chosen]] if matching else None
-    if matching or quantity.count == 1:
-        return chosen, [float(np.interp(events.t[k], t, values[:, components[k]])) for k in chosen]
-    return chosen, [float(np.nanmin(values))] * len(chosen)
+        return occurrences, components.tolist()
+    values = quantity.flat
+    return occurrences, [float(np.interp(at, t, values[:, i])) for at, i in zip(events.t[occurrences], components, strict=True)]

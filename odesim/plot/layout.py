@@ -50,13 +50,14 @@ def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Ax
 
 
 def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:
-    """(row, columns) of n panels in as few rows as hold them, about equally many in each; the last of a row fills it.
+    """(row, columns) of n panels in as few rows as hold them, about equally many in each; where all have as many, the last fills its row.
 
-    So their edges are in line with those of other rows.
+    So their edges are in line with those of other rows. Where a row has fewer, all panels have one size, and a place stays empty.
     """
     rows = -(-n // columns)
     counts = [n // rows + (row < n % rows) for row in range(rows)]
-    return [(row, slice(k, k + 1 if k < count - 1 else columns)) for row, count in enumerate(counts) for k in range(count)]
+    end = columns if len(set(counts)) == 1 else 0
+    return [(row, slice(k, end if k + 1 == count and end else k + 1)) for row, count in enumerate(counts) for k in range(count)]
 
 
 def finish(

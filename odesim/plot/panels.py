@@ -1,7 +1,7 @@
 """Draws one quantity against time: lines for few components, a map for many of a vector, a bundle of lines for a matrix or very many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
 PALE = 0.3  # of blue, a faint line
+RASTER = "Raster"  # the view of an event of which each component has a row of ticks
 
 
 def is_still(values: Array) -> bool:
@@ -43,7 +44,7 @@ class Quantity:
     """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
 
     floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
-    names: of the components, default their indices.
+    names: of the components, default their indices. marks {event: (numbers of occurrences (m,), their components (m,))}.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Quantity:
     floor: float = 0.0
     view: str = ""
     names: tuple[str, ...] = ()
+    marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
 
     @property
     def flat(self) -> Array:
@@ -69,7 +71,9 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """How it is drawn over time: `lines`, `map` (a vector) or `bundle`."""
+        """How it is drawn over time: `lines`, `map` (a vector) or `bundle`; or `raster`, the occurrences of an event alone."""
+        if self.view in (RASTER, "Map"):
+            return self.view.lower()
         return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 and not self.view else "bundle"
 
     @property
@@ -113,8 +117,11 @@ class Quantity:
         if not index:
             return self
         chosen: Any = (slice(None), *index)
-        jumps = self.jumps and (self.jumps[int(np.ravel_multi_index(index, self.shape))],)
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor, "Log" if self.view == "Log" else "")
+        number = int(np.ravel_multi_index(index, self.shape))
+        jumps = self.jumps and (self.jumps[number],)
+        marks = {event: (k[i == number], i[i == number] * 0) for event, (k, i) in self.marks.items()}
+        view = "Log" if self.view == "Log" else ""
+        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor, view, marks=marks)
 
     @property
     def is_constant(self) -> bool:
@@ -160,6 +167,31 @@ def has_unit_rows(values: Array) -> bool:
     return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
 
 
+def components_at(events: Events, components: str, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """(numbers of occurrences (m,), components of an array (m,) to which they belong). components: of the array, as runs have them."""
+    every = np.arange(len(events))
+    if components == "component" and events.indices is not None:
+        return every, np.ravel_multi_index(tuple(events.indices.T), shape)
+    chosen: Any = np.arange(int(np.prod(shape, dtype=int)))
+    if components not in ("component", "all"):
+        chosen = [np.ravel_multi_index(tuple(map(int, index.split(","))), shape) for index in components.split()]
+    return np.repeat(every, len(chosen)), np.tile(chosen, len(every))
+
+
+def marks_of(name: str, shape: tuple[int, ...], solution: "Solution") -> dict[str, tuple[Array, Array]]:
+    """The marks of the events of a Solution on a state or observable: on what their functions read of it, else on what they set.
+
+    An event of all components of many has none.
+    """
+    marks, few = {}, int(np.prod(shape, dtype=int)) <= LINES
+    for event, occurrences in solution.events.items():
+        places = (solution.attrs.get(key, {}).get(event, {}).get(name, "") for key in ("watched", "jumps"))
+        components = next(filter(None, places), "")
+        if len(occurrences) and components and (few or components != "all"):
+            marks[event] = components_at(Events.of(occurrences), components, shape)
+    return marks
+
+
 def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple[Array, ...]:
     """The times at which each component of a state or observable of a Solution jumps; () where none does."""
     jumps: Mapping[str, Mapping[str, str]] = solution.attrs.get("jumps", {})
@@ -169,10 +201,9 @@ def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple
         occurrences = Events.of(solution.events.get(event, ()))
         if name not in names or not len(occurrences):
             continue
-        indices = occurrences.indices if names[name] == "component" else None
-        numbers = None if indices is None else np.ravel_multi_index(tuple(indices.T), shape)
+        numbers = None if names[name] == "all" else components_at(occurrences, names[name], shape)
         for i in range(count):
-            jumps_of[i].append(occurrences.t if numbers is None else occurrences.t[numbers == i])
+            jumps_of[i].append(occurrences.t if numbers is None else occurrences.t[numbers[0][numbers[1] == i]])
     return tuple(np.unique(np.concatenate(parts)) for parts in jumps_of) if any(jumps_of) else ()
 
 
@@ -248,7 +279,11 @@ def draw_quantity(
     axes.set_xscale("log" if time_axis.log else "linear")
     values = np.ma.masked_invalid(quantity.flat[time_axis.rows])
     lines, notes = None, list[str]()
-    if quantity.kind == "map":
+    if quantity.kind == "raster":
+        axes.set_ylim(quantity.count - 0.5, -0.5)
+        axes.set_ylabel(symbol(", ".join(quantity.dims)))
+        axes.set_title(literal(quantity.name), loc="right", fontsize=SMALL)
+    elif quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
     elif quantity.kind == "bundle":
         lines = draw_bundle(axes, quantity, values, time_axis)
@@ -256,10 +291,11 @@ def draw_quantity(
         lines = draw_lines(axes, quantity, values, time_axis)
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
-    few_ticks(axes, whole=quantity.kind == "map")
-    if quantity.kind != "map" and choice.is_log("y", quantity.view == "Log"):
+    by_row = quantity.kind in ("map", "raster")
+    few_ticks(axes, whole=by_row)
+    if not by_row and choice.is_log("y", quantity.view == "Log"):
         notes += make_log(axes, symbol(quantity.name, quantity.dims, most=LONG))
-    elif quantity.kind != "map" and choice.scale("y") is False:
+    elif not by_row and choice.scale("y") is False:
         axes.set_yscale("linear")
     few_log_ticks(axes)
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:

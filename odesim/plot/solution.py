@@ -1,6 +1,7 @@
 """The picture of a Solution: states and observables in panels, and events as marks: on their curve, else on the time axis."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from odesim.inputs.registry import summary
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, Quantity, draw_quantity, jump_times, with_jumps
+from odesim.plot.panels import LONG, RASTER, Quantity, draw_quantity, jump_times, marks_of, with_jumps
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, ordered_colors, project_style, root_figure
+from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, project_style, root_figure
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.occurrences import BELOW, Events
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 PANELS = 6  # largest number, and a strip is one; others are named under the title
-MAX_MARKS = 12  # largest number of marks of one event
-ROW_OF_TICKS, RASTER = 0.05, 0.35  # heights of a row of ticks, and at most of all rows, in heights of the panel
+MAX_MARKS, TANGLED = 12, 48  # largest numbers of marks of one event, and of those in whose panel lines are told apart
+ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
+LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
@@ -69,6 +71,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     """
     choice = choice or Choice()
     drawn, hidden, still = choose_quantities(solution, choice)
+    drawn = drawn if ax is not None else with_rasters(drawn, solution, maps=not choice.var)
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
@@ -80,7 +83,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
     with project_style():
-        axes, beside = grid(drawn, stacked=all(q.name in solution.y for q in drawn)) if ax is None else ([ax], [])
+        axes, beside = grid(drawn, stacked=all(q.name not in solution.observables for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
         for panel, quantity in zip(axes, drawn, strict=True):
             spectrum = quantity.spectrum if ax is None else None
@@ -95,8 +98,8 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         for panel, (lines, quantity) in zip(beside, strips, strict=True):
             notes += draw_strip(panel, lines, quantity, time_axis, log=bool(choice.scale("c")))
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
-        panels = [(panel, quantity, quantity.name in solution.y) for panel, quantity in zip(axes, drawn, strict=True)]
-        handles = draw_events(panels, events, time_axis, solution.dims, solution.attrs.get("levels", {}))
+        panels = list(zip(axes, drawn, strict=True))
+        handles = draw_events(panels, events, time_axis)
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
         about = summary(str(solution.model)) if ax is None else ""
@@ -158,7 +161,25 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         if not state:  # the tolerance says where errors may begin, the estimate, where they do
             floor = solution.observable_floors.get(name, floor)
         view = str(solution.attrs.get("views", {}).get(name, ""))
-        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view))
+        marks = marks_of(name, values.shape[1:], solution)
+        result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view, marks=marks))
+    return result
+
+
+def with_rasters(drawn: Sequence[Quantity], solution: "Solution", *, maps: bool = True) -> list[Quantity]:
+    """The quantities, with a raster before the first whose components have more than MAX_MARKS occurrences of an event.
+
+    maps: lines that more than TANGLED of them would tangle are rows of a map.
+    """
+    result, rasters = list[Quantity](), set[str]()
+    for q in drawn:
+        for event, (numbers, _) in q.marks.items() if q.count > 1 else ():
+            n = len(solution.events[event])
+            if event not in rasters and len(numbers) == n > MAX_MARKS and Events.of(solution.events[event]).indices is not None:
+                rasters.add(event)
+                result.append(Quantity(event, q.values, q.dims, view=RASTER, marks={event: q.marks[event]}))
+                q = replace(q, view=q.view or "Map") if maps and n > TANGLED and q.kind == "lines" else q
+        result.append(q)
     return result
 
 
@@ -192,79 +213,62 @@ def captions(events: Mapping[str, Events]) -> list[str]:
     return texts
 
 
-def draw_events(
-    panels: Sequence[tuple[Axes, Quantity, bool]],
-    events: Mapping[str, Events],
-    time_axis: TimeAxis,
-    dims: Mapping[str, Sequence[str]],
-    levels: Collection[str] = (),
-) -> list[Line2D]:
-    """Draws events {name: Events}, none of them empty; returns their handles for a legend.
+def draw_events(panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Events], time_axis: TimeAxis) -> list[Line2D]:
+    """Draws events {name: Events}, none of them empty, in panels over time; returns their handles for a legend.
 
-    panels: over time, their quantities, and which are states. dims {event: axis names}. levels: states with thresholds. An event with an
-    index is drawn on that component if exactly one state has such components, or of several, as V and a count of spikes, one has a
-    threshold; else on the time axis of every panel. One without is drawn on the curve of every number, and on the time axis of other
-    panels. More than MAX_MARKS are ticks at the foot, a row for each component where components have them.
+    A mark stands on the curves of the components that the event reads, or sets. One without an index also stands on the curve of every
+    number. Else it stands on the time axis: of every panel where none has a curve for it. More than MAX_MARKS are ticks, in the
+    raster of the event, or at the foot of the panels.
     """
     handles = []
-    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _, _ in panels}
+    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _ in panels}
     for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         color = COLORS[number % len(COLORS)]
         style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
-        positions = time_axis.positions(occurrences.t)
-        whole = occurrences.indices is None
-        alike = [(ax, q.name) for ax, q, state in panels if state and not whole and has_components(q, occurrences, dims.get(name))]
-        watched = [(ax, state) for ax, state in alike if state in levels]
-        matching = [ax for ax, _ in (watched if len(watched) == 1 else alike)]
-        many = len(occurrences) > MAX_MARKS
+        whole, many = occurrences.indices is None, len(occurrences) > MAX_MARKS
+        belongs = any(name in q.marks for _, q in panels)
         if many:
             style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
-        for ax, quantity, _ in panels:
-            if len(matching) == 1 and ax not in matching:
+        raster = [(ax, q) for ax, q in panels if q.kind == "raster" and q.name == name]
+        for ax, quantity in raster or panels:
+            every = np.arange(len(occurrences))
+            chosen, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and whole else None))
+            if quantity.kind == "raster" and not raster:
                 continue
-            on_curve = quantity.kind == "lines" and ((quantity.count == 1 and whole) or len(matching) == 1)
-            if len(matching) == 1 and quantity.kind == "map" and many and occurrences.indices is not None:
-                rows = occurrences.indices[len(occurrences) - len(positions) :, 0]  # on a logarithmic axis the first have no place
-                ax.plot(positions, rows, color=color, marker="|", ms=SIZE, mew=0.5, ls="")
-            elif len(matching) == 1 and quantity.kind == "map":
-                draw_marks(ax, quantity, occurrences, time_axis, style | {"ms": SIZE})
+            if components is None and not whole and belongs:
+                continue
+            marked = occurrences[chosen]
+            positions = time_axis.positions(marked.t)
+            if raster and components is not None:
+                draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], color)
             elif many:
-                draw_ticks(ax, quantity, occurrences if len(matching) == 1 else Events(occurrences.t), time_axis, color)
-            elif on_curve and is_near(positions, time_axis):
-                draw_marks(ax, quantity, occurrences, time_axis, style)
+                ax.vlines(np.unique(positions), 0, 0.8 * ROW_OF_TICKS, color=color, lw=0.5, transform=ax.get_xaxis_transform())
+            elif components is not None and has_curves(quantity) and is_near(positions, time_axis):
+                draw_marks(ax, quantity, marked, components, time_axis, style)
             else:
-                faint = set() if occurrences.below is None else set(time_axis.positions(occurrences.t[occurrences.below]).tolist())
-                on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in positions.tolist()]
+                faint = set() if marked.below is None else set(time_axis.positions(marked.t[marked.below]).tolist())
+                on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in np.unique(positions).tolist()]
         handles.append(Line2D([], [], label=caption, **style))
     for ax, marks in on_axis.items():
         draw_on_axis(ax, marks, time_axis)
     return handles
 
 
-def draw_ticks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, color: Any) -> None:
-    """Draws ticks at the foot of a panel: one row in this colour, or one for each component in the colour of its line, 0 on top."""
-    rows = np.zeros(len(events), int) if events.indices is None else np.ravel_multi_index(tuple(events.indices.T), quantity.shape)
-    count = 1 if events.indices is None else quantity.count
-    height = min(ROW_OF_TICKS * count, RASTER)
-    colors = [color] if count == 1 or quantity.kind != "lines" else ordered_colors(count)
-    if count > 1 and axes.get_yscale() == "linear":
-        low, high = axes.get_ylim()
-        axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
-        axes.set_ylim(low - (high - low) * height / (1 - height), high)  # the ticks have a room below the curves
-        axes.spines["left"].set_bounds(low, high)
-    for i in range(count):
-        foot = height * (1 - (i + 1) / count)
-        axes.vlines(
-            time_axis.positions(events.t[rows == i]), foot, foot + 0.8 * height / count, color=colors[i % len(colors)], lw=0.5,
-            transform=axes.get_xaxis_transform(),
-        )  # fmt: skip
+def draw_raster(axes: Axes, quantity: Quantity, positions: Array, components: Array, color: Any) -> None:
+    """Draws a tick at each position (n,) in the row of its component (n,), as high as the rows of a panel in a stack allow."""
+    size = min(max(HIGH / quantity.count, 1.0), 2 * SIZE)
+    axes.plot(positions, components, color=color, marker="|", ms=size, mew=0.7, ls="", rasterized=len(positions) > LARGEST)
 
 
-def draw_levels(panels: Sequence[tuple[Axes, Quantity, bool]], levels: Mapping[str, Sequence[float]]) -> None:
-    """Draws thresholds of events, and the values that they set, as thin lines. levels {state: values}."""
-    for ax, quantity, _ in panels:
-        shows_values = quantity.kind == "lines" or (quantity.kind == "bundle" and len(quantity.shape) < 2)  # not singular values
-        for value in levels.get(quantity.name, ()) if shows_values else ():
+def has_curves(quantity: Quantity) -> bool:
+    """Whether its panel has the value of a component upwards, or in a map its row."""
+    return quantity.kind in ("lines", "map") or (quantity.kind == "bundle" and len(quantity.shape) < 2)  # not singular values
+
+
+def draw_levels(panels: Sequence[tuple[Axes, Quantity]], levels: Mapping[str, Sequence[float]]) -> None:
+    """Draws thresholds of events, and the values that they set, as thin lines. levels {state or observable: values}."""
+    for ax, quantity in panels:
+        for value in levels.get(quantity.name, ()) if has_curves(quantity) and quantity.kind != "map" else ():
             ax.axhline(value, color=GREY, lw=0.5, ls=(0, (4, 2)), zorder=0)
 
 
@@ -282,14 +286,6 @@ def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], t
         axes.plot([x], [0.0], transform=axes.get_xaxis_transform() + lift, clip_on=False, zorder=3, **style)
 
 
-def has_components(quantity: Quantity, events: Events, dims: Sequence[str] | None) -> bool:
-    """Whether the quantity has a component for each of these events, and the axes `dims` if they are known."""
-    if dims is not None and tuple(dims) != quantity.dims:
-        return False
-    index = events.indices
-    return index is not None and index.shape[1] == len(quantity.shape) and bool(np.all(index < quantity.shape))
-
-
 def is_near(positions: Array, time_axis: TimeAxis) -> bool:
     """Whether all positions (n,) on the time axis are saved times or lie between two close ones."""
     scaled = np.log if time_axis.log else np.asarray
@@ -299,22 +295,22 @@ def is_near(positions: Array, time_axis: TimeAxis) -> bool:
     return bool(np.all((high - low <= FAR * (x[-1] - x[0])) | np.isin(positions, time_axis.x)))
 
 
-def draw_marks(axes: Axes, quantity: Quantity, events: Events, time_axis: TimeAxis, style: Mapping[str, Any]) -> None:
-    """Draws a mark for each event on the line of its component or its row of a map; at a jump, on both sides of it."""
+def draw_marks(
+    axes: Axes, quantity: Quantity, events: Events, components: Array, time_axis: TimeAxis, style: Mapping[str, Any]
+) -> None:  # fmt: skip
+    """Draws a mark for each event on the line of its component (n,), or on its row of a map; at a jump, on both sides of it."""
     scaled = np.log if time_axis.log else np.asarray
-    for event in events:
+    for event, i in zip(events, components.tolist(), strict=True):
         x = time_axis.positions([event["t"]])
         if not len(x):
             continue
+        values = quantity.flat[time_axis.rows, i]
         if quantity.kind == "map":
-            heights = [float(event["index"][0])]
+            heights = [float(i)]
+        elif quantity.jumps and event["t"] in quantity.jumps[i]:
+            _, line, points = with_jumps(time_axis.x, np.ma.masked_invalid(values), x)
+            heights = np.ma.compressed(np.delete(line, points)).tolist()
         else:
-            i = int(np.ravel_multi_index(tuple(event["index"] or ()), quantity.shape)) if quantity.count > 1 else 0
-            values = quantity.flat[time_axis.rows, i]
-            if quantity.jumps and event["t"] in quantity.jumps[i]:
-                _, line, points = with_jumps(time_axis.x, np.ma.masked_invalid(values), x)
-                heights = np.ma.compressed(np.delete(line, points)).tolist()
-            else:
-                heights = [float(np.interp(scaled(x[0]), scaled(time_axis.x), values))]
+            heights = [float(np.interp(scaled(x[0]), scaled(time_axis.x), values))]
         for y in heights:
             axes.plot(x, [y], zorder=3, **style, alpha=FAINT if BELOW in event else None)

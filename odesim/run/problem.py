@@ -27,7 +27,7 @@ from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.observe import Observer
-from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key, watched_names
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
@@ -101,7 +101,13 @@ class Parts:
 
     @cached_property
     def jumps(self) -> dict[str, dict[str, str]]:
+        """{event: {name: components}} of what each event sets."""
         return jumping_names(self.system)
+
+    @cached_property
+    def watched(self) -> dict[str, dict[str, str]]:
+        """{event: {name: components}} of what the function of each event reads."""
+        return watched_names(self.system)
 
 
 _PARTS: Memo[Parts] = Memo()

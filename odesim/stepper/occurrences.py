@@ -49,9 +49,9 @@ class Events(Sequence[dict[str, Any]]):
     @overload
     def __getitem__(self, k: int) -> dict[str, Any]: ...
     @overload
-    def __getitem__(self, k: slice) -> "Events": ...
-    def __getitem__(self, k: int | slice) -> "dict[str, Any] | Events":
-        if isinstance(k, slice):
+    def __getitem__(self, k: "slice | Array") -> "Events": ...
+    def __getitem__(self, k: "int | slice | Array") -> "dict[str, Any] | Events":
+        if isinstance(k, slice | np.ndarray):
             return Events(*(None if part is None else part[k] for part in (self.t, self.indices, self.below)))  # type: ignore[arg-type]
         event = {"t": float(self.t[k]), "index": None if self.indices is None else tuple(self.indices[k].tolist())}
         return event | ({BELOW: True} if self.below is not None and self.below[k] else {})

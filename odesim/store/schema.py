@@ -200,6 +200,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "added_events": [str],
         "event_docs": {str: str},
         "jumps": {str: {str: str}},
+        "watched": {str: {str: str}},
         "views": {str: str},
         "levels": {str: [float]},
         FLOORS: {str: float},

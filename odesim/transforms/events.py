@@ -219,11 +219,11 @@ def free_of(key: Any, event_indices: Iterable[Symbol], axes: Mapping[Symbol, Any
 
 
 def jumping_names(system: System) -> dict[str, dict[str, str]]:
-    """{event: {state or observable that jumps there: "component" where only the event's own component does, else "all"}}."""
+    """{event: {state or observable that jumps there: its components, as components_named has them}}."""
     jumping = {}
     for event in system.events:
         event_indices = free_in_order(event.expr, system.axes)
-        names = {base_name(key): "component" if key_indices(key) == event_indices else "all" for key in event.resets}
+        names = components_named(event.resets, event_indices)
         if names:
             names |= {twin: "all" for pairs in system.sensitivities.values() for twin in pairs.values() if twin in system.states}
             reads = [n for n, e in system.observables.items() if not isinstance(e, Expr) or reads_any(e, names)]
@@ -231,13 +231,60 @@ def jumping_names(system: System) -> dict[str, dict[str, str]]:
     return jumping
 
 
+def watched_names(system: System) -> dict[str, dict[str, str]]:
+    """{event: {state or observable that its function reads: its components, as components_named has them}}.
+
+    Of an observable, it reads this one alone, and parameters.
+    """
+    watched, shapes = {}, system.shapes
+    for event in system.events:
+        if not isinstance(event, Guard):
+            event_indices = free_in_order(event.expr, system.axes)
+            read = [key for key in event.expr.free_symbols | event.expr.atoms(sp.Indexed) if base_name(key) in shapes]
+            keys = [key for key in read if len(key_indices(key)) == len(shapes[base_name(key)])]  # not the name of an array
+            names = {base_name(key): "component" for key in keys if event_indices and key_indices(key) == event_indices}
+            names = components_named(keys, event_indices) | names
+            names |= {name: "component" for name, _ in watched_observables(system, event)}
+            watched[event.name] = names
+    return {name: names for name, names in watched.items() if names}
+
+
+def components_named(keys: Iterable[Any], event_indices: tuple[Symbol, ...]) -> dict[str, str]:
+    """{array: its components among these keys}: "component" is the event's own one alone, "0 2" or "0,1 1,1" are these, else "all"."""
+    named: dict[str, set[tuple[Any, ...]]] = {}
+    for key in keys:
+        named.setdefault(base_name(key), set()).add(key_indices(key))
+    return {
+        name: "component"
+        if indices == {event_indices}
+        else " ".join(sorted(",".join(map(str, index)) for index in indices))
+        if all(index and all(i.is_Integer for i in index) for index in indices)
+        else "all"
+        for name, indices in named.items()
+    }
+
+
+def watched_observables(system: System, event: Event) -> list[tuple[str, Expr]]:
+    """(observable, number in parameters) where the event's function is this observable, less this number."""
+    states = {*system.states, time.name}
+    return [
+        (name, rest)
+        for name, e in system.observables.items()
+        if isinstance(e, Expr) and reads_any(e, states) and not reads_any(rest := e - event.expr, states)
+    ]
+
+
 def levels(system: System) -> list[tuple[str, Expr]]:
-    """(state, number in scalar parameters) at which events happen that watch this state alone, and to which they set it, for pictures."""
+    """(state, number in scalar parameters) at which events happen that watch it alone, and to which they set it; observables too."""
     plain = {p.symbol for p in system.params if not p.shape}
     events = [event for event in system.events if not isinstance(event, Guard)]
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
-    resets = [(key, e) for event in events for key, e in event.resets.items() if base_name(key) not in twins]
+    resets = list[tuple[Any, Any]]()
     for event in events:
+        fired = free_in_order(event.expr, system.axes)  # of a reset of all components, the value of the event's own
+        same = {key: dict(zip(key_indices(key), fired, strict=False)) for key in event.resets}
+        resets += [(key, sp.sympify(event.resets[key]).subs(way)) for key, way in same.items() if base_name(key) not in twins]
+        resets += [(Symbol(name), value) for name, value in watched_observables(system, event)]
         keys = [key for key in event.expr.free_symbols | event.expr.atoms(sp.Indexed) if base_name(key) in system.states]
         resets += [(key, key - event.expr / slope) for key in keys if (slope := event.expr.diff(key)).free_symbols <= plain and slope != 0]
     return [(base_name(key), e) for key, value in resets if (e := sp.sympify(value).expand()).free_symbols <= plain]

@@ -178,8 +178,13 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
     (tmp_path / "their_models.py").write_text(GOOD)
     (tmp_path / "their_broken.py").write_text("1 / 0\n")
     (tmp_path / "their_exit.py").write_text("raise SystemExit(0)\n")
+    (tmp_path / "their_package").mkdir()
+    (tmp_path / "their_package" / "__init__.py").write_text("1 / 0\n")
+    (tmp_path / "their_package" / "inside.py").write_text('"""A pendulum.\n\nOf one mass."""\n1 / 0\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     wanted = {
+        "theirs.inside": "their_package.inside:SYSTEM",
+        "theirs.nowhere": "their_package.nowhere",
         "theirs.module": "their_models",
         "theirs.object": "their_models:OTHER",
         "theirs.number": "their_models:NUMBER",
@@ -190,7 +195,8 @@ def test_entry_points_give_models_and_never_hide_shipped_ones(monkeypatch, tmp_p
     monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(k, v, group) for k, v in wanted.items()])
     registry._load_named.cache_clear()
     assert set(wanted) <= set(list_models())
-    assert "their_models" not in sys.modules
+    assert [registry.summary(name) for name in ("theirs.inside", "theirs.broken", "theirs.nowhere", "theirs")] == ["A pendulum", "", "", ""]
+    assert registry.summary("scan_snap.full") and not {"their_models", "their_package"} & sys.modules.keys()
     assert load_model("theirs.module").name == load_model("theirs.object").name == "NAME"
     assert load_model("scan_snap.full").name == "scan_snap.full"
     assert "must be a System, not int" in message("theirs.number")

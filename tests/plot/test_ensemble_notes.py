@@ -14,6 +14,8 @@ from matplotlib.patches import Rectangle
 from odesim.base.datasets import unstack
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
+from odesim.plot.film import film_of_members
+from odesim.plot.frames import make_frames
 from odesim.plot.labels import in_lines
 from odesim.plot.members import as_members
 
@@ -145,7 +147,7 @@ def test_no_sign_below_the_tolerances():
 
 @pytest.mark.parametrize("choice", [Choice(var=("y",), x="a"), Choice(var=("y",), x="time")], ids=["curve", "band"])
 def test_curves_and_bands_are_grey_below_the_tolerances(choice):
-    """The grey part of the axis of a state ends at ATOL; an observable, of whose errors members have no estimate, has none."""
+    """The grey part of the axis of a state ends at ATOL; an observable, of whose errors members have no estimate, has a note, films too."""
     run = grid(times=3, one=True)
     if choice.x == "time":
         run["y"] = run.y * 0 + np.geomspace(2.0, 1e-14, 3)
@@ -154,7 +156,9 @@ def test_curves_and_bands_are_grey_below_the_tolerances(choice):
         grey = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
         assert [patch.get_y() + patch.get_height() for patch in grey] == pytest.approx(ends, rel=1e-12)  # rounding
         assert any("below the tolerances" in note for note in notes_of(figure)) is bool(ends)
-        assert any("digits below 2e-06 may be errors" in note for note in notes_of(figure)) is not bool(ends)
+        film = [] if choice.x == "time" else [make_frames(film_of_members(run.assign_attrs(attrs), choice))[0]]
+        for each in (figure, *film):
+            assert any("digits below 2e-06 may be errors" in note for note in notes_of(each)) is not bool(ends)
 
 
 def test_a_curve_is_the_median_and_its_band_the_middle_eighty_per_cent():

@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
+from sympy import Sum, symbols
 
-from odesim.plot.solution import RASTER, SIZE, figure_of_solution
+from odesim.plot.solution import ROW_OF_TICKS, SIZE, figure_of_solution
+from odesim.symbolic import Event, IndexedBase, Source, System, index, over, sizes
+from odesim.transforms.events import jumping_names, levels, watched_names
 from tests.support.pictures import CASES, LOG, T, grow, solution
+
+READS_Z = {"watched": {"e": {"z": "component"}}}
 
 
 def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
@@ -32,23 +37,60 @@ def test_events_are_marked() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["half_way (3×): t = 2.05", "snap: t = 9.5"]
 
 
-def test_events_keep_to_their_state() -> None:
-    """A mark goes to the one state whose axes the event has, or of several to that with a threshold; else to every time axis."""
-    y, events = {"a": grow(3), "b": grow(3)}, {"e": [{"t": 3.0, "index": (1,)}]}
-    for given, marked, below in (
-        (solution(y, dims={"a": ("j",), "b": ("k",), "e": ("k",)}, events=events), [0, 1], [0, 0]),
-        (solution(y, dims={"a": ("j",), "b": ("k",)}, events=events), [0, 0], [1, 1]),
-        (solution(y, dims={name: ("k",) for name in "abe"}, events=events, attrs={"levels": {"b": [2.0]}}), [0, 1], [0, 0]),
-        (solution(y, dims={name: ("k",) for name in "abe"}, events=events, attrs={"levels": {"a": [2.0], "b": [2.0]}}), [0, 0], [1, 1]),
-        (solution({"a": grow(3)}, observables={"S": grow(3)}, events=events), [0, 1], [0, 0]),
-        (solution({"a": grow(2, 9)}, observables={"S": grow(3)}, events=events), [0, 0, 0], [1, 1, 0]),
-        (solution({"a": grow(1)}, observables={"S": grow(3)}, events=events), [0, 0], [1, 1]),
+def test_events_keep_to_their_components() -> None:
+    """A mark goes to the components that its event reads, else sets; to every time axis where none of them is drawn."""
+    y, both = {"a": grow(3), "b": grow(3)}, [{"t": 3.0, "index": None}]
+    one = [{"t": 3.0, "index": (1,)}]
+    for events, attrs, marked, below in (
+        (one, {"watched": {"e": {"b": "component"}}}, [0, 1], [0, 0]),
+        (one, {"watched": {"e": {"b": "component"}}, "jumps": {"e": {"a": "component", "b": "all"}}}, [1, 1], [0, 0]),
+        (one, {}, [0, 0], [1, 1]),
+        (both, {"watched": {"e": {"a": "0 2"}}}, [2, 0], [0, 1]),
+        (both, {"watched": {"e": {"a": "1"}}, "jumps": {"e": {"b": "all"}}}, [1, 3], [0, 0]),
+        (both, {}, [0, 0], [1, 1]),
     ):
-        figure = figure_of_solution(given)
-        # the strip of a matrix is the last panel made
-        shown = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-        assert [len(marks(axes, "curve")) for axes in shown] == marked
-        assert [len(marks(axes, "axis")) for axes in shown] == below
+        figure = figure_of_solution(solution(y, dims={"a": ("j",), "b": ("k",)}, events={"e": events}, attrs=attrs))
+        sides = {axes: len({x for x, _ in marks(axes, "curve")}) for axes in figure.axes}
+        heights = [len(marks(axes, "curve")) for axes in figure.axes]
+        jumping = ["jumps" in attrs and name in attrs["jumps"]["e"] for name in y]
+        assert [n // (1 + jump) for n, jump in zip(heights, jumping, strict=True)] == marked  # both sides of a jump
+        assert [len(marks(axes, "axis")) for axes in figure.axes] == below and max(sides.values()) <= 1
+
+
+def test_events_name_their_components() -> None:
+    """Which components each event reads and sets follows from its expressions: its own, certain ones, or all of an array."""
+    i, j = index("i j")
+    (N,) = sizes("N")
+    V, c, x = IndexedBase("V", shape=(N,)), IndexedBase("c", shape=(N,)), symbols("x", real=True)
+    events = (
+        Event("spike", V[i] - 1, resets={V[j]: V[j] + 1, V[i]: 0, c[i]: c[i] + 1}),
+        Event("first", V[0] + V[2] - x, resets={c[1]: 0}),
+        Event("mean", over(Sum, V[j], (j, N)) / N - 1, resets={x: 0}),
+        Event("sharp", x**2 + 1 - 3),
+    )
+    system = System(
+        name="notes.events",
+        source=Source("own", "names"),
+        axes={i: N, j: N},
+        equations={V[i]: 1, c[i]: 0, x: 1},
+        params=(),
+        initial={V[i]: 0, c[i]: 0, x: 0},
+        sizes={N: 3},
+        observables={"square": x**2 + 1},
+        events=events,
+    )
+    assert watched_names(system) == {
+        "spike": {"V": "component"},
+        "first": {"V": "0 2", "x": "component"},
+        "mean": {"V": "all"},
+        "sharp": {"x": "component", "square": "component"},
+    }
+    assert jumping_names(system) == {
+        "spike": {"V": "all", "c": "component"},
+        "first": {"c": "1"},
+        "mean": {"x": "component", "square": "all"},
+    }
+    assert {("square", 3), ("V", 1), ("V", 0), ("x", 0)} <= set(levels(system))
 
 
 @pytest.mark.parametrize("points", [8, 60])
@@ -72,16 +114,17 @@ def test_jumps_are_vertical(points: int) -> None:
 
 def test_events_on_a_map() -> None:
     """In a map the mark of an event of 24 lies at row 24."""
-    case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]})
+    case = solution({"z": grow(40)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]}, attrs=READS_Z)
     assert marks(figure_of_solution(case).axes[0], "curve") == [(3.0, 24.0)]
 
 
 @pytest.mark.parametrize("times", [T, LOG], ids=["linear", "logarithmic"])
-def test_many_events_on_a_map(times: Any) -> None:
-    """They are ticks in the rows of their components, also where one at the start has no place on the axis."""
+def test_many_events_are_a_raster(times: Any) -> None:
+    """They are ticks in the rows of their components, above the map, also where one at the start has no place on the axis."""
     found: list[dict[str, Any]] = [{"t": k / 10, "index": ((7 * k) % 40,)} for k in range(100)]
-    axes = figure_of_solution(solution({"z": grow(40, t=times)}, times, dims={"z": ("l",)}, events={"e": found})).axes[0]
+    axes = figure_of_solution(solution({"z": grow(40, t=times)}, times, dims={"z": ("l",)}, events={"e": found}, attrs=READS_Z)).axes[0]
     (line,) = (line for line in axes.lines if line.get_marker() == "|")
+    assert axes.get_ylim() == (39.5, -0.5)
     first = int(times is LOG)
     assert np.array_equal(line.get_xydata(), [(event["t"], event["index"][0]) for event in found[first:]])
 
@@ -92,7 +135,7 @@ def test_many_events_on_a_map(times: Any) -> None:
 )
 def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
     """Between saved times far apart the height of a curve is a guess: the time is marked at the axis."""
-    case = solution({"v": grow(3, t=times)}, times, events={"e": [{"t": t, "index": (1,)}]})
+    case = solution({"v": grow(3, t=times)}, times, events={"e": [{"t": t, "index": (1,)}]}, attrs={"watched": {"e": {"v": "component"}}})
     axes = figure_of_solution(case).axes[0]
     assert [kind for kind in ("curve", "axis") for x, _ in marks(axes, kind) if x == t] == [kind]
 
@@ -100,19 +143,21 @@ def test_heights_are_known(times: Any, t: float, kind: Any) -> None:
 @pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("n", [8, 3000])
 def test_many_events_hide_nothing(n: int, index: bool) -> None:
-    """1000 events are ticks at the foot, of components a row for each below the curves, and a line of the legend says how many and when."""
+    """1001 events are ticks, at the foot or in a raster of their components; a line of the legend says how many and when."""
     found = [{"t": 2 + i / 1000, "index": (i % n,) if index else None} for i in range(1001)]
-    figure = figure_of_solution(solution({"v": grow(n)}, observables={"loss": grow()}, dims={"v": ("l",)}, events={"e": found}))
+    given = {"dims": {"v": ("l",)}, "events": {"e": found}, "attrs": {"watched": {"e": {"v": "component"}}} if index else {}}
+    figure = figure_of_solution(solution({"v": grow(n)}, observables={"loss": grow()}, **given))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["e (1001×): t = 2 to 3"]
-    loss, v = figure.axes[:2]
-    for axes, rows in ((loss, 0 if index else 1), (v, n if index else 1)):
-        assert not any(marks(axes, kind) for kind in ("curve", "axis")) and not axes.patches
+    panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    assert len(panels) == 2 + index
+    for axes in panels:
+        assert not any(marks(axes, "axis")) and not axes.patches
         ticks = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_transform() == axes.get_xaxis_transform()]
         heights = np.array([segment[:, 1] for c in ticks for segment in c.get_segments()])
-        assert len(heights) == (1001 if rows else 0)
-        assert rows == 0 or (len(np.unique(heights[:, 0])) == min(rows, 1001) and heights.max() <= RASTER)
-    if index and n == 8:
-        assert v.get_ylim()[0] < grow(n).min() - 0.3 * np.ptp(grow(n))  # room for the ticks
+        assert len(heights) == (0 if index else 1001) and (index or heights.max() <= ROW_OF_TICKS)
+    if index:
+        (raster,) = (line for axes in panels for line in axes.lines if line.get_marker() == "|")
+        assert np.array_equal(raster.get_xydata(), [(event["t"], event["index"][0]) for event in found])
 
 
 def test_levels_are_thin_lines() -> None:
@@ -131,4 +176,4 @@ def test_marks_do_not_hide_each_other(gap: float) -> None:
     axes = figure_of_solution(solution({"x": grow(4)}, events=events)).axes[0]
     heights = [round(height, 6) for _, height in marks(axes, "axis")]
     low, high = min(heights), max(heights)
-    assert heights == [low] * 3 + [high] * 3 and (high - low >= SIZE if gap < 1 else high == low)
+    assert heights == [low, high] and (high - low >= SIZE if gap < 1 else high == low)

@@ -61,13 +61,16 @@ def test_kinds() -> None:
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
 
-def test_rows_are_filled() -> None:
-    """Panels stand in rows of two or three, as few as hold them, with edges in line; the last of a row fills it."""
+def test_rows_of_panels() -> None:
+    """Panels stand in rows of two or three, as few as hold them, with edges in line, and of one size where a row has fewer."""
     for n in range(1, 13):
         for columns in (2, 3):
             cells = cells_in_rows(n, columns)
+            rows = -(-n // columns)
             taken = [(row, place) for row, span in cells for place in range(columns)[span]]
-            assert len(cells) == n and len(set(taken)) == len(taken) == -(-n // columns) * columns
+            assert len(cells) == n and len(set(taken)) == len(taken) and {row for row, _ in cells} == set(range(rows))
+            widths = {len(range(columns)[span]) for _, span in cells}
+            assert len(taken) == rows * columns if n % rows == 0 else widths == {1}
 
 
 def test_a_page_has_six_panels() -> None:

@@ -47,6 +47,7 @@ CASES = {
             "half_way": [{"t": 0.01 * i, "index": (i % 3,)} for i in range(1000)],
             "a rather long name of it": [{"t": 3.0, "index": None}],
         },
+        attrs={"time_unit": "SGD steps", "watched": {"half_way": {"v": "component"}}},
     ),
     "bundle": solution({"z": grow(MAP + 1)}, observables={"loss": np.exp(-T)}, dims={"z": ("l",)}),
     "many states": solution(
@@ -79,6 +80,7 @@ CASES = {
         observables={"S": grow()},
         dims={"v": ("m",)},
         events={"half_way": [{"t": 4 * T[1], "index": (i,)} for i in range(3)], "snap": [{"t": 9.5, "index": None}], "never": []},
+        attrs={"time_unit": "SGD steps", "watched": {"half_way": {"v": "component"}}},
     ),
     "long names": solution(
         {"relative_gain_of_the_most_frequent_token": grow(), "V": grow(3)},
