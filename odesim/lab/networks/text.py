@@ -11,8 +11,8 @@ from math import ceil
 import numpy as np
 from numpy.random import Generator, default_rng
 
-from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.lab.networks.transformer import Transformer
+from odesim.base.arrays import Array, on_host
+from odesim.lab.networks.transformer import Transformer, like
 from odesim.lab.training.task import Batch, Observable, Params
 
 FACTORS, UPDATES, CHUNK = 8, 200, 200
@@ -174,9 +174,3 @@ def attention_to_text(model: Transformer, batches: Sequence[Batch], topics: Word
         doc = f"mean cosine of embeddings, less their mean, of words of one topic, and of two: {order}"
         result.append(Observable("topic_cosine", cosines, ("labels", "pair"), doc, costly=True))
     return tuple(result)
-
-
-def like(params: Params, value: Array) -> Array:
-    """value in the library and dtype of the parameters."""
-    E = params["embedding"]
-    return array_namespace(E).asarray(value.astype(str(E.dtype)))  # type: ignore[no-any-return]

@@ -278,6 +278,12 @@ class Transformer:
         return cross_entropy(y, targets, layers.shares(counted, batch.get("weight"), y.dtype.name))
 
 
+def like(params: Params, value: Array) -> Array:
+    """value in the library and dtype of a transformer's parameters."""
+    E = params["embedding"]
+    return array_namespace(E).asarray(value.astype(str(E.dtype)))  # type: ignore[no-any-return]
+
+
 def params_of_layer(params: Params, prefix: str) -> Params:
     """{name without prefix: array} of the parameters whose names start with prefix."""
     return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}

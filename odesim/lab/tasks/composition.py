@@ -8,18 +8,14 @@ first give each entry of f its value under g.
 error: share of wrong answers in test sequences. In exact: error_guess, of the entry that comes most often in g.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.base.arrays import Array
+from odesim.lab.networks.sequences import Sequences, errors, network_of, sequence_task, shape_settings
+from odesim.lab.training.task import Batch, Setting, Settings
 
 
 def draw_tables(rng: Generator, count: int, *, entries: int) -> Batch:
@@ -36,54 +32,29 @@ def guess(tokens: Array, targets: Array, entries: int) -> Array:
     return np.asarray((most != targets).mean(axis=1))
 
 
-TEST_SEQUENCES = 512
+def wrong(outputs: Array, targets: Array) -> Array:
+    """The share of wrong answers (R,) from outputs (R, B, 1, C) and targets (R, B)."""
+    return np.asarray((outputs[:, :, 0].argmax(axis=-1) != targets).mean(axis=1))
+
 
 SETTINGS = (
     Setting("entries", 6, "entries of each table", low=2),
-    Setting("batch", 64, "sequences of an iteration", low=1),
-    Setting("layers", 2, "of the transformer", low=1),
-    Setting("width", 64, "of the embeddings", low=1),
-    Setting("mlp", 128, "nodes of the MLP", low=0),
-    Setting("heads", 2, "heads, which divide the width", low=1),
-    *adam(1e-3),
+    *shape_settings("sequences", width=64, mlp=128, rate=1e-3),
 )
 
 
-def network(values: Settings) -> Transformer:
-    """With learned positions, read at x. Raises ParamError for heads that do not divide the width."""
-    shape = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    return Transformer(values["entries"], positions=2 * values["entries"] + 1, causal=False, at="last", **shape)
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    places, most = 2 * values["entries"] + 1, max(values["batch"], TEST_SEQUENCES)
-    return {
-        **network(values).memory(seeds=seeds, batch=most, length=places),
-        "the sequences": 4 * seeds * (values["batch"] + TEST_SEQUENCES) * places,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    transformer, draw = network(values), partial(draw_tables, entries=values["entries"])
-    test = Drawn(seeds, draw, batch=0).test(TEST_SEQUENCES)
-
-    def error(params: Params) -> Array:
-        E, outputs = params["embedding"], on_host(transformer.forward(params, test).outputs)
-        off = (outputs[:, :, 0].argmax(axis=-1) != test["targets"]).mean(axis=1)
-        return array_namespace(E).asarray(off.astype(str(E.dtype)))
-
-    watched = Observable("error", error, (), "wrong answers in test sequences", costly=True)
-    return Experiment(
-        model=replace(transformer, extra=(watched,)),
-        stream=Drawn(seeds, draw, batch=values["batch"]),
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=2000,
-        vocabulary=transformer.vocabulary,
-        exact={"error_guess": guess(test["tokens"], test["targets"], values["entries"])},
+def sequences(values: Settings) -> Sequences:
+    """With learned positions, read at x."""
+    n = values["entries"]
+    return Sequences(
+        network_of(values, n, positions=2 * n + 1, causal=False),
+        partial(draw_tables, entries=n),
+        length=2 * n + 1,
+        tests=512,
+        watch=errors(wrong, (), "wrong answers in test sequences"),
+        exact=lambda test: {"error_guess": guess(test["tokens"], test["targets"], n)},
     )
 
 
 DOC = "g(f(x)) of two tables in the context, which one layer cannot tell (peng2024limitations)"
-TASK = ReferenceTask("composition", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("composition", DOC, SETTINGS, sequences, steps=2000)

@@ -30,6 +30,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.one_layer import DECODERS, FULL, FULL_SETTINGS, YZ, not_yz_model
+from odesim.lab.networks.sequences import network_of
 from odesim.lab.networks.text import WordTopics, attention_to_text
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import CLIP, of_settings
@@ -378,10 +379,9 @@ SETTINGS = (
 
 def network(values: Settings, vocabulary: int) -> Transformer:
     """The transformer on a text of so many different tokens. Raises ParamError for heads that do not divide the width."""
-    shape = {name: values[name] for name in ("width", "layers", "heads", "mlp", "norm", "start")} | {"positions": values["length"]}
     if values["objective"] == "masked":  # one token more, the mask, which is never told
-        return Transformer(vocabulary + 1, outputs=vocabulary, at="given", causal=False, **shape)
-    return Transformer(vocabulary, at="all", **shape)
+        return network_of(values, vocabulary + 1, outputs=vocabulary, positions=values["length"], at="given", causal=False)
+    return network_of(values, vocabulary, positions=values["length"], at="all")
 
 
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:

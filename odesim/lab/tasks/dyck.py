@@ -14,19 +14,18 @@ right ones, and of closing ones, at each place.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from math import exp, lgamma, sqrt
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_host
+from odesim.base.arrays import Array, on_host
 from odesim.lab.networks.measures import softmax
-from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.networks.sequences import Sequences, network_of, sequence_task
+from odesim.lab.networks.transformer import Transformer, like
+from odesim.lab.training.optimizers import adam
+from odesim.lab.training.task import Batch, Observable, Params, Setting, Settings
 
 # Dyck sequences of bounded depth: brackets of k types that close in the order in which they opened, last first.
 #
@@ -155,11 +154,7 @@ def observables(model: Transformer, test: Batch, k: int, D: int) -> tuple[Observ
         return attention_to_last(on_host(model.forward(params, test).attention[0]), test, k, D)
 
     def costly(name: str, function: Callable[[Params], Array], dims: tuple[str, ...], doc: str) -> Observable:
-        def in_type(params: Params) -> Array:
-            E = params["embedding"]
-            return array_namespace(E).asarray(function(params).astype(str(E.dtype)))
-
-        return Observable(name, in_type, dims, doc, costly=True)
+        return Observable(name, lambda params: like(params, function(params)), dims, doc, costly=True)
 
     return (
         costly("accuracy", lambda p: of_closing(right(p), test, k), (), "of closing brackets of test sequences"),
@@ -186,43 +181,34 @@ SETTINGS = (
 )
 
 
-def network(values: Settings) -> Transformer:
-    """One layer. Raises ParamError for heads that do not divide the width."""
-    k, shape = values["k"], {name: values[name] for name in ("width", "mlp", "heads", "norm")}
-    return Transformer(vocabulary(k, values["depth"]), layers=1, outputs=2 * k, at="all", activation="relu", **shape)
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    batch, length, test_length, transformer = values["batch"], values["length"], values["test_length"], network(values)
-    runs = ((batch, length), (TEST_SEQUENCES, test_length))
-    numbers = [transformer.memory(seeds=seeds, batch=count, length=places, read=places) for count, places in runs]
-    largest = max(numbers, key=lambda one: sum(one.values()))
-    return {
-        **largest,
-        "the sequences": seeds * (8 * batch * length + 4 * TEST_SEQUENCES * test_length),
-        "attention between all tokens": seeds * transformer.vocabulary**2 * (4 + 2 * values["width"]),
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    k, D, transformer = values["k"], values["depth"], network(values)
-    draw = partial(draw_sequences, k=k, D=D)
-    test = Drawn(seeds, partial(draw, length=values["test_length"]), batch=0).test(TEST_SEQUENCES)
-    brackets = [f"{bracket}{t} at {d}" for bracket in ("(", ")") for d in range(1, D + 1) for t in range(k)]
-    window, closes = in_window(test, k, D, D), test["targets"] >= k
-    exact = {"accuracy_window": of_closing(window, test, k), "closings": closes.sum(axis=(1, 2))}
-    return Experiment(
-        model=replace(transformer, extra=observables(transformer, test, k, D)),
-        stream=Drawn(seeds, partial(draw, length=values["length"]), batch=values["batch"]),
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=400,
-        vocabulary=transformer.vocabulary,
-        exact={**exact, "window_at": window.sum(axis=1), "closings_at": closes.sum(axis=1)},
-        labels={"query": ("start", *brackets), "key": ("start", *brackets)},
+def sequences(values: Settings) -> Sequences:
+    """For one layer, and longer ones for the test."""
+    k, D = values["k"], values["depth"]
+    network, draw = (
+        network_of(values, vocabulary(k, D), layers=1, outputs=2 * k, at="all", activation="relu"),
+        partial(draw_sequences, k=k, D=D),
+    )
+    brackets = ("start", *(f"{bracket}{t} at {d}" for bracket in ("(", ")") for d in range(1, D + 1) for t in range(k)))
+    return Sequences(
+        network,
+        partial(draw, length=values["length"]),
+        length=values["length"],
+        tests=TEST_SEQUENCES,
+        watch=partial(observables, k=k, D=D),
+        draw_test=partial(draw, length=values["test_length"]),
+        test_length=values["test_length"],
+        exact=partial(best_in_window, k=k, D=D),
+        labels={"query": brackets, "key": brackets},
+        other={"attention between all tokens": network.vocabulary**2 * (4 + 2 * values["width"])},
     )
 
 
+def best_in_window(test: Batch, k: int, D: int) -> Mapping[str, Array]:
+    """accuracy_window, closings, window_at and closings_at."""
+    window, closes = in_window(test, k, D, D), test["targets"] >= k
+    exact = {"accuracy_window": of_closing(window, test, k), "closings": closes.sum(axis=(1, 2))}
+    return {**exact, "window_at": window.sum(axis=1), "closings_at": closes.sum(axis=1)}
+
+
 DOC = "the next bracket of a Dyck sequence of bounded depth (wen2023uninterpretable)"
-TASK = ReferenceTask("dyck", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("dyck", DOC, SETTINGS, sequences, steps=400)

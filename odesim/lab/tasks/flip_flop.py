@@ -10,18 +10,14 @@ error: share of wrong bits at reads of test sequences, as trained, sparse and de
 instruction before, the best guess without the instructions: it is right by chance where that one is ignored.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.base.arrays import Array
+from odesim.lab.networks.sequences import Sequences, errors, network_of, sequence_task, shape_settings
+from odesim.lab.training.task import Batch, Setting, Settings
 
 WRITE, READ, IGNORE = 2, 3, 4
 """Tokens of the instructions; 0 and 1 are the bits."""
@@ -64,52 +60,25 @@ SETTINGS = (
     Setting("instructions", 16, "pairs of an instruction and a bit", low=2),
     Setting("ignore", 0.8, "share of instructions that are ignored in training", low=0.0, high=1.0),
     Setting("sparse", 0.98, "that share in sparse test sequences", low=0.0, high=1.0),
-    Setting("batch", 64, "sequences of an iteration", low=1),
-    Setting("layers", 2, "of the transformer", low=1),
-    Setting("width", 32, "of the embeddings", low=1),
-    Setting("mlp", 64, "nodes of the MLP", low=0),
-    Setting("heads", 2, "heads, which divide the width", low=1),
-    *adam(3e-3),
+    *shape_settings("sequences", width=32, mlp=64, rate=3e-3),
 )
 
 
-def network(values: Settings) -> Transformer:
-    """With learned positions. Raises ParamError for heads that do not divide the width."""
-    shape = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    return Transformer(5, outputs=2, positions=2 * values["instructions"], at="all", **shape)
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    places, tests = 2 * values["instructions"], 3 * TEST_SEQUENCES
-    return {
-        **network(values).memory(seeds=seeds, batch=max(values["batch"], tests), length=places, read=places),
-        "the sequences": 6 * seeds * (values["batch"] + tests) * places,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    transformer = network(values)
+def sequences(values: Settings) -> Sequences:
+    """With learned positions."""
+    ignore, length = values["ignore"], 2 * values["instructions"]
     draw = partial(draw_sequences, instructions=values["instructions"])
-    ignore = values["ignore"]
-    test = Drawn(seeds, partial(draw, ignore=(ignore, values["sparse"], DENSE)), batch=0).test(3 * TEST_SEQUENCES)
-
-    def error(params: Params) -> Array:
-        E, outputs = params["embedding"], on_host(transformer.forward(params, test).outputs)
-        return array_namespace(E).asarray(wrong(outputs.argmax(axis=-1), test["targets"]).astype(str(E.dtype)))
-
-    watched = Observable("error", error, ("sequences",), "wrong bits at reads of test sequences", costly=True)
-    return Experiment(
-        model=replace(transformer, extra=(watched,)),
-        stream=Drawn(seeds, partial(draw, ignore=(ignore,)), batch=values["batch"]),
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=transformer.vocabulary,
-        exact={"error_before": wrong(bit_before(test["tokens"]), test["targets"])},
+    return Sequences(
+        network_of(values, 5, outputs=2, positions=length, at="all"),
+        partial(draw, ignore=(ignore,)),
+        length=length,
+        tests=3 * TEST_SEQUENCES,
+        watch=errors(lambda outputs, bits: wrong(outputs.argmax(axis=-1), bits), ("sequences",), "wrong bits at reads of test sequences"),
+        draw_test=partial(draw, ignore=(ignore, values["sparse"], DENSE)),
+        exact=lambda test: {"error_before": wrong(bit_before(test["tokens"]), test["targets"])},
         labels={"sequences": SETS},
     )
 
 
 DOC = "one bit is remembered while others are passed over (liu2023flipflop)"
-TASK = ReferenceTask("flip_flop", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("flip_flop", DOC, SETTINGS, sequences, steps=1000)

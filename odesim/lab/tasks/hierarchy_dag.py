@@ -25,6 +25,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.measures import by_layer
+from odesim.lab.networks.sequences import network_of
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import ADAM, of_settings
 from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, InOrder, TorchGenerator, generators, normal_outputs
@@ -218,8 +219,8 @@ SETTINGS = (
 
 def network(values: Settings) -> Transformer:
     """The transformer of the published program."""
-    sizes = {name: values[name] for name in ("vocabulary", "width", "layers", "mlp")}
-    return Transformer(**sizes, outputs=values["num_classes"], norm="post", activation="relu", projection=False, biases=("mlp", "head"))
+    plain = {"norm": "post", "activation": "relu", "projection": False, "biases": ("mlp", "head")}
+    return network_of(values, values["vocabulary"], outputs=values["num_classes"], **plain)
 
 
 def short_length(values: Settings) -> int:

@@ -19,6 +19,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import by_layer
+from odesim.lab.networks.sequences import network_of
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import ADAM, of_settings
 from odesim.lab.training.randomness import TESTS, Drawn, generators
@@ -194,8 +195,7 @@ SETTINGS = (
 
 def network(values: Settings, leaves: int) -> Transformer:
     """The transformer on a tree with so many leaves. Raises ParamError for heads that do not divide the width."""
-    sizes = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    return Transformer(leaves + 1, **sizes, outputs=values["num_classes"], activation="relu", causal=False)
+    return network_of(values, leaves + 1, outputs=values["num_classes"], activation="relu", causal=False)
 
 
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:

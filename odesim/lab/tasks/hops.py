@@ -8,18 +8,14 @@ functions (on tables: the task composition). floor(log2 k) + 2 layers suffice, b
 error: share of wrong answers in test sequences, by hops. In exact: error_guess, that of the most frequent answer to so many hops.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_host
-from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.base.arrays import Array
+from odesim.lab.networks.sequences import Sequences, errors, network_of, sequence_task, shape_settings
+from odesim.lab.training.task import Batch, Setting, Settings
 
 # Letters are tokens 0 to A - 1, none twice in a row; token A + k says k hops. Targets are letters, or A where a chain ends before.
 
@@ -79,53 +75,25 @@ SETTINGS = (
     Setting("letters", 4, "letters, none of them twice in a row", low=3),
     Setting("hops", 3, "the largest number of hops", low=0),
     Setting("length", 24, "letters of a sequence", low=2),
-    Setting("batch", 64, "sequences of an iteration", low=1),
-    Setting("layers", 2, "of the transformer", low=1),
-    Setting("width", 64, "of the embeddings", low=1),
-    Setting("mlp", 128, "nodes of the MLP", low=0),
-    Setting("heads", 2, "heads, which divide the width", low=1),
-    *adam(1e-3),
+    *shape_settings("sequences", width=64, mlp=128, rate=1e-3),
 )
 
 
-def network(values: Settings) -> Transformer:
-    """With learned positions. Raises ParamError for heads that do not divide the width."""
-    letters, shape = values["letters"], {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    tokens = letters + values["hops"] + 1
-    return Transformer(tokens, outputs=letters + 1, positions=values["length"] + 1, at="all", **shape)
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step or a test, the sequences."""
-    places, tests, transformer = values["length"] + 1, TEST_SEQUENCES * (values["hops"] + 1), network(values)
-    most = max(values["batch"], tests)
-    return {
-        **transformer.memory(seeds=seeds, batch=most, length=places, read=places),
-        "the sequences": 6 * seeds * (values["batch"] + tests) * places,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    transformer, hops, letters = network(values), values["hops"], values["letters"]
-    draw = partial(draw_sequences, letters=letters, hops=hops, length=values["length"])
-    test = Drawn(seeds, partial(draw, each=True), batch=0).test(TEST_SEQUENCES * (hops + 1))
-
-    def error(params: Params) -> Array:
-        E, outputs = params["embedding"], on_host(transformer.forward(params, test).outputs)
-        return array_namespace(E).asarray(wrong(outputs, test["targets"], hops).astype(str(E.dtype)))
-
-    watched = Observable("error", error, ("hops",), "wrong answers in test sequences, by hops", costly=True)
-    return Experiment(
-        model=replace(transformer, extra=(watched,)),
-        stream=Drawn(seeds, draw, batch=values["batch"]),
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=transformer.vocabulary,
-        exact={"error_guess": guess(test["targets"], letters, hops)},
+def sequences(values: Settings) -> Sequences:
+    """With learned positions."""
+    letters, hops, length = (values[name] for name in ("letters", "hops", "length"))
+    draw = partial(draw_sequences, letters=letters, hops=hops, length=length)
+    return Sequences(
+        network_of(values, letters + hops + 1, outputs=letters + 1, positions=length + 1, at="all"),
+        draw,
+        length=length + 1,
+        tests=TEST_SEQUENCES * (hops + 1),
+        watch=errors(partial(wrong, hops=hops), ("hops",), "wrong answers in test sequences, by hops"),
+        draw_test=partial(draw, each=True),
+        exact=lambda test: {"error_guess": guess(test["targets"], letters, hops)},
         labels={"hops": tuple(map(str, range(hops + 1)))},
     )
 
 
 DOC = "k hops along earlier occurrences, which takes of order log k layers (sanford2024transformers)"
-TASK = ReferenceTask("hops", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("hops", DOC, SETTINGS, sequences, steps=1000)

@@ -6,8 +6,6 @@ before, the second to the place of the answer. The loss rests between ln V and l
 then falls. Positions are learned and attention is causal, so that the numbers of induction.stages describe it in outline only.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,10 +13,10 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
+from odesim.lab.networks.sequences import Sequences, network_of, sequence_task
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import adam
+from odesim.lab.training.task import Batch, Observable, Params, Setting, Settings
 
 # Sequences of different tokens with a query that repeats one of them: the answer is the token after it.
 
@@ -102,36 +100,21 @@ SETTINGS = (
 )
 
 
-def network(values: Settings) -> Transformer:
-    """Two layers of attention alone. Raises ParamError for heads that do not divide the width."""
-    normal = {"start": "normal", "std": values["init_scale"]}
-    return Transformer(values["V"], values["width"], 2, heads=values["heads"], positions=values["N"] + 1, norm="none", biases=(), **normal)
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences."""
-    N, V, size = values["N"], values["V"], values["samples"] or values["batch"]
-    return {
-        **network(values).memory(seeds=seeds, batch=max(size, TEST_SEQUENCES), length=N + 1),
-        "the sequences": seeds * (size + TEST_SEQUENCES) * (N + 3) + 2 * max(size, TEST_SEQUENCES) * V,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for too small a vocabulary, and for heads that do not divide the width."""
-    N, V, transformer = values["N"], values["V"], network(values)
+def sequences(values: Settings) -> Sequences:
+    """For two layers of attention alone. Raises ParamError for too small a vocabulary."""
+    N, V = values["N"], values["V"]
     if V < N:
         raise ParamError(f"N = {N} different tokens need a vocabulary of as many, not V = {V}")
-    stream = Drawn(seeds, partial(draw_repeats, N=N, V=V), batch=values["batch"], samples=values["samples"])
-    return Experiment(
-        model=replace(transformer, extra=observables(transformer, stream.test(TEST_SEQUENCES))),
-        stream=stream,
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=V,
+    plain = {"norm": "none", "biases": (), "start": "normal", "std": values["init_scale"]}
+    return Sequences(
+        network_of(values, V, layers=2, positions=N + 1, **plain),
+        partial(draw_repeats, N=N, V=V),
+        length=N + 1,
+        tests=TEST_SEQUENCES,
+        watch=observables,
         labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
     )
 
 
 DOC = "the token after the one that is asked for again, by two layers of attention (bietti2023birth)"
-TASK = ReferenceTask("induction", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("induction", DOC, SETTINGS, sequences, steps=1000)

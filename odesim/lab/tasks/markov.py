@@ -9,18 +9,17 @@ In exact: strategy_losses, the loss of the three strategies on the test sequence
 entropy of the stationary law (k = 2: .5638273; k = 3: .9788), and the mean entropy of a transition (.4808892; .8190).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.lab.networks.sequences import Sequences, network_of, sequence_task
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import adam
+from odesim.lab.training.task import Batch, Observable, Params, Setting, Settings
 
 # Sequences of Markov chains whose rows of transition probabilities are drawn from Dirichlet(1, ..., 1), a chain for each sequence.
 
@@ -157,38 +156,21 @@ SETTINGS = (
 )
 
 
-def network(values: Settings) -> Transformer:
-    """Attention alone, with learned positions, no norms and no biases. Raises ParamError for heads that do not divide the width."""
-    sizes = {"vocabulary": values["k"], "positions": values["length"], "std": values["init_scale"]}
-    sizes |= {name: values[name] for name in ("width", "layers", "heads")}
-    return Transformer(**sizes, at="all", norm="none", biases=(), start="normal")
-
-
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, a step, the sequences, the strategies."""
-    k, length, size = values["k"], values["length"], values["samples"] or values["batch"]
-    return {
-        **network(values).memory(seeds=seeds, batch=max(size, TEST_SEQUENCES), length=length, read=length),
-        "the sequences": seeds * (4 * size + 3 * TEST_SEQUENCES) * length,
-        "the strategies": seeds * TEST_SEQUENCES * length * k * (3 * k + 6),
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    draw = partial(draw_predictions, **{name: values[name] for name in ("k", "length", "first")})
-    stream, transformer = Drawn(seeds, draw, batch=values["batch"], samples=values["samples"]), network(values)
-    test = stream.test(TEST_SEQUENCES)
-    return Experiment(
-        model=replace(transformer, extra=observables(transformer, test)),
-        stream=stream,
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=values["k"],
-        exact={"strategy_losses": losses(strategies(test["tokens"], values["k"]), test["targets"]).T},
+def sequences(values: Settings) -> Sequences:
+    """For attention alone, with learned positions, no norms and no biases."""
+    k, length = values["k"], values["length"]
+    plain = {"norm": "none", "biases": (), "start": "normal", "std": values["init_scale"]}
+    return Sequences(
+        network_of(values, k, positions=length, at="all", **plain),
+        partial(draw_predictions, k=k, length=length, first=values["first"]),
+        length=length,
+        tests=TEST_SEQUENCES,
+        watch=observables,
+        exact=lambda test: {"strategy_losses": losses(strategies(test["tokens"], k), test["targets"]).T},
         labels={"strategy": STRATEGIES},
+        other={"the strategies": TEST_SEQUENCES * length * k * (3 * k + 6)},
     )
 
 
 DOC = "the next state of a Markov chain that only the context tells (edelman2024evolution)"
-TASK = ReferenceTask("markov", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("markov", DOC, SETTINGS, sequences, steps=1000)

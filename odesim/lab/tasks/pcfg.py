@@ -10,8 +10,6 @@ share: the loss of all sentences with each letter masked, over ln 4. In exact: l
 over places, if the block of 1, 2, 4, ... around it is known.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -19,10 +17,9 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
+from odesim.lab.networks.sequences import Sequences, network_of, sequence_task, shape_settings
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import adam, of_settings
-from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.task import Batch, Observable, Params, Setting, Settings
 
 SYMBOLS = 4
 MASK = SYMBOLS
@@ -77,58 +74,41 @@ def entropy(rows: Array) -> float:
     return float(np.log(len(rows)) - (counts * np.log(counts)).sum() / len(rows))
 
 
+def share(model: Transformer, test: Batch) -> tuple[Observable, ...]:
+    """The observable `share`."""
+
+    def function(params: Params) -> Array:
+        result: Array = model.loss_of(params, test) / np.log(SYMBOLS)
+        return result.astype(params["embedding"].dtype)
+
+    return (Observable("share", function, (), "loss of all sentences with each letter masked, over ln 4", costly=True),)
+
+
 SETTINGS = (
     Setting("depth", 3, "generations: a sentence has 2^depth letters", low=1, high=3),
-    Setting("batch", 64, "sentences of an iteration", low=1),
-    Setting("layers", 2, "of the transformer", low=1),
-    Setting("width", 32, "of the embeddings", low=1),
-    Setting("mlp", 64, "nodes of the MLP", low=0),
-    Setting("heads", 2, "heads, which divide the width", low=1),
-    *adam(3e-3),
+    *shape_settings("sentences", width=32, mlp=64, rate=3e-3),
 )
 
 
-def network(values: Settings) -> Transformer:
-    """It sees both sides, with learned positions. Raises ParamError for heads that do not divide the width."""
-    shape = {name: values[name] for name in ("width", "layers", "mlp", "heads")}
-    return Transformer(
-        SYMBOLS + 1, outputs=SYMBOLS, positions=2 ** values["depth"], causal=False, at="given", start="normal", std=0.1, **shape
-    )
+def sequences(values: Settings) -> Sequences:
+    """A transformer that sees both sides, with learned positions; its test is every letter of every sentence."""
+    depth, places = values["depth"], 2 ** values["depth"]
 
+    def cases(rng: Generator, count: int) -> Batch:
+        every = all_sentences(depth)
+        return masked(np.repeat(every, places, axis=0), np.tile(np.arange(places), len(every)))
 
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the transformer, on a batch or on all sentences."""
-    places = 2 ** values["depth"]
-    cases = SYMBOLS * 2 ** (places - 1) * places
-    most = max(values["batch"], cases)
-    return {
-        **network(values).memory(seeds=seeds, batch=most, length=places),
-        "the sentences": 3 * seeds * (values["batch"] + cases) * places,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for heads that do not divide the width."""
-    transformer, depth = network(values), values["depth"]
-    every, places = all_sentences(depth), 2**depth
-    cases = masked(np.repeat(every, places, axis=0), np.tile(np.arange(places), len(every)))
-    test = {name: np.tile(a, (len(seeds), 1, 1)) for name, a in cases.items()}
-
-    def share(params: Params) -> Array:
-        result: Array = transformer.loss_of(params, test) / np.log(SYMBOLS)
-        return result.astype(params["embedding"].dtype)
-
-    watched = Observable("share", share, (), "loss of all sentences with each letter masked, over ln 4", costly=True)
-    return Experiment(
-        model=replace(transformer, extra=(watched,)),
-        stream=Drawn(seeds, partial(draw_masked, depth=depth), batch=values["batch"]),
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=transformer.vocabulary,
-        exact={"levels": np.tile(levels(depth), (len(seeds), 1))},
+    return Sequences(
+        network_of(values, SYMBOLS + 1, outputs=SYMBOLS, positions=places, causal=False, at="given", start="normal", std=0.1),
+        partial(draw_masked, depth=depth),
+        length=places,
+        tests=SYMBOLS * 2 ** (places - 1) * places,
+        watch=share,
+        draw_test=cases,
+        exact=lambda test: {"levels": np.tile(levels(depth), (len(test["tokens"]), 1))},
         labels={"level": tuple(f"block of {2**n}" for n in range(depth + 1))},
     )
 
 
 DOC = "the masked letter of a sentence of a small grammar, level by level (zhao2023parse)"
-TASK = ReferenceTask("pcfg", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("pcfg", DOC, SETTINGS, sequences, steps=1000)
