@@ -16,19 +16,7 @@ from odesim.inputs.registry import is_path, load_constant
 from odesim.lab.tasks import load_task
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.record import LOSS
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    Setting,
-    Settings,
-    Task,
-    as_config,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, Setting, Settings, Task, as_config, pair_of
 from odesim.run.problem import named_slopes, parts_of, right_side
 from odesim.symbolic.system import System
 
@@ -224,5 +212,5 @@ def each_seed(function: Callable[[Arrays], Any], params: Params) -> Array:
 def pair_for(recorded: Sequence[str], system: System) -> Pair:
     """How a System describes a task of one's own: by names, with the learning rate as the time of an iteration."""
     known = {*system.states, *system.observables}
-    links = tuple(same_quantity(name) for name in recorded if name in known)
-    return Pair(links, rate_of(GROUP), start={name: same_quantity(name) for name in recorded if name in system.states})
+    start = [name for name in recorded if name in system.states]
+    return pair_of(*(name for name in recorded if name in known), step=GROUP, start=start)

@@ -71,9 +71,10 @@ def sequence_task(name: str, doc: str, settings: tuple[Setting, ...], parts: Cal
     def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
         of, size = parts(values), values.get("samples") or values["batch"]
         runs = ((size, of.length), (of.tests, of.test_length or of.length))
-        steps = [of.network.memory(seeds=seeds, batch=n, length=T, read=T if of.network.at == "all" else of.read) for n, T in runs]
+        passes = [of.network.memory(seeds=seeds, batch=n, length=T, read=T if of.network.at == "all" else of.read) for n, T in runs]
+        largest = max(passes, key=lambda numbers: sum(numbers.values()))
         return {
-            **max(steps, key=lambda numbers: sum(numbers.values())),
+            **largest,
             "the sequences": 6 * seeds * sum(n * T for n, T in runs),
             **{what: seeds * numbers for what, numbers in of.other.items()},
         }

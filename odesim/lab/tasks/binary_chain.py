@@ -17,19 +17,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 BLOCK = 2**14  # pairs of a seed that are drawn at once, where a batch is not larger
 
@@ -126,8 +114,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-LINKS = (same_quantity("loss", "loss_population"), *map(same_quantity, ("s", "e", "w", "b")))
-
 TASK = ReferenceTask(
     "binary_chain",
     "one layer of attention, as three numbers, learns binary Markov chains (makkuva2024local)",
@@ -136,6 +122,6 @@ TASK = ReferenceTask(
     memory,
     ("reduced",),
     described_by={
-        "in_context.markov_bias": Pair(LINKS, rate_of("all"), start=by_name(LINKS, "e", "w", "b"), requirements={"momentum": (0,)})
+        "in_context.markov_bias": pair_of("loss=loss_population", *"sewb", step="all", start="ewb", requirements={"momentum": (0,)})
     },
 )

@@ -23,19 +23,7 @@ from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
 from odesim.lab.networks.joma import Activation
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, InBlocks, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    Stream,
-    by_name,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
 
 # Activations g of a committee, and means E g(a) g(b) over Gaussian fields a, b.
 #
@@ -265,9 +253,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-OVERLAPS = tuple(map(same_quantity, ("e_g", "Q", "R", "v")))
-
-
 TASK = ReferenceTask(
     "committee",
     "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
@@ -277,11 +262,11 @@ TASK = ReferenceTask(
     ("committee",),
     described_by={
         # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
-        "classics.committee": Pair(
-            OVERLAPS,
-            lambda facts: 1 / facts.config["N"],
-            False,
-            by_name(OVERLAPS, "Q", "R", "v"),
+        "classics.committee": pair_of(
+            *("e_g", "Q", "R", "v"),
+            step=lambda facts: 1 / facts.config["N"],
+            linear=False,
+            start="QRv",
             requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
         )
     },

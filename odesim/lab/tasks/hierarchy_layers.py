@@ -18,7 +18,7 @@ from odesim.lab.networks.joma import ACTIVATIONS, ce
 from odesim.lab.networks.measures import by_layer
 from odesim.lab.tasks.hierarchy_dag import SETS, dag_of_seed, latents_of
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
-from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, by_name, same_quantity
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 # Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
 #
@@ -155,8 +155,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-LAYERS = tuple(map(same_quantity, ("V1", "V2", "U", "xi1", "xi2")))
-
+LAYERS = ("V1", "V2", "U", "xi1", "xi2")
 
 TASK = ReferenceTask(
     "hierarchy_layers",
@@ -167,11 +166,11 @@ TASK = ReferenceTask(
     ("two_layers",),
     described_by={
         # the System has the logits of the flow, half the squared weights, which discrete descent does not keep
-        "hierarchy.multilayer": Pair(
-            (same_quantity("loss"), *LAYERS),
-            lambda facts: float(facts.config["eta"]),
-            False,
-            by_name(LAYERS),
+        "hierarchy.multilayer": pair_of(
+            *("loss", *LAYERS),
+            step=lambda facts: float(facts.config["eta"]),
+            linear=False,
+            start=LAYERS,
             per_seed=True,
             requirements={"phi": ("identity",), "momentum": (0,)},
             example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},

@@ -21,20 +21,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
 
 def draw_prompts(lam: Array, N: int, dtype: str, rng: Generator, count: int) -> Batch:
@@ -205,10 +192,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 def pair(kind: str) -> Pair:
     """How in_context.separate or in_context.merged describes the task."""
-    states = tuple(map(same_quantity, KINDS[kind]))
-    links: tuple[Link, ...] = (same_quantity("loss", "loss_population"), same_quantity("share"), same_quantity("W"), *states)
-    requirements = {"weights": (kind,), "momentum": (0,)}
-    return Pair(links, rate_of("all"), start=by_name(states), requirements=requirements, example={"weights": kind})
+    requirements, links = {"weights": (kind,), "momentum": (0,)}, ("loss=loss_population", "share", "W", *KINDS[kind])
+    return pair_of(*links, step="all", start=KINDS[kind], requirements=requirements, example={"weights": kind})
 
 
 TASK = ReferenceTask(

@@ -19,19 +19,7 @@ from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, INITIAL, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of, same_quantity
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 
@@ -162,8 +150,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
 ONE_NODE = replace(same_quantity("v", "V"), make=lambda seen, facts: seen["V"][..., 0])
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
-JOINT_STATES = (same_quantity("V"), same_quantity("Xi"), same_quantity("Z", "z"))
-JOINT = (same_quantity("loss"), same_quantity("entropy"), *JOINT_STATES, same_quantity("attention"))
+JOINT_STATES = ("V", "Xi", "Z=z")
 
 
 def not_exact(facts: TrainingFacts) -> list[str]:
@@ -174,11 +161,11 @@ def not_exact(facts: TrainingFacts) -> list[str]:
     return phrases + [f"momentum is {facts.momentum:g}, not 0"] * bool(facts.momentum)
 
 
-REDUCED = Pair(
-    (same_quantity("V"),),
-    rate_of("w"),
-    False,
-    {"V": same_quantity("V")},
+REDUCED = pair_of(
+    "V",
+    step="w",
+    linear=False,
+    start="V",
     per_seed=True,
     requirements=JOMA_SETTINGS,
     other_misfits=lambda facts: not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1),
@@ -202,10 +189,10 @@ TASK = ReferenceTask(
         ),
         "joma.linear_multinode": REDUCED,
         **{
-            f"joma.joint_{attention}": Pair(
-                JOINT,
-                rate_of("w"),
-                start=by_name(JOINT_STATES),
+            f"joma.joint_{attention}": pair_of(
+                *("loss", "entropy", *JOINT_STATES, "attention"),
+                step="w",
+                start=JOINT_STATES,
                 per_seed=True,
                 requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
                 example={"attention": attention},

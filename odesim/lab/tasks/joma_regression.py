@@ -19,19 +19,7 @@ from odesim.lab.networks.joma import JomaBlock
 from odesim.lab.networks.measures import entropy, softmax
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 
 def draw_targets(c: Array, dtype: str, rng: Generator, count: int) -> Batch:
@@ -124,10 +112,10 @@ TASK = ReferenceTask(
     ("joma",),
     described_by={
         # the System eliminates z by an invariant of the flow, which discrete descent does not keep
-        "joma.self_consistent": Pair(
-            (same_quantity("v"), same_quantity("loss", "loss_population"), same_quantity("entropy")),
-            rate_of("w"),
-            False,
+        "joma.self_consistent": pair_of(
+            *("v", "loss=loss_population", "entropy"),
+            step="w",
+            linear=False,
             requirements={"momentum": (0,)},
             other_misfits=unequal_rates,
         )

@@ -21,20 +21,7 @@ from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import OPTIMIZERS, SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 ACTIVATIONS = ("square", "relu")
 
@@ -184,13 +171,7 @@ def psi_of(seen: Mapping[str, Array], facts: Any) -> Array:
     return result
 
 
-LINKS: tuple[Link, ...] = (
-    same_quantity("alpha"),
-    same_quantity("beta"),
-    same_quantity("D"),
-    Link("loss", ("loss",), lambda seen, facts: seen["loss"] - np.log(facts.config["p"]), doc="above that of no logits, ln p"),
-)
-PHASES = (same_quantity("phi"), Link("psi", ("D", "phi"), psi_of))
+LOSS = Link("loss", ("loss",), lambda seen, facts: seen["loss"] - np.log(facts.config["p"]), doc="above that of no logits, ln p")
 
 TASK = ReferenceTask(
     "modular",
@@ -200,11 +181,14 @@ TASK = ReferenceTask(
     memory,
     ("two_layers",),
     described_by={
-        "modular.phases": Pair(
-            LINKS,
-            rate_of("all"),
-            False,
-            start=by_name(LINKS, "alpha", "beta") | by_name(PHASES),
+        "modular.phases": pair_of(
+            "alpha",
+            "beta",
+            "D",
+            LOSS,
+            step="all",
+            linear=False,
+            start=("alpha", "beta", "phi", Link("psi", ("D", "phi"), psi_of)),
             requirements={"activation": ("square",), "share": (1.0,), "weight_decay": (0.0,), "momentum": (0,)},
         )
     },

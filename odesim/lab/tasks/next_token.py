@@ -16,19 +16,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 BLOCK = 1000  # steps whose labels are drawn at once
 
@@ -117,8 +105,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-LINKS = (same_quantity("loss", "loss_population"), same_quantity("probability"), same_quantity("w"))
-
 TASK = ReferenceTask(
     "next_token",
     "attention with one query learns the next word from drawn labels (li2024mechanics)",
@@ -127,5 +113,9 @@ TASK = ReferenceTask(
     memory,
     ("column",),
     # in the clock ln(1 + t) descent on w is not that of the task
-    described_by={"margin.next_token": Pair(LINKS, rate_of("all"), False, by_name(LINKS, "w"), requirements={"momentum": (0,)})},
+    described_by={
+        "margin.next_token": pair_of(
+            "loss=loss_population", "probability", "w", step="all", linear=False, start="w", requirements={"momentum": (0,)}
+        )
+    },
 )

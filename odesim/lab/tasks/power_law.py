@@ -17,19 +17,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    Stream,
-    by_name,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 
@@ -122,7 +110,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-QUANTITIES = (same_quantity("D"), same_quantity("R"))
 TASK = ReferenceTask(
     "power_law",
     "linear regression by one-pass SGD on power laws (paquette2024phases)",
@@ -130,5 +117,5 @@ TASK = ReferenceTask(
     make,
     memory,
     ("linear",),
-    described_by={"scaling.sgd": Pair(QUANTITIES, linear=False, start=by_name(QUANTITIES, "D"), requirements={"momentum": (0,)})},
+    described_by={"scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={"momentum": (0,)})},
 )

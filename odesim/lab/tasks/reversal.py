@@ -20,7 +20,18 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, Stream, same_quantity
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Observable,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    Stream,
+    pair_of,
+    same_quantity,
+)
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 
@@ -213,16 +224,11 @@ TASK = ReferenceTask(
     memory,
     ("decoder",),
     described_by={
-        "reversal.row": Pair(
-            (same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),
+        "reversal.row": pair_of(
+            *(same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),
             linear=False,  # a step of descent moves one row, by N times the mean
             requirements={"data": ("reversals",), "momentum": (0,)},
         ),
-        "reversal.full": Pair(
-            (same_quantity("loss", "loss_population"), same_quantity("p"), same_quantity("Y")),
-            linear=False,
-            start={"Y": same_quantity("Y")},
-            requirements={"momentum": (0,)},
-        ),
+        "reversal.full": pair_of("loss=loss_population", "p", "Y", linear=False, start="Y", requirements={"momentum": (0,)}),
     },
 )

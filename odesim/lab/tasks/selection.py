@@ -17,20 +17,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import DATA, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
 KINDS: Mapping[str, tuple[str, ...]] = {"prompt": ("p",), "weights": ("W",), "key_query": ("K", "Q")}
 
@@ -145,12 +132,11 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def pair(kind: str, *more: Link) -> Pair:
+def pair(kind: str, *more: str) -> Pair:
     """How margin.prompt, weights or key_query describes the task. Its clock is ln(1 + t): descent on its states is none of the task's."""
-    states = tuple(map(same_quantity, KINDS[kind]))
     requirements = {"trained": (kind,), "momentum": (0,)}
-    links = (same_quantity("loss"), same_quantity("attention"), *more, *states)
-    return Pair(links, rate_of("all"), False, by_name(states), per_seed=True, requirements=requirements, example={"trained": kind})
+    links, example = ("loss", "attention", *more, *KINDS[kind]), {"trained": kind}
+    return pair_of(*links, step="all", linear=False, start=KINDS[kind], per_seed=True, requirements=requirements, example=example)
 
 
 TASK = ReferenceTask(
@@ -161,8 +147,8 @@ TASK = ReferenceTask(
     memory,
     ("attention",),
     described_by={
-        "margin.prompt": pair("prompt", same_quantity("norm")),
+        "margin.prompt": pair("prompt", "norm"),
         "margin.weights": pair("weights"),
-        "margin.key_query": pair("key_query", same_quantity("product")),
+        "margin.key_query": pair("key_query", "product"),
     },
 )

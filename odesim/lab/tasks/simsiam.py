@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -22,20 +23,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 
 def draw_views(n1: int, sigma2: float, dtype: str, rng: Generator, count: int) -> Batch:
@@ -238,15 +226,11 @@ def averaged(facts: TrainingFacts) -> list[str]:
     return [] if facts.config["beta"] else ["beta is 0: there is no moving average"]
 
 
-MATRICES = tuple(map(same_quantity, ("F", "W", "Wp")))
-ALIGNED = tuple(map(same_quantity, ("asymmetry", "commutator")))
-MODES = tuple(map(same_quantity, ("p", "s")))
-AVERAGE, SINGULAR = same_quantity("Wa"), same_quantity("w")
-AVERAGED_MODES = (*MODES, same_quantity("tau"))
+MATRICES, ALIGNED, MODES = ("F", "W", "Wp"), ("asymmetry", "commutator"), ("p", "s")
 OF_MODES = {"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])}
-STEP = rate_of("all")
 FITS = {"predictor": ("trained",), "stop": (True,), "momentum": (0,)}
 ALONE = {**FITS, "beta": (0.0,)}
+OF_WEIGHTS: Mapping[str, Any] = {"step": "all", "start": ("W", "Wp")}
 
 TASK = ReferenceTask(
     "simsiam",
@@ -256,44 +240,34 @@ TASK = ReferenceTask(
     memory,
     ("linear",),
     described_by={
-        "self_supervised.simsiam": Pair((*ALIGNED, *MATRICES), STEP, start=by_name(MATRICES, "W", "Wp"), requirements=ALONE),
-        "self_supervised.modes": Pair(
-            MODES,
-            STEP,
-            False,
-            start=by_name(MODES),
-            requirements=ALONE,
-            other_misfits=without_modes,
-            example=OF_MODES,
+        "self_supervised.simsiam": pair_of(*ALIGNED, *MATRICES, **OF_WEIGHTS, requirements=ALONE),
+        "self_supervised.modes": pair_of(
+            *MODES, step="all", linear=False, start=MODES, requirements=ALONE, other_misfits=without_modes, example=OF_MODES
         ),
-        "self_supervised.modes_ema": Pair(
-            AVERAGED_MODES,
-            STEP,
-            False,
-            start=by_name(AVERAGED_MODES),
+        "self_supervised.modes_ema": pair_of(
+            *MODES,
+            "tau",
+            step="all",
+            linear=False,
+            start=(*MODES, "tau"),
             requirements=FITS,
             other_misfits=lambda facts: without_modes(facts) + averaged(facts),
             example={**OF_MODES, "beta": 0.4},
         ),
-        "self_supervised.byol": Pair(
-            (*ALIGNED, *MATRICES, AVERAGE),
-            STEP,
-            start={**by_name(MATRICES, "W", "Wp"), "Wa": AVERAGE},
+        "self_supervised.byol": pair_of(
+            *ALIGNED,
+            *MATRICES,
+            "Wa",
+            step="all",
+            start=("W", "Wp", "Wa"),
             requirements=FITS,
             other_misfits=averaged,
             example={"beta": 0.4},
         ),
-        "self_supervised.no_stop": Pair(
-            MATRICES, STEP, start=by_name(MATRICES, "W", "Wp"), requirements={**ALONE, "stop": (False,)}, example={"stop": False}
-        ),
+        "self_supervised.no_stop": pair_of(*MATRICES, **OF_WEIGHTS, requirements={**ALONE, "stop": (False,)}, example={"stop": False}),
         # a batch makes of equal singular values unequal ones, and their order is by size
-        "self_supervised.direct_pred": Pair(
-            (SINGULAR,),
-            STEP,
-            False,
-            start=by_name((SINGULAR,)),
-            requirements={**ALONE, "predictor": ("set",)},
-            example={"predictor": "set"},
+        "self_supervised.direct_pred": pair_of(
+            "w", step="all", linear=False, start="w", requirements={**ALONE, "predictor": ("set",)}, example={"predictor": "set"}
         ),
     },
 )

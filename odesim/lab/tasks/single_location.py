@@ -20,19 +20,7 @@ from scipy.special import erf
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import Drawn
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 
 def draw_tokens(d: int, L: int, gamma2: float, noise: float, dtype: str, rng: Generator, count: int) -> Batch:
@@ -150,8 +138,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-OVERLAPS = (same_quantity("kappa"), same_quantity("nu"))
-
 TASK = ReferenceTask(
     "single_location",
     "attention learns which token tells the label, and what to read there (marion2025attention)",
@@ -159,5 +145,9 @@ TASK = ReferenceTask(
     make,
     memory,
     ("attention",),
-    described_by={"in_context.single_location": Pair(OVERLAPS, rate_of("all"), False, by_name(OVERLAPS), requirements={"momentum": (0,)})},
+    described_by={
+        "in_context.single_location": pair_of(
+            "kappa", "nu", step="all", linear=False, start=("kappa", "nu"), requirements={"momentum": (0,)}
+        )
+    },
 )

@@ -24,21 +24,7 @@ from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import softmax
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import BATCHES, DATA, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    by_name,
-    rate_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 # Documents of topics with masked words: their laws, all sets of topics at once, and batches of documents that are drawn.
 #
@@ -410,7 +396,7 @@ def part(name: str, source: str, letter: str, place: tuple[int, int] | None = No
     return Link(name, (source,), make, doc=f"of the training's {source}")
 
 
-SAME = tuple(map(same_quantity, (*(f"norm_{name}" for name in WEIGHTS), *WEIGHTS)))
+NORMS = tuple(f"norm_{name}" for name in WEIGHTS)
 NUMBERS = (
     *(part(f"{letter}_{kind}", source, kind) for letter, source in zip("akq", WEIGHTS, strict=True) for kind in "wt"),
     part("r_w", "W_V", "U", (1, 1)),
@@ -428,7 +414,7 @@ TASK = ReferenceTask(
     memory,
     ("attention",),
     described_by={
-        "topics.full": Pair(SAME, rate_of("W"), start=by_name(SAME, *WEIGHTS), requirements=TOPIC_SETTINGS),
-        "topics.reduced": Pair(NUMBERS, rate_of("W"), start=by_name(NUMBERS), requirements=SYMMETRIC_START, example={"init": "symmetric"}),
+        "topics.full": pair_of(*NORMS, *WEIGHTS, step="W", start=WEIGHTS, requirements=TOPIC_SETTINGS),
+        "topics.reduced": pair_of(*NUMBERS, step="W", start=NUMBERS, requirements=SYMMETRIC_START, example={"init": "symmetric"}),
     },
 )

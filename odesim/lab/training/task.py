@@ -200,14 +200,26 @@ def same_quantity(name: str, source: str = "", doc: str = "") -> Link:
     return Link(name, (source,), lambda seen, facts: seen[source], doc=doc)
 
 
-def by_name(links: Sequence[Link], *names: str) -> dict[str, Link]:
-    """{name: Link} of those with these names, of all without them."""
-    return {link.name: link for link in links if link.name in names or not names}
+def pair_of(
+    *rows: Link | str,
+    step: str | Callable[[TrainingFacts], float] = lambda facts: 1.0,
+    start: Sequence[Link | str] = (),
+    **more: Any,
+) -> Pair:
+    """The Pair with these rows: Links, or names of observables without conversion, as `v` or as `loss=loss_population` with another name.
+
+    step: its time, or the group of parameters whose learning rate it is. start: initial values, rows by their names. more: as of Pair.
+    """
+    links = {link.name: link for link in map(as_link, rows)}
+    starts = [links.get(str(link)) or as_link(link) for link in start]
+    group = step if isinstance(step, str) else ""
+    time = (lambda facts: float(facts.optimizer["rates"][group])) if isinstance(step, str) else step
+    return Pair(tuple(links.values()), time, start={link.name: link for link in starts}, **more)
 
 
-def rate_of(group: str) -> Callable[[TrainingFacts], float]:
-    """The time of a System of one iteration, where that is the learning rate of a group of parameters."""
-    return lambda facts: float(facts.optimizer["rates"][group])
+def as_link(row: Link | str) -> Link:
+    """A Link as it is, or that of a text `name` or `name=source`."""
+    return row if isinstance(row, Link) else same_quantity(*row.split("="))
 
 
 class Task(Protocol):
