@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +12,6 @@ import sympy as sp
 from sympy import Expr, Indexed, Sum, Symbol
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.cache import cacheit
-from sympy.logic.boolalg import Boolean
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
@@ -225,22 +223,6 @@ def at_max(largest: Any, slope: Any) -> Any:
 
 
 REDUCTIONS = (Sum, MaxOver, AtMax)
-
-
-# sympy takes a Piecewise out of all that it stands in, where that is in a condition or summed: out of sums too, past the index that it
-# depends on. It asks piecewise_fold() for that, by the name that these two modules have of it.
-def _folded(e: Any, evaluate: bool | None = True) -> Any:
-    """piecewise_fold(e) of sympy, which leaves sums and maxima as they are."""
-    sums = sorted(e.atoms(*REDUCTIONS), key=sp.default_sort_key) if isinstance(e, sp.Basic) and e.has(sp.Piecewise) else []
-    holes = {total: sp.Dummy(f"total{n}", real=True) for n, total in enumerate(sums)}
-    folded = sp.piecewise_fold(e.xreplace(holes) if holes else e, evaluate)
-    if holes and isinstance(e, Boolean) and isinstance(folded, sp.Piecewise):
-        folded = folded.rewrite(sp.ITE)  # as sympy does, which would go into the sums
-    return folded.xreplace({hole: total for total, hole in holes.items()}) if holes else folded
-
-
-for module in ("functions.elementary.piecewise", "concrete.expr_with_limits"):
-    import_module(f"sympy.{module}").piecewise_fold = _folded  # type: ignore[attr-defined]
 
 
 # Each sum has an index symbol of its own, so that a substitution into the sum cannot capture it: over(Sum, A[i, k]*x[k], (k, M)) holds k as

@@ -13,7 +13,7 @@ from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argum
 from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.parts import Definition, Param, element_text
-from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, triangle
+from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, BoundIndex, triangle
 
 # CPython gives up on nested brackets at 200 and some C++ compilers at 256.
 DEEPEST = 150  # levels of an expression: the text of more is nested too deeply for Python and C++
@@ -97,6 +97,8 @@ class _Place:
             self.fail(f"{e} is not a finite real number")
         if isinstance(e, KroneckerDelta):
             self._check_delta(e)
+        if isinstance(e, sp.ITE):
+            self._check_choice(e)
         if isinstance(e, REDUCTIONS):
             inner = self
             for limit in reversed(e.limits):
@@ -120,6 +122,16 @@ class _Place:
                 self.fail(mistake)
             for a in e.args:
                 self.check(a)
+
+    def _check_choice(self, e: sp.ITE) -> None:
+        """Fails where sympy has folded a Piecewise out of a sum inside a condition, past the index that it depends on."""
+        sums = e.args[1].atoms(*REDUCTIONS) ^ e.args[2].atoms(*REDUCTIONS)
+        summed = {lim[0].name for total in sums for lim in total.limits}
+        for k in sorted({s.name for s in e.args[0].free_symbols if isinstance(s, Symbol) and s not in self.free and s.name in summed}):
+            self.fail(
+                f"a condition on a sum over {k} of a Piecewise, which sympy has taken out of the sum: name the sum first, as in "
+                f"z = named('z', over(Sum, ..., ({k}, ...))), and write the condition on z"
+            )
 
     def _extent_of(self, e: Any, limit: Any) -> Any:
         """The extent of the axis that a summed index runs over, or a part of."""
@@ -146,8 +158,17 @@ class _Place:
             self.fail(f"a maximum over {t.text(k)} goes over other indices too: write one maximum inside the other")
         return extent
 
+    def _check_bound(self, i: Symbol) -> None:
+        """Fails for an index of a sum that stands outside of it."""
+        if isinstance(i, BoundIndex) and i not in self.free:
+            self.fail(
+                f"sympy's Sum() has taken a Piecewise out of the sum over {i} inside it: write the outer sum by over(), or name the "
+                f"inner one first, as in z = named('z', over(Sum, ..., ({i}, ...)))"
+            )
+
     def _check_free(self, i: Symbol, words: str) -> None:
         if i not in self.extents or i not in self.free:
+            self._check_bound(i)
             here = f"; free here: {', '.join(sorted(map(str, self.free)))}" if self.free else "; no index is free here"
             self.fail(f"index {words} is neither free nor summed{here}")
 
@@ -206,6 +227,7 @@ class _Place:
         elif scope.shapes.get(name):
             self._fail_array(e)
         elif name not in scope.size_names and name not in scope.params:
+            self._check_bound(e)
             scalars = [n for n, s in scope.shapes.items() if not s]
             self.fail(scope.undeclared("symbol", name, [*scalars, *scope.size_names]))
 

@@ -12,7 +12,7 @@ from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
 from odesim.ir.passes import lower
 from odesim.ir.sizes import extents
-from odesim.symbolic import IndexedBase, MaxOver, Param, System, at, index, logsumexp, over, sizes, softmax
+from odesim.symbolic import IndexedBase, MaxOver, Param, System, index, logsumexp, over, sizes, softmax
 from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import ArrayFunction
 from tests.support.brute import right_side
@@ -28,9 +28,6 @@ psi, chi, rho = IndexedBase("psi", shape=(M, K)), IndexedBase("chi", shape=(K, M
 pick, big = IndexedBase("pick", shape=(M,)), IndexedBase("big", shape=(M,))  # rows of R; whole numbers of nothing
 k_1 = symbols("k_1", real=True)
 SIZES = {"M": 5, "K": 3, "Q": 4, "R": 2}
-
-FEW = over(Sum, Piecewise((v[l] ** 2, (k < l) & (x[l] > 0)), (x[k], True)), (k, M))  # for each l
-FEW_HERE = at(FEW, {l: m})
 
 HARD: dict[str, Expr] = {
     "gather by a matrix": over(Sum, w[psi[m, k]] * v[m], (k, K)),
@@ -66,8 +63,6 @@ HARD: dict[str, Expr] = {
     "condition on a gather": Piecewise((v[m] ** 2, Eq(pick[m], 1)), (2 * v[m], True)),
     "row of a gathered row by a matrix": over(Sum, Z[psi[m, k], l] * X[m, k, l] * v[l], (k, K), (l, M)),
     "not one of two conditions": Piecewise((v[m] ** 2, ~((v[m] > x[0]) | Eq(pick[m], 1))), (x[m], True)),
-    "a condition on a sum of choices": Piecewise((v[m] ** 2, FEW_HERE * Piecewise((1, x[m] > 0), (2, True)) > 1), (2 * v[m], True)),
-    "a sum of a sum of choices": Sum(FEW * Piecewise((v[m], m > 1), (1, True)), (l, 0, m)) + Sum(FEW * m, (l, m + 1, M - 1)) * v[m],
     "a choice between conditions": Piecewise((v[m], ITE(v[m] > 0, x[m] > 0, Eq(pick[m], 1))), (v[m] ** 2, True)),
     "absolute value of a product with a whole number": Abs(pick[m] * v[m]) * x[m] + Abs(v[m] * x[m]),
     "absolute value of an exponential": Abs(exp(v[m])),

@@ -18,6 +18,8 @@ GOOD: dict[str, Any] = {
     "params": (Param(a, 1.0, REAL, "a"), Param(X, 1.0, REAL, "X"), Param(b, 1.0, REAL, "b")), "initial": {v[m]: 0.0},
 }  # fmt: skip
 f = sp.Function("relu")
+parts_of_row = over(Sum, sp.Piecewise((a[l], X[m, k] > 0), (1, True)), (k, K))
+parts = over(Sum, sp.Piecewise((a[m], a[m] > 0), (1, True)), (m, M))
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no equation": ({"equations": {}}, "no equation"),
@@ -25,6 +27,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "near symbol": ({"equations": {v[m]: symbols("bb") * v[m]}}, "did you mean 'b'"),
     "unknown array": ({"equations": {v[m]: IndexedBase("aa", shape=(M,))[m]}}, r"no array 'aa'.*did you mean 'a'.*aa\[m\]"),
     "unknown function": ({"equations": {v[m]: f(v[m])}}, r"relu\(v\[m\]\) is not a function"),
+    "sum taken apart": ({"equations": {v[m]: sp.Piecewise((1, parts > v[m]), (2, True))}}, "a condition on a sum over m of a Piecewise"),
+    "raw sum taken apart": (
+        {"equations": {v[m]: sp.Piecewise((1, Sum(sp.Piecewise((a[k], a[k] > 0), (1, True)), (k, 0, M - 1)) > v[m]), (2, True))}},
+        r"a condition on a sum over k of a Piecewise, .* z = named\('z', over\(Sum, ",
+    ),
+    "sum within a sum taken apart": ({"equations": {v[m]: Sum(m * parts_of_row, (l, 0, m))}}, "out of the sum over k inside"),
+    "condition on an index taken apart": (
+        {"equations": {v[m]: Sum(m * over(Sum, sp.Piecewise((a[l], k < l), (1, True)), (k, M)), (l, m + 1, M - 1))}},
+        "out of the sum over k inside",
+    ),
     "index not summed": ({"equations": {v[m]: X[m, k]}}, r"index k of X\[m, k\] is neither free nor summed"),
     "too few indices": ({"equations": {v[m]: IndexedBase("X")[m]}}, r"X\[m\] has 1 index, X has 2 axes"),
     "wrong axis": ({"equations": {v[m]: over(Sum, X[k, m], (k, K))}}, r"index k runs over K, but that axis of X has extent M"),

@@ -148,14 +148,15 @@ def test_a_neighbour_in_a_layer_and_beside_it() -> None:
     np.testing.assert_allclose(run.y["y"][-1] - b, (want + np.roll(a, -1)) * want, rtol=1e-12, atol=1e-15)
 
 
-def test_a_condition_on_a_sum_of_choices() -> None:
-    """y' = 1 from sum > 1 on, with and without a name: sympy would take the choice out of a sum in a condition, past its index."""
+def test_a_condition_on_a_sum_of_choices_takes_a_name() -> None:
+    """sympy takes a Piecewise out of a sum in a condition, which is refused; of a sum with a name it does not: y' = 1 from sum > 1 on."""
     y, total = Symbol("y", real=True), over(Sum, Piecewise((x[i], x[i] > s), (0, True)), (i, D))
     parts: dict[str, Any] = {"axes": {i: D}, "params": (Param(s, 0.2, REAL, "least"),), "sizes": {D: 3}, "initial": {x[i]: 0, y: 0}}
 
     def chosen(total: Any) -> System:
         return System(name="t.chosen", source=SOURCE, equations={x[i]: 1, y: Piecewise((1, total > 1), (0, True))}, **parts)
 
+    with pytest.raises(SpecError, match=r"name the sum first, as in z = named"):
+        chosen(total)
     for backend in ("numpy", "numba"):
-        for e in (total, named("z", total)):
-            assert odesim.integrate(chosen(e), backend=backend).y["y"][-1] == pytest.approx(2 / 3, abs=1e-6)
+        assert odesim.integrate(chosen(named("z", total)), backend=backend).y["y"][-1] == pytest.approx(2 / 3, abs=1e-6)
