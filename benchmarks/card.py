@@ -12,7 +12,8 @@ import numpy as np
 from measuring import versions
 
 from odesim import __version__
-from odesim.base.device import architecture, cupy_here, device_name, multiprocessors
+from odesim.base.device import architecture, cupy_here, current_device, device_name, multiprocessors
+from odesim.targets.cuda_system import CudaRHS
 from odesim.targets.nvrtc import compiler_version
 
 # fused multiply-adds of float64 that a multiprocessor starts in a cycle, by architecture (CUDA programming guide, throughput table)
@@ -63,6 +64,14 @@ class TimedKernel:
         for _, ended in events:
             ended.synchronize()
         return 1e-3 * sum(cupy_here().cuda.get_elapsed_time(*pair) for pair in events)
+
+
+def time_kernel(right: CudaRHS) -> TimedKernel:
+    """The kernel of a right-hand side where one tolerance is that of all states: from now on its launches are timed."""
+    kernel = right.kernel(False)
+    if not isinstance(kernel, TimedKernel):
+        kernel = right.kernels[current_device(), False] = TimedKernel(kernel)  # where the method keeps it
+    return kernel
 
 
 def copy_bandwidth(most: int = 1 << 32, rounds: int = 10) -> float:

@@ -25,7 +25,7 @@ from measuring import Report, arguments  # first: one thread
 
 # isort: split
 import numpy as np
-from card import TimedKernel, copy_bandwidth, device_facts, free_all, peak_rate, wall_seconds
+from card import TimedKernel, copy_bandwidth, device_facts, free_all, peak_rate, time_kernel, wall_seconds
 from direct import integrate_all, make_prepared
 from flops import step_operations
 from gpu_peers import PEERS, solver
@@ -38,7 +38,7 @@ from wide import END, wide_params, wide_system
 from works import STEP, Work, exact, make_work
 
 import odesim
-from odesim.base.device import architecture, current_device
+from odesim.base.device import architecture
 from odesim.run import problem
 from odesim.run import threads as device_engine
 from odesim.stepper.methods import METHODS
@@ -176,9 +176,7 @@ def wide_row(system: Any, n: int, rounds: int, bandwidth: float) -> dict[str, An
         return odesim.integrate(system, params={"P": P, "a": a}, **options)
 
     right = problem.cuda_rhs(problem.parts_of(system, "cuda", "float64", False).compiled)
-    if not isinstance(right.kernel, TimedKernel):
-        right.kernels[current_device()] = TimedKernel(right.kernel)  # where the property keeps it
-    timed: Any = right.kernel
+    timed = time_kernel(right)
     found = run()
     rounds, kernel, whole = min(rounds, 3) if n > 10_000_000 else rounds, [], []
     for _ in range(rounds):

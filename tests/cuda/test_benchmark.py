@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odesim.lab.networks import layers
 from odesim.run import threads as device_engine
 from odesim.targets import cuda_system
 from odesim.targets.nvrtc import Cubin
+from tests.support.cupy_arrays import make_arrays
 from tests.support.threads import asked
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-PRODUCTS = "Products of matrices, Y' = A Y - Y"
+WIDE, PRODUCTS = "One large system, tsit5, 1e-6", "Products of matrices, Y' = A Y - Y"
+STEP, PEERS = "Loss and gradients of a transformer", "Other libraries on the same GPU"
 LOG = """ptxas info : 8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
 ptxas info : Used 40 registers
 ptxas info : Used 90 registers
@@ -27,7 +30,10 @@ ptxas info : Used 90 registers
 @pytest.fixture
 def bench(shim: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
     """Imports a module of benchmarks/, whose kernels run here, and forgets all of them afterwards."""
-    shim()
+    cupy, arrays = shim(), make_arrays()
+    for name in set(vars(arrays)) - set(vars(cupy)):  # what a transformer needs beside
+        setattr(cupy, name, getattr(arrays, name))
+    monkeypatch.setattr(layers, "_by_rows", layers._by_product)
     for module in (cuda_system, device_engine):
         monkeypatch.setattr(module, "compile_cubin", lambda text, stem, options: Cubin(text.encode(), LOG))
     for name in (
@@ -54,15 +60,16 @@ def test_gpu_benchmark_runs(bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
     bench("gpu").main()
     found = json.loads(path.read_text(encoding="utf-8"))
     tables = {t["title"].partition(".")[0].partition(":")[0]: t["rows"] for t in found["tables"]}
-    assert list(tables) == ["Strict mode", "W2", "W1", "One large system, tsit5, 1e-6", "W4j", PRODUCTS, "Other libraries on the same GPU"]
+    assert list(tables) == ["Strict mode", "W2", "W1", WIDE, "W4j", PRODUCTS, STEP, PEERS]
     assert found["measured"]["gpu strict"] == 0 and all(row["count"] > 60 for row in tables["Strict mode"])
     for row in (*tables["W2"], *tables["W1"]):
         assert (row["members"], row["failed"], row["registers"], row["stack"], row["spills"]) == (64, 0, 90, 8, 4)
         assert row["kernel"] > 0 and 0 < row["busy"] <= 1 and row["peak"] > 0
         assert row["error"] < (1e-4 if row["dtype"] == "float32" else 2e-5)
-    assert tables["One large system, tsit5, 1e-6"][0]["error"] < 1e-5
+    assert tables[WIDE][0]["error"] < 1e-5
     assert [row["n"] for row in tables[PRODUCTS]] == [64] and tables[PRODUCTS][0]["error"] < 1e-13
-    assert "left out" in capsys.readouterr().err or len(tables["Other libraries on the same GPU"]) > 3
+    assert [row["dtype"] for row in tables[STEP] if row["odesim"] > 0] == ["float32", "float64"]
+    assert "left out" in capsys.readouterr().err or len(tables[PEERS]) > 3
 
 
 def test_operations_of_a_step(bench: Any) -> None:
