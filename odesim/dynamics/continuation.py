@@ -40,16 +40,15 @@ CUT = 0.381966
 
 @dataclass(frozen=True)
 class Point:
-    """A rest state with its parameter z (n + 1,), the parameter last, and the direction of the branch there (n + 1,)."""
+    """A rest state with its parameter z (n + 1,), the parameter last, and the direction of the branch there (n + 1,).
+
+    jacobian (n, n + 1): the derivatives of the right-hand side by state and parameter.
+    """
 
     curve: "Curve"
     z: Array
     tangent: Array
-
-    @cached_property
-    def jacobian(self) -> Array:
-        """The derivatives (n, n + 1) of the right-hand side by state and parameter."""
-        return self.curve.jacobian(self.z)
+    jacobian: Array
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -64,7 +63,7 @@ class Point:
         sign, size = np.linalg.slogdet(np.vstack([self.jacobian, self.tangent]))
         return float(sign), float(size)
 
-    @property
+    @cached_property
     def growing(self) -> int:
         """How many eigenvalues grow."""
         return int(np.sum(self.eigenvalues.real > ZERO * np.linalg.norm(self.jacobian, 2)))
@@ -114,12 +113,13 @@ class Curve:
             d = np.linalg.lstsq(A, -right, rcond=1e-13)[0]  # A is singular at a branch point, where the residual is 0
             z = z + d
             if np.max(np.abs(d)) <= EXACT * max(1.0, float(np.max(np.abs(z)))):
-                _, s, V = np.linalg.svd(self.jacobian(z))
+                J = self.jacobian(z)
+                _, s, V = np.linalg.svd(J)
                 # the part of the way in the kernel: at a branch point that has more dimensions than one
                 kernel = V[np.append(s, 0.0) <= 1e-9 * max(float(s[0]), 1e-9)]
                 tangent = kernel.T @ (kernel @ (normal if along is None else along))
                 size = float(np.linalg.norm(tangent))
-                return Point(self, z, tangent / size) if size > 0 else None
+                return Point(self, z, tangent / size, J) if size > 0 else None
         return None
 
 
@@ -242,7 +242,7 @@ def branch_point(a: Point, b: Point, turns: bool) -> Point | None:
     else:
         part = 1 / (1 + float(np.exp(np.clip(beyond - size, -50, 50))))
     z, way = between(a, b, part)
-    return Point(a.curve, z, way / np.linalg.norm(way))
+    return Point(a.curve, z, way / np.linalg.norm(way), a.curve.jacobian(z))
 
 
 def is_near(a: Point, b: Point, most: float) -> bool:
