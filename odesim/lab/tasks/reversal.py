@@ -134,8 +134,9 @@ class Decoder:
         """The rows of Y (R, n, M) of facts (2, n), and in each the logit of the target (R, n)."""
         xp = array_namespace(params["Y"])
         source, target = xp.asarray(facts)
-        rows = params["Y"][:, source]
-        return rows, rows[:, xp.arange(len(source)), target]
+        # Y[:, source] would lie in memory by facts where there are several seeds, and sums over facts would round in another order
+        rows = params["Y"].take(source, axis=1)
+        return rows, xp.take_along_axis(rows, target[None, :, None], axis=2)[..., 0]
 
     def surprise(self, params: Params, facts: Array) -> Array:
         """-ln p(target | source) (R, n) of facts (2, n)."""
@@ -154,7 +155,7 @@ class Decoder:
         """The mean (R,) over facts held out of the product of the probabilities of the two trained facts that lead to each."""
         p = self.probability(params, self.trained)
         first, second = array_namespace(p).asarray(self.steps)
-        result: Array = (p[:, first] * p[:, second]).mean(axis=1)
+        result: Array = (p.take(first, axis=1) * p.take(second, axis=1)).mean(axis=1)
         return result
 
     def margin(self, params: Params) -> Array:

@@ -83,29 +83,6 @@ def test_examples_are_what_they_are_said_to_be():
     assert noise.mean() == pytest.approx(0, abs=4 * 0.3 / np.sqrt(1000)) and noise.std() == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(2000))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("N", [7, 9000])
-def test_seeds_at_once_are_each_alone(N, dtype):
-    """Ten steps of three seeds have the bits of each alone, in the dtype; N both below and above the block of numbers drawn at once."""
-    asked: dict[str, Any] = {"settings": {"N": N, "eta_v": 0.5, "sigma": 0.1, "batch": 2}, "steps": 10, "dtype": dtype}
-    together = odesim.train("committee", seeds=(7, 1, 4), **asked)
-    for place, seed in enumerate((7, 1, 4)):
-        alone = odesim.train("committee", seeds=seed, **asked)
-        for name, rows in together.observables.items():
-            assert rows.dtype == np.dtype(dtype)
-            np.testing.assert_array_equal(rows[place], alone.observables[name][0], err_msg=name)
-
-
-def test_a_run_goes_on_with_its_bits(tmp_path):
-    """Stopped in the middle of a block of drawn inputs, and resumed: the rows of one that was never stopped."""
-    asked: dict[str, Any] = {"settings": {"N": 300, "eta_v": 0.5, "sigma": 0.1}, "seeds": (0, 3)}
-    odesim.train("committee", steps=70, out=tmp_path / "run.zarr", **asked)
-    resumed = odesim.train("committee", steps=150, out=tmp_path / "run.zarr", resume=True, **asked)
-    whole = odesim.train("committee", steps=150, **asked)
-    for name, rows in whole.observables.items():
-        np.testing.assert_array_equal(resumed.observables[name], rows, err_msg=name)
-
-
 def deviations(N: int, seeds: int, t: float, **settings: Any) -> np.ndarray:
     """e_g of trainings (seeds,) in N dimensions at time t, less that of the equations."""
     found = odesim.compare(

@@ -35,18 +35,6 @@ def test_the_guess() -> None:
     np.testing.assert_array_equal(guess(tokens, np.array([[2, 1]]), 3), [0.5])
 
 
-ASKED: dict[str, Any] = {"settings": {"entries": 3, "width": 8, "mlp": 8, "batch": 6}, "steps": 3, "observe": ["error"]}
-
-
-def test_a_seed_is_that_alone() -> None:
-    """Two seeds together and each by itself, in the same bits."""
-    together = odesim.train("composition", seeds=(7, 1), **ASKED)
-    for row, seed in enumerate((7, 1)):
-        alone = odesim.train("composition", seeds=seed, **ASKED)
-        np.testing.assert_array_equal(together.observables["error"][row], alone.observables["error"][0])
-        np.testing.assert_array_equal(together.observables["loss"][row], alone.observables["loss"][0])
-
-
 @pytest.mark.slow
 def test_two_layers_compose() -> None:
     """After 1200 steps: one layer has the error of a guess by g, two layers none."""

@@ -321,27 +321,6 @@ def test_transformer_learns():
     assert run.final["loss_validation"][0] < -(p * np.log(p)).sum()
 
 
-SEEDS: list[tuple[str, dict[str, Any]]] = [
-    ("yz", {}),
-    ("yz", {"contexts": "drawn"}),
-    ("transformer", {"width": 8, "mlp": 8}),
-    ("transformer", MASKED),
-]
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("model, values", SEEDS, ids=str)
-def test_seeds_together_are_seeds_alone(model, values, dtype):
-    """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
-    values = BY_HAND | values
-    together = train(made((0, 4, 7), dtype, model, **values)[0], TrainingOptions(dtype=dtype, steps=3))
-    for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, model, **values)[0], TrainingOptions(dtype=dtype, steps=3))
-        for name, value in alone.final.items():
-            assert value.dtype == np.dtype(dtype), name
-            np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
-
-
 @pytest.mark.parametrize("model, values", [("yz", {}), ("transformer", {}), ("transformer", MASKED)], ids=str)
 def test_batches_in_any_order(model, values):
     """The batch of an iteration does not depend on those asked for before."""

@@ -1,7 +1,5 @@
 """The task counting: its counts by walking, seeds by themselves, and who can count."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -40,18 +38,6 @@ def test_wrong_counts() -> None:
 def test_brackets_must_fit() -> None:
     with pytest.raises(ParamError, match="5 regions of two brackets each need a length of 10, not 9"):
         odesim.train("counting", settings={"length": 9, "regions": 5})
-
-
-ASKED: dict[str, Any] = {"settings": {"length": 6, "width": 8, "mlp": 8, "batch": 6}, "steps": 3, "observe": ["error"]}
-
-
-def test_a_seed_is_that_alone() -> None:
-    """Two seeds together and each by itself, in the same bits."""
-    together = odesim.train("counting", seeds=(7, 1), **ASKED)
-    for row, seed in enumerate((7, 1)):
-        alone = odesim.train("counting", seeds=seed, **ASKED)
-        np.testing.assert_array_equal(together.observables["error"][row], alone.observables["error"][0])
-        np.testing.assert_array_equal(together.observables["loss"][row], alone.observables["loss"][0])
 
 
 @pytest.mark.slow

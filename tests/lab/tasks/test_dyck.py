@@ -1,7 +1,6 @@
 """The task dyck: its sequences beside a stack, what is watched by loops, attention under which brackets cancel, and runs that differ."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -133,16 +132,6 @@ def test_brackets_of_independent_directions(width: int, alike: bool) -> None:
         assert found.std() == pytest.approx(deviation, rel=4 / 800**0.5)
     else:
         assert found.mean() > mean + 4 * deviation / 400**0.5
-
-
-def test_seeds_at_once_are_each_alone() -> None:
-    """Three steps of two seeds have the bits of each alone."""
-    asked: dict[str, Any] = {"settings": {"length": 6, "test_length": 9, "batch": 5, "width": 4, "mlp": 5}, "steps": 3}
-    together = odesim.train("dyck", seeds=(7, 1), **asked)
-    for place, seed in enumerate((7, 1)):
-        alone = odesim.train("dyck", seeds=seed, **asked)
-        for name, value in together.final.items():
-            np.testing.assert_array_equal(value[place], alone.final[name][0], err_msg=name)
 
 
 @pytest.mark.slow

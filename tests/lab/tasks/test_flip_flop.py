@@ -1,7 +1,5 @@
 """The task flip_flop: its bits by walking, seeds by themselves, and what one layer can do."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -35,20 +33,6 @@ def test_wrong_bits() -> None:
     found = wrong(bit_before(test["tokens"]), test["targets"])
     # half of the share that is ignored; the first one, which writes, is before a read of twelve at most
     assert np.all(np.abs(found - [0.4, 0.49, 0.05]) < [0.06, 0.08, 0.02])
-
-
-def test_a_seed_is_that_alone() -> None:
-    """Two seeds together and each by itself, in the same bits."""
-    asked: dict[str, Any] = {
-        "settings": {"instructions": 5, "width": 8, "mlp": 8, "batch": 6},
-        "steps": 3,
-        "observe": ["error"],
-    }
-    together = odesim.train("flip_flop", seeds=(7, 1), **asked)
-    for row, seed in enumerate((7, 1)):
-        alone = odesim.train("flip_flop", seeds=seed, **asked)
-        np.testing.assert_array_equal(together.observables["error"][row], alone.observables["error"][0])
-        np.testing.assert_array_equal(together.observables["loss"][row], alone.observables["loss"][0])
 
 
 @pytest.mark.slow

@@ -184,17 +184,6 @@ def test_labels():
     assert (chi2 < 50).all() and (chi2 > 3).all()  # each with probability 1e-4
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_seeds_together_are_seeds_alone(dtype):
-    """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
-    together = train(made((0, 4, 7), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
-    for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
-        for name, value in alone.final.items():
-            assert value.dtype == np.dtype(dtype), name
-            np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
-
-
 REFUSED = [
     ({"n0": 5000}, "n0 must be at most 4851, the sets of 2 out of 99 tokens"),
     ({"n1": 46}, "n1 must be at most 45, the sets of 2 out of n0=10 latents, not 46"),

@@ -190,17 +190,6 @@ def test_ncorr():
         assert seen(experiment, params, "NCorr")[0, s] == pytest.approx(best.mean(), abs=1e-10)  # rounding
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_seeds_together_are_seeds_alone(dtype):
-    """Three seeds at once have, seed by seed, the bits of each alone, in the dtype that was asked for."""
-    together = train(made((0, 4, 7), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
-    for r, seed in enumerate((0, 4, 7)):
-        alone = train(made((seed,), dtype, **TINY)[0], TrainingOptions(dtype=dtype, steps=3))
-        for name, value in alone.final.items():
-            assert value.dtype == np.dtype(dtype), name
-            np.testing.assert_array_equal(value[0], together.final[name][r], err_msg=name)
-
-
 def test_learns():
     """Three classes with two leaves each: from ln 3 the test loss comes within 0.1 of the true probabilities' and not below, to 4 s.e."""
     experiment, _ = made(num_classes=3, depth=2, width=16, mlp=16, layers=1, lr=3e-3)

@@ -46,16 +46,6 @@ def test_batches_and_tests() -> None:
     assert np.all(missed[:, 0] == 1) and np.all(guess(test["targets"], 4, 3) <= missed + 1e-12)
 
 
-def test_a_seed_is_that_alone() -> None:
-    """Two seeds together and each by itself, in the same bits."""
-    asked = {"settings": {"length": 8, "width": 8, "mlp": 8, "batch": 6}, "steps": 3, "observe": ["error"]}
-    together = odesim.train("hops", seeds=(7, 1), **asked)  # type: ignore[arg-type]
-    for row, seed in enumerate((7, 1)):
-        alone = odesim.train("hops", seeds=seed, **asked)  # type: ignore[arg-type]
-        np.testing.assert_array_equal(together.observables["error"][row], alone.observables["error"][0])
-        np.testing.assert_array_equal(together.observables["loss"][row], alone.observables["loss"][0])
-
-
 @pytest.mark.slow
 def test_one_layer_is_no_induction_head() -> None:
     """After 1000 steps one layer copies but errs on one hop, which two layers do; two hops neither does. Ranges over two seeds."""

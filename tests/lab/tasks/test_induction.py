@@ -66,16 +66,6 @@ def test_memories_by_loops() -> None:
     assert np.all(memories(identity) == 1)
 
 
-def test_seeds_at_once_are_each_alone() -> None:
-    """Three steps of two seeds have the bits of each alone."""
-    asked: dict[str, Any] = {"settings": SMALL, "steps": 3}
-    together = odesim.train("induction", seeds=(7, 1), **asked)
-    for place, seed in enumerate((7, 1)):
-        alone = odesim.train("induction", seeds=seed, **asked)
-        for name, value in together.final.items():
-            np.testing.assert_array_equal(value[place], alone.final[name][0], err_msg=name)
-
-
 @pytest.mark.slow
 def test_a_head_forms_after_a_plateau() -> None:
     """N = 16, V = 32: half of the time the loss is between ln V and ln N, at the end both layers attend and the loss is far below."""

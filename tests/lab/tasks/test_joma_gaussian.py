@@ -125,24 +125,6 @@ def test_v_and_w_are_one_training(attention, signal):
         np.testing.assert_allclose(ends[1][name], value, rtol=0, atol=1e-12, err_msg=name)  # rounding over 50 steps
 
 
-@pytest.mark.parametrize("attention", ["linear", "exp", "softmax"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_seeds_at_once_are_each_alone(dtype, attention):
-    """Ten steps of three seeds at the default sizes have the bits of each alone, observables included, all in the dtype."""
-
-    def run(seeds):
-        experiment, params = made(seeds, dtype, attention=attention)
-        return experiment, seen(experiment, descend(experiment.model, params, experiment.stream(0), 10, dict(experiment.optimizer.rates)))
-
-    together = run((7, 1, 4))[1]
-    for place, seed in enumerate((7, 1, 4)):
-        experiment, alone = run((seed,))
-        for observable in experiment.model.observables:
-            value = alone[observable.name]
-            assert value.dtype == np.dtype(dtype) and value.ndim == 1 + len(observable.dims)
-            np.testing.assert_array_equal(value[0], together[observable.name][place], err_msg=observable.name)
-
-
 @pytest.mark.parametrize("phi, signal", [("identity", "ce"), ("relu", "mse"), ("softplus", "fixed"), ("square", "ce")])
 @pytest.mark.parametrize("attention", ["linear", "exp"])
 def test_invariant_is_kept(attention, phi, signal):

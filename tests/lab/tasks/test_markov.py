@@ -154,29 +154,6 @@ def test_what_is_watched() -> None:
         assert found[r, layer, 0, o] == pytest.approx(np.mean(each), rel=1e-12)
 
 
-@pytest.mark.parametrize("samples", [0, 5])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_seeds_at_once_are_each_alone(dtype: str, samples: int) -> None:
-    """Four steps of three seeds have the bits of each alone, in the dtype."""
-    asked: dict[str, Any] = {"settings": {**SMALL, "samples": samples}, "steps": 4, "dtype": dtype}
-    together = odesim.train("markov", seeds=(7, 1, 4), **asked)
-    for place, seed in enumerate((7, 1, 4)):
-        alone = odesim.train("markov", seeds=seed, **asked)
-        for name, value in together.final.items():
-            assert value.dtype == np.dtype(dtype)
-            np.testing.assert_array_equal(value[place], alone.final[name][0], err_msg=name)
-
-
-@pytest.mark.parametrize("samples", [0, 5])
-def test_a_run_goes_on_with_its_bits(samples: int, tmp_path: Any) -> None:
-    """Stopped after 5 of 9 iterations and resumed: the rows of one that was never stopped."""
-    asked: dict[str, Any] = {"settings": {**SMALL, "samples": samples}, "seeds": (0, 3)}
-    odesim.train("markov", steps=5, out=tmp_path / "run.zarr", **asked)
-    resumed = odesim.train("markov", steps=9, out=tmp_path / "run.zarr", resume=True, **asked)
-    for name, rows in odesim.train("markov", steps=9, **asked).observables.items():
-        np.testing.assert_array_equal(resumed.observables[name], rows, err_msg=name)
-
-
 def test_gradients_are_differences() -> None:
     """Of the task's own transformer and batch, every weight: central differences of step 1e-5, error 1e-9 and rounding 1e-11."""
     experiment = TASK.make(DEFAULTS | SMALL | {"init_scale": 0.5}, seeds=(0, 1))
