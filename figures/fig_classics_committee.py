@@ -13,7 +13,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.models.classics._committee_claims import FIRST, START, half_a_unit, online
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 END, CHECKS, N = 150.0, (1.0, 5.0, 20.0), 400
@@ -48,8 +48,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes the mean and range of the online runs, and a line through the escape times."""
-    with project_style():
-        figure = new_figure(55.0, width=160.0)
+    with picture("A plateau, then specialisation", 55.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         left.plot(ds.t, ds.e_g, color=CATEGORIES[0], label="equations")
         mean = ds.online.mean("seed")
@@ -68,12 +67,9 @@ def draw(ds: xr.Dataset) -> Figure:
         slope, start = np.polyfit(np.log(ds.difference.values[1:]), ds.escape.values[1:], 1)
         right.plot(ds.difference, start + slope * np.log(ds.difference), color=FAINT, lw=0.8, ls=(0, (1, 1.5)))
         right.set(xscale="log", xlabel="first difference of the students", ylabel="end of the plateau t")
-        for axes in (left, middle, right):
-            few_ticks(axes)
-        few_log_ticks(left)
-        few_log_ticks(right)
+        few_ticks(left, middle, right)
+        few_log_ticks(left, right)
         letter_panels(left, middle, right)
-        figure.suptitle("A plateau, then specialisation")
     return figure
 
 

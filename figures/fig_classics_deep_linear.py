@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 STRENGTHS, FIRST = np.array([3.0, 1.5, 0.5]), 1e-3
@@ -60,8 +60,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only ln(s/a(0) - 1) / (2 s)."""
-    with project_style():
-        figure = new_figure(55.0, width=160.0)
+    with picture("Modes are learned one after another", 55.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         for j, s in enumerate(ds.strength.values):
             left.plot(ds.t, ds.two[:, j], color=CATEGORIES[j], ls=DASHES[j], label=f"s = {s:g}")
@@ -76,10 +75,8 @@ def draw(ds: xr.Dataset) -> Figure:
         right.plot(1 / fine, np.log(fine / ds.first - 1) / (2 * fine), color=FAINT, lw=0.8, label="ln(s/a(0) − 1) / 2s")
         right.set(xlabel="1 / s", ylabel="time of a = s/2", ylim=(0, None))
         right.legend(loc="upper left")
-        for axes in (left, middle, right):
-            few_ticks(axes)
+        few_ticks(left, middle, right)
         letter_panels(left, middle, right)
-        figure.suptitle("Modes are learned one after another")
     return figure
 
 

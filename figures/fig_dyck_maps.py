@@ -20,7 +20,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.lab.tasks.dyck import TASK, independent_balance
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 WATCHED = ("accuracy", "last", "balance", "map")
@@ -66,8 +66,7 @@ def likeness(ds: xr.Dataset) -> tuple[list[float], list[float]]:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A row of maps, then correlations, the training, and places; it computes correlations and shares alone."""
-    with project_style():
-        figure = new_figure(90.0, width=160.0)
+    with picture(f"Accurate by attention that differs, {counted(ds.sizes['seed'], 'seed')}", 90.0, width=160.0) as figure:
         rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.25))
         above, below = rows[0].subgridspec(1, len(ds.seed)), rows[1].subgridspec(1, 3)
         maps = [figure.add_subplot(above[0, n]) for n in range(len(ds.seed))]
@@ -99,10 +98,8 @@ def draw(ds: xr.Dataset) -> Figure:
         places.plot(ds.place, (ds.window / ds.closings).mean("seed"), color=FAINT, lw=0.8, label="last D brackets")
         places.set(xlabel="places up to", ylabel="accuracy", ylim=(0.7, 1.02), xlim=(0, None))
         places.legend(fontsize=SMALL)
-        for axes in (training, places):
-            few_ticks(axes)
+        few_ticks(training, places)
         letter_panels(*maps, pairs, training, places)
-        figure.suptitle(f"Accurate by attention that differs, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.edge.claims import COUPLING, FREE, SPREADS, descent
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 
@@ -62,8 +62,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the edge."""
-    with project_style():
-        figure = new_figure(110.0, width=140.0)
+    with picture("At the edge, gradient descent is a flow along it", 110.0, width=140.0) as figure:
         (floor, sharp), (spread, both) = figure.subplots(2, 2)
         y2 = np.linspace(0.2, 1.02, 50)
         floor.plot(ds.y1, ds.y2, color=FAINT, lw=0.3)
@@ -87,10 +86,8 @@ def draw(ds: xr.Dataset) -> Figure:
         both.axhline(20, color=INK, lw=0.8, ls=(0, (1, 1.5)))
         both.set(xlabel="step", ylabel="sharpness", title="two directions", xlim=(0, PAIR))
         both.legend(loc="upper left")
-        for axes in (floor, sharp, spread, both):
-            few_ticks(axes, x=3)
+        few_ticks(floor, sharp, spread, both, x=3)
         letter_panels(floor, sharp, spread, both)
-        figure.suptitle("At the edge, gradient descent is a flow along it")
     return figure
 
 

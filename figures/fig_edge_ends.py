@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 EA, STEPS = 1e-3, 900
@@ -56,8 +56,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only level lines and slopes."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("Gradient descent at the edge of stability", 104.0, width=140.0) as figure:
         (cycles, ends), (gaps, bias) = figure.subplots(2, 2)
         u, y = np.meshgrid(np.logspace(-3.5, 1.2, 120), np.linspace(-0.12, 0.12, 101))
         cycles.contour(u, y, y**2 + EA * (u - np.log(u) - 1), levels=EA * np.array([1.0, 2.0, 4.0, 6.0]), colors=FAINT, linewidths=0.5)
@@ -79,12 +78,9 @@ def draw(ds: xr.Dataset) -> Figure:
         bias.plot(ds.share, ds.bias, color=CATEGORIES[0])
         bias.axvline(1, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         bias.set(xlabel="η d² / (8π)", ylabel="bias in the end", title="a threshold neuron", xlim=(0.3, 3))
-        for axes in (cycles, ends, gaps, bias):
-            few_ticks(axes)
-        few_log_ticks(cycles)
-        few_log_ticks(gaps)
+        few_ticks(cycles, ends, gaps, bias)
+        few_log_ticks(cycles, gaps)
         letter_panels(cycles, ends, gaps, bias)
-        figure.suptitle("Gradient descent at the edge of stability")
     return figure
 
 

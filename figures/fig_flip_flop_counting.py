@@ -18,7 +18,7 @@ from odesim.base.errors import counted
 from odesim.lab.tasks.counting import draw_rows
 from odesim.lab.tasks.flip_flop import SETS
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 SEEDS = 2
@@ -63,8 +63,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels, means over seeds."""
-    with project_style():
-        figure = new_figure(58.0, width=170.0)
+    with picture("A bit to remember, and ones to count", 58.0, width=170.0) as figure:
         depth, rare, counts = figure.subplots(1, 3)
         error, wrong = ds.error.mean("seed"), ds.wrong.mean("seed")
         for n, layers in enumerate(ds.layers.values):
@@ -82,7 +81,6 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.legend(loc="upper right")
             few_ticks(axes)
         letter_panels(depth, rare, counts)
-        figure.suptitle("A bit to remember, and ones to count")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.galore._adam_claims import BARS, SIZES, end, gib, least_loss, problem, with_singular_vectors
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why low rank?"
 STEPS = np.unique(np.round(np.geomspace(1, 1000, 120)).astype(int))
@@ -55,8 +55,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row, no computing."""
-    with project_style():
-        figure = new_figure(60.0, width=175.0)
+    with picture("GaLore with Adam", 60.0, width=175.0) as figure:
         training, choices, bars = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
         for j, name in enumerate(ds.run.values):
             training.plot(ds.step, ds.above.sel(run=name), color=CATEGORIES[j], ls=DASHES[j], label=str(name))
@@ -78,7 +77,6 @@ def draw(ds: xr.Dataset) -> Figure:
         few_log_ticks(training)
         few_ticks(choices)
         letter_panels(training, choices, bars)
-        figure.suptitle("GaLore with Adam")
     return figure
 
 

@@ -13,7 +13,7 @@ import odesim
 from odesim.models.galore._memory_claims import BYTES, RANK, SIZES, TABLE
 from odesim.models.galore.claims import ETA, FAST, SLOW, two_modes
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why low rank?"
 LEFT = np.logspace(-0.01, -6, 121)  # 1 - t/t*
@@ -50,8 +50,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes nothing."""
-    with project_style():
-        figure = new_figure(55.0, width=160.0)
+    with picture("Gradients lose rank, weights do not", 55.0, width=160.0) as figure:
         ranks, bounds, bars = figure.subplots(1, 3)
         for j, (name, label) in enumerate((("of_V", "V"), ("of_gradient", "dV/dt"))):
             ranks.plot(ds.left, ds[name], color=CATEGORIES[j], ls=DASHES[j], label=label)
@@ -71,7 +70,6 @@ def draw(ds: xr.Dataset) -> Figure:
         few_log_ticks(ranks)
         few_ticks(bounds)
         letter_panels(ranks, bounds, bars)
-        figure.suptitle("Gradients lose rank, weights do not")
     return figure
 
 

@@ -16,7 +16,7 @@ from odesim.models.gibbs._decoding_claims import MISSED, REVISED, STUTTER, decod
 from odesim.models.gibbs._kernels import sequences
 from odesim.models.gibbs._spectra_claims import signs
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 DECODERS = {"with revision": "gibbs.mask_predict", "block after block": "gibbs.unmask", "all at once": "gibbs.mask_predict:SYNCHRONOUS"}
@@ -63,8 +63,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels, no computing."""
-    with project_style():
-        figure = new_figure(104.0, width=130.0)
+    with picture("Decoding in few steps", 104.0, width=130.0) as figure:
         panels = (weak, strong), (missing, words) = figure.subplots(2, 2)
         for axes, J in ((weak, 0.1), (strong, 0.3)):
             for j, name in enumerate(ds.decoder.values):
@@ -91,10 +90,8 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set(xscale="log", xlabel="steps T")
             axes.set_xticks(ds["T"].values, [str(T) for T in ds["T"].values])
             axes.minorticks_off()
-        for axes in (weak, strong, missing, words):
-            few_ticks(axes)
+        few_ticks(weak, strong, missing, words)
         letter_panels(*np.ravel(panels))
-        figure.suptitle("Decoding in few steps")
     return figure
 
 

@@ -16,7 +16,7 @@ from odesim.models.gibbs._information_claims import information, relative, stati
 from odesim.models.gibbs._kernels import exact, gap
 from odesim.models.gibbs._laws import equal_pairs
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 N, J, TIMES = 5, 0.2, np.linspace(0, 60, 121)
@@ -57,8 +57,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Left: efficiency against the gap. Right: distance from the truth. It computes nothing."""
-    with project_style():
-        figure = new_figure(60.0, width=120.0)
+    with picture("Masking more teaches more", 60.0, width=120.0) as figure:
         left, right = figure.subplots(1, 2)
         for j, k in enumerate(ds.k.values):
             found = ds.efficiency.sel(k=k)
@@ -73,7 +72,6 @@ def draw(ds: xr.Dataset) -> Figure:
             few_log_ticks(axes)
         few_ticks(right)
         letter_panels(left, right)
-        figure.suptitle("Masking more teaches more")
     return figure
 
 

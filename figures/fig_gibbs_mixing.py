@@ -15,7 +15,7 @@ from odesim.models.gibbs._kernels import exact, gap, lumped
 from odesim.models.gibbs._laws import equal_pairs
 from odesim.models.gibbs.lumped import curie_weiss, target
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "how does it scale?"
 COUPLINGS, SIZES, SHARES = (0.5, 1.0, 1.5), (16, 32, 64, 128), (1, 2, 4, 8, 16, 32, 48, 56, 60, 62, 63)
@@ -59,8 +59,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only k/n and the slopes exp(-gap t)."""
-    with project_style():
-        figure = new_figure(110.0, width=120.0)
+    with picture("Strong correlations slow masked sampling down", 110.0, width=120.0) as figure:
         (gaps, sizes), (times, parallel) = figure.subplots(2, 2)
         for j, b in enumerate(ds.b.values):
             look = {"color": CATEGORIES[j], "ls": DASHES[j], "marker": MARKERS[j], "ms": 2.5, "label": f"b = {b:g}"}
@@ -88,10 +87,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for axes, place in ((gaps, "lower right"), (sizes, "lower left"), (times, "upper right"), (parallel, "upper left")):
             axes.legend(loc=place, ncol=2 if axes is times else 1)
         few_ticks(gaps)
-        few_log_ticks(gaps)
-        few_log_ticks(times)
+        few_log_ticks(gaps, times)
         letter_panels(gaps, sizes, times, parallel)
-        figure.suptitle("Strong correlations slow masked sampling down")
     return figure
 
 

@@ -13,7 +13,7 @@ from scipy.special import erfc, factorial2
 import odesim
 from odesim.models.hopfield._sign_claims import of_statistical_mechanics, signs_after, wrong_signs
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, picture
 
 QUESTION = "how does it scale?"
 LOADS, GROUP, SWEEPS, PATTERNS = (0.05, 0.10, 0.13, 0.14, 0.15, 0.16, 0.18), 50, 20, 4
@@ -91,8 +91,7 @@ def formula(power: str, N: np.ndarray) -> np.ndarray:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the formula of normal noise."""
-    with project_style():
-        figure = new_figure(58.0, width=170.0)
+    with picture("What a memory holds grows with its power", 58.0, width=170.0) as figure:
         loads, powers, softmax = figure.subplots(1, 3)
         loads.plot(ds["load"], ds.overlap.values, color=FAINT, ls="none", marker=".", ms=2)
         loads.plot(ds["load"], ds.mean_overlap, color=CATEGORIES[0], marker="o", ms=3, label="mean")
@@ -118,10 +117,8 @@ def draw(ds: xr.Dataset) -> Figure:
         softmax.plot([], [], color=FAINT, ls=(0, (1, 1.5)), lw=0.8, label="bound")
         softmax.set(xscale="log", yscale="log", xlabel="stored patterns N", ylabel="left by one update, over length", ylim=(1e-6, 1e4))
         softmax.legend(loc="upper left")
-        few_log_ticks(powers)
-        few_log_ticks(softmax)
+        few_log_ticks(powers, softmax)
         letter_panels(loads, powers, softmax)
-        figure.suptitle("What a memory holds grows with its power")
     return figure
 
 

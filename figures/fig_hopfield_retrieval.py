@@ -12,7 +12,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 FINE = {"rtol": 1e-10, "atol": 1e-13}
@@ -99,8 +99,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes the roots of u = tanh(c u), c_s, c* and exp(-t)."""
-    with project_style():
-        figure = new_figure(110.0, width=120.0)
+    with picture("A softmax memory keeps one pattern, or an average", 110.0, width=120.0) as figure:
         (energies, pairs), (ways, distances) = figure.subplots(2, 2)
         energies.plot(ds.t, ds.energy.values.T, color=CATEGORIES[0], lw=0.7)
         energies.set(xlabel="t", ylabel="energy")
@@ -125,7 +124,6 @@ def draw(ds: xr.Dataset) -> Figure:
         distances.legend(loc="upper right")
         few_log_ticks(distances)
         letter_panels(energies, pairs, ways, distances)
-        figure.suptitle("A softmax memory keeps one pattern, or an average")
     return figure
 
 

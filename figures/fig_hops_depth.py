@@ -18,7 +18,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.models.static._composition_claims import bound, least_error, tables
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "how does it scale?"
 FILE = Path(__file__).parent / "published" / "hops_depth.csv"
@@ -62,8 +62,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Six panels; it computes only a line."""
-    with project_style():
-        figure = new_figure(155.0, width=130.0)
+    with picture("How far layers follow", 155.0, width=130.0) as figure:
         (published, reached), (ours, later), (composed, told) = figure.subplots(3, 2)
         for n, (depth, color) in enumerate(zip(ds.depth.values, ordered_colors(ds.sizes["depth"]), strict=True)):
             published.plot(ds.hops, ds.published[n], color=color, marker=MARKERS[n], ms=3, label=f"{depth} layers")
@@ -104,11 +103,8 @@ def draw(ds: xr.Dataset) -> Figure:
         told.set(xlabel=f"bits b for a table of {ENTRIES} entries", ylabel="error of an entry", ylim=(0, 0.8), title="why: few bits")
         told.set_xticks(ds.bits.values)
         told.legend(loc="upper right")
-        few_ticks(composed)
-        few_ticks(ours)
-        few_ticks(later)
+        few_ticks(composed, ours, later)
         letter_panels(published, reached, ours, later, composed, told)
-        figure.suptitle("How far layers follow")
     return figure
 
 

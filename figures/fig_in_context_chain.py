@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 CHAINS = ((0.1, 0.1), (0.5, 0.8))
@@ -65,8 +65,7 @@ def at_bigram(ds: xr.Dataset) -> np.ndarray:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each chain; it computes levels and curves."""
-    with project_style():
-        figure = new_figure(64.0, width=165.0)
+    with picture("Small weights find the bigram where p + q < 1", 64.0, width=165.0) as figure:
         panels = figure.subplots(1, 2)
         w, e = np.meshgrid(np.linspace(-2, 1.5, 281), np.linspace(0, 2, 121))  # w = 0 is no point of it
         w = w + 1e-9
@@ -83,7 +82,6 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set(xlabel="attention w", ylabel="embedding e", xlim=(-2, 1.5), ylim=(0, 2), title=str(ds.chain.values[k]))
             few_ticks(axes)
         letter_panels(*panels)
-        figure.suptitle("Small weights find the bigram where p + q < 1")
     return figure
 
 

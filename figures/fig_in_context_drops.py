@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_log_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 LAM, N, SIZE, END = np.array([0.4, 0.3, 0.2, 0.1]), 31, 5e-3, 4e4
@@ -53,8 +53,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(60.0, width=165.0)
+    with picture("One drop of the loss, or one a component", 60.0, width=165.0) as figure:
         left, right = figure.subplots(1, 2)
         for level in LEVELS:
             left.axhline(level, color=FAINT, lw=0.6)
@@ -69,7 +68,6 @@ def draw(ds: xr.Dataset) -> Figure:
         right.legend(loc="upper left")
         few_log_ticks(right)
         letter_panels(left, right)
-        figure.suptitle("One drop of the loss, or one a component")
     return figure
 
 

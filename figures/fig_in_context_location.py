@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 D, LAM, G2, RADIUS, RUNS = 400, 0.1, 0.5, 0.3, 30
@@ -44,8 +44,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes the direction of the saddle."""
-    with project_style():
-        figure = new_figure(58.0, width=160.0)
+    with picture("Where to look, and what to read there", 58.0, width=160.0) as figure:
         left, right, trained = figure.subplots(1, 3)
         up, named = ds.nu.values[:, -1] > 0, set[str]()
         for run in range(ds.sizes["run"]):
@@ -68,10 +67,8 @@ def draw(ds: xr.Dataset) -> Figure:
         trained.plot([], [], "o", color=INK, ms=3, label="trained")
         trained.set(xlabel="t", ylabel="overlap", title="d = 80", ylim=(0, 1))
         trained.legend(loc="upper left")
-        few_ticks(left)
-        few_ticks(trained)
+        few_ticks(left, trained)
         letter_panels(left, right, trained)
-        figure.suptitle("Where to look, and what to read there")
     return figure
 
 

@@ -15,7 +15,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.models.in_context._nearest_claims import CIRCLE, MODEL, A, on_a_circle
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 POINTS = {2: 200, 3: 20_000, 5: 20_000}
@@ -51,8 +51,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes the limits."""
-    with project_style():
-        figure = new_figure(56.0, width=170.0)
+    with picture("The label of the nearest point", 56.0, width=170.0) as figure:
         loss, sharp, others = figure.subplots(1, 3)
         t = ds.time[1:]
         dots = ds.time[37::8]
@@ -70,10 +69,8 @@ def draw(ds: xr.Dataset) -> Figure:
         sharp.set(xscale="log", yscale="log", xlabel="t", ylabel="ξ", xlim=(1, 1e5))
         others.set(xscale="log", yscale="log", xlabel="t", ylabel="others can win", xlim=(1, 1e5), ylim=(3e-4, 1.5))
         loss.legend(loc="upper right", ncols=2)
-        for axes in (loss, sharp, others):
-            few_log_ticks(axes)
+        few_log_ticks(loss, sharp, others)
         letter_panels(loss, sharp, others)
-        figure.suptitle("The label of the nearest point")
     return figure
 
 

@@ -13,19 +13,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.induction.claims import MATRIX, SCALAR
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import (
-    CATEGORIES,
-    DASHES,
-    FAINT,
-    INK,
-    MARKERS,
-    SMALL,
-    few_log_ticks,
-    few_ticks,
-    letter_panels,
-    new_figure,
-    project_style,
-)
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, MARKERS, SMALL, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 N, V, END = 32, 64, 1000.0
@@ -77,8 +65,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the slopes of the reference lines."""
-    with project_style():
-        figure = new_figure(105.0, width=125.0)
+    with picture("An induction head forms at once", 105.0, width=125.0) as figure:
         (left, middle), (right, whole) = figure.subplots(2, 2)
         left.plot(ds.t, ds.loss, color=CATEGORIES[0])
         for value, name in ((np.log(V), "ln V"), (np.log(N), "ln N")):
@@ -105,12 +92,9 @@ def draw(ds: xr.Dataset) -> Figure:
             whole.plot(ds.t_whole[::3], matrices[::3], ".", ms=3, color=INK, label="matrices" if name == "s2" else None)
         whole.set(xlabel="t", ylabel="loss, weights", ylim=(-0.05, 2.05))
         whole.legend(loc="upper right", title="N = 4, V = 6", title_fontsize=SMALL)
-        few_ticks(whole)
-        few_ticks(left)
-        few_ticks(middle)
+        few_ticks(whole, left, middle)
         few_log_ticks(right)
         letter_panels(left, middle, right, whole)
-        figure.suptitle("An induction head forms at once")
     return figure
 
 

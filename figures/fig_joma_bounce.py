@@ -93,8 +93,7 @@ def draw(ds: xr.Dataset) -> Figure:
         phase.plot(ds.m, ds.m / 2, "o", ms=3, color=INK, mfc="none", mec="white")
         phase.set(xlabel="$μ_0$", ylabel="$μ_1$", title="depth of the dip")
         figure.colorbar(image, ax=phase, label="end less least entropy", extend="both")
-        for axes in (linear, bent, entropies, phase):
-            few_ticks(axes)
+        few_ticks(linear, bent, entropies, phase)
         letter_panels(linear, bent, entropies, phase)
         figure.suptitle("One winner, or all in order")
         place_labels(figure, labels)

@@ -15,7 +15,7 @@ from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SEQUENTIAL, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 TASK = "joma_gaussian"
@@ -106,8 +106,7 @@ def image(axes: Axes, values: Any, title: str, name: str, across: str, scale: di
 
 def draw(ds: xr.Dataset) -> Figure:
     """Above: X, and NC for both kinds of X. Below: V at start and end, and v_0(t). It computes only means and ranges over seeds."""
-    with project_style():
-        figure = new_figure(96.0, width=165.0)
+    with picture(f"Attention follows the MLP: mean and range of {counted(ds.sizes['seed'], 'seed')}", 96.0, width=165.0) as figure:
         ((top_left, top, top_right), (low_left, low, low_right)) = figure.subplots(2, 3)
         iterations = ds.iteration.values
         image(top_left, ds.X.values, "X, Gaussian, of seed 0", "$X_{l,k}$", "class $k$", {"cmap": SEQUENTIAL})
@@ -132,7 +131,6 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_xlabel("iteration")
             few_ticks(axes)
         letter_panels(top_left, top, top_right, low_left, low, low_right)
-        figure.suptitle(f"Attention follows the MLP: mean and range of {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why sparse attention?"
 FOLDER = Path(__file__).parent
@@ -48,8 +48,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(100.0, width=150.0)
+    with picture("Five layers on text: entropy of attention by learning rate", 100.0, width=150.0) as figure:
         mean, layers, rise, loss = figure.subplots(2, 2).flat
         for j, rate in enumerate(ds.rate.values):
             mean.plot(ds.iteration, ds.mean_entropy[j], color=CATEGORIES[j], ls=DASHES[j % 4], label=f"rate {rate:g}")
@@ -69,10 +68,8 @@ def draw(ds: xr.Dataset) -> Figure:
         loss.plot(ds.rate, ds.loss, color=CATEGORIES[0], marker="o", label="ours, Python's help")
         loss.set(xscale="log", xlabel="learning rate", ylabel="best loss on other text", ylim=(0, 7.5))
         loss.legend(loc="lower left")
-        for axes in (mean, layers):
-            few_ticks(axes)
+        few_ticks(mean, layers)
         letter_panels(mean, layers, rise, loss)
-        figure.suptitle("Five layers on text: entropy of attention by learning rate")
     return figure
 
 

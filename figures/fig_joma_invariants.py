@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.joma._joint_claims import random_block
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 TIMES, SAVES, STEPS, END = np.linspace(0, 20, 201), np.linspace(0, 200, 2001), (0.05, 0.025, 0.0125, 0.00625), 20.0
@@ -92,8 +92,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only a line of slope 1."""
-    with project_style():
-        figure = new_figure(55.0, width=165.0)
+    with picture("What attention remembers of the MLP", 55.0, width=165.0) as figure:
         drift, error, descent = figure.subplots(1, 3)
         for j, name in enumerate(ds.attention.values):
             drift.plot(ds.t[1:], ds.drift.sel(attention=name)[1:], color=CATEGORIES[j], ls=DASHES[j], label=str(name))
@@ -107,12 +106,9 @@ def draw(ds: xr.Dataset) -> Figure:
         descent.plot(ds.h, ds.descent, "o-", color=CATEGORIES[0])
         descent.plot(ds.h, ds.h * float(ds.descent[-1] / ds.h[-1]), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         descent.set(xscale="log", yscale="log", xlabel="step h of descent", ylabel="drift of the exp law, t = 20")
-        few_ticks(drift)
-        few_ticks(error)
-        for axes in (drift, error, descent):
-            few_log_ticks(axes)
+        few_ticks(drift, error)
+        few_log_ticks(drift, error, descent)
         letter_panels(drift, error, descent)
-        figure.suptitle("What attention remembers of the MLP")
     return figure
 
 

@@ -16,7 +16,7 @@ from scipy.special import erf
 import odesim
 from odesim.models.joma.linear_multinode import SYSTEM, Delta, M, V, gaussian, k, l, z
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, DASHES, few_log_ticks, few_ticks, letter_panels, ordered_colors, picture
 from odesim.symbolic import softmax
 
 QUESTION = "why low rank?"
@@ -58,8 +58,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes nothing."""
-    with project_style():
-        figure = new_figure(52.0, width=160.0)
+    with picture("Rows grow apart, and gradients lose rank first", 52.0, width=160.0) as figure:
         rows, entropy, ranks = figure.subplots(1, 3)
         for color, j in zip(ordered_colors(SHOWN), range(SHOWN), strict=True):
             rows.plot(ds.t, ds.length[:, j], color=color)
@@ -70,11 +69,9 @@ def draw(ds: xr.Dataset) -> Figure:
             ranks.plot(ds.t, ds[name], color=CATEGORIES[j], ls=DASHES[j], label=label)
         ranks.set(xlabel="t", ylabel="stable rank", xlim=(0, END), ylim=(0, 8))
         ranks.legend(loc="upper right")
-        for axes in (rows, entropy, ranks):
-            few_ticks(axes)
+        few_ticks(rows, entropy, ranks)
         few_log_ticks(rows)
         letter_panels(rows, entropy, ranks)
-        figure.suptitle("Rows grow apart, and gradients lose rank first")
     return figure
 
 

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 FOLDER = Path(__file__).parent
@@ -108,8 +108,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three tables as images, NCorr against iterations, and the cells of s = 1 as lines; it computes nothing."""
-    with project_style():
-        figure = new_figure(115.0, width=160.0)
+    with picture(f"Latents and nodes: {counted(ds.sizes['seed'], 'seed')} before training", 115.0, width=160.0) as figure:
         above, below = figure.add_gridspec(2, 1)
         tables = above.subgridspec(1, 3).subplots(sharey=True)
         trained, lines = below.subgridspec(1, 2).subplots()
@@ -136,7 +135,6 @@ def draw(ds: xr.Dataset) -> Figure:
         lines.legend(loc="upper right")
         few_ticks(lines)
         letter_panels(*tables, trained, lines)
-        figure.suptitle(f"Latents and nodes: {counted(ds.sizes['seed'], 'seed')} before training")
     return figure
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.margin._svm import cosine, differences, nuclear_norm, nuclear_separator, separator
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}
@@ -75,8 +75,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the dotted line."""
-    with project_style():
-        figure = new_figure(56.0, width=160.0)
+    with picture("Attention becomes a separator of largest margin, as slowly as ln t", 56.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         left.plot(ds.time, ds.norm, color=CATEGORIES[0], label="|p|")
         line = float(ds.norm[-1]) + ds.slope * np.log(ds.time.values / ds.time.values[-1])
@@ -95,11 +94,9 @@ def draw(ds: xr.Dataset) -> Figure:
         right.axhline(1, color=FAINT, lw=0.6)
         right.set(xscale="log", xlabel="t", ylabel="norm at margin 1 / least", title="matrices", ylim=(0.98, 1.4), xlim=(1e2, 1e12))
         right.legend(loc="upper right")
-        for axes in (left, middle, right):
-            few_ticks(axes)
-            few_log_ticks(axes)
+        few_ticks(left, middle, right)
+        few_log_ticks(left, middle, right)
         letter_panels(left, middle, right)
-        figure.suptitle("Attention becomes a separator of largest margin, as slowly as ln t")
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.lab.tasks import load_task
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 STRATEGIES = ("uniform", "unigram", "bigram")
@@ -44,8 +44,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row, no computing."""
-    with project_style():
-        figure = new_figure(55.0, width=160.0)
+    with picture("From simple to complex", 55.0, width=160.0) as figure:
         loss, divergence, previous = figure.subplots(1, 3)
         loss.plot(ds.step, ds.loss, color=CATEGORIES[0])
         for name, line in zip(STRATEGIES, ds.lines, strict=True):
@@ -58,12 +57,10 @@ def draw(ds: xr.Dataset) -> Figure:
         loss.set(xlabel="step", ylabel="loss of test sequences")
         divergence.set(xlabel="step", ylabel="divergence from a strategy", yscale="log")
         previous.set(xlabel="step", ylabel="attention to the token before")
-        for axes in (loss, previous):
-            few_ticks(axes)
+        few_ticks(loss, previous)
         for axes in (divergence, previous):
             axes.legend(fontsize=SMALL)
         letter_panels(loss, divergence, previous)
-        figure.suptitle("From simple to complex")
     return figure
 
 

@@ -16,7 +16,7 @@ import odesim
 from odesim.models.modular.claims import powers_of
 from odesim.models.modular.powers import logarithmic_mean
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 
@@ -80,8 +80,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("The energy of one unit that learns to add", 104.0, width=140.0) as figure:
         (powers, energies), (races, shares) = figure.subplots(2, 2)
         for k, color in zip(ds.k.values, CATEGORIES, strict=False):
             powers.plot(ds.t, ds.power.sel(k=k), color=color, label=f"k = {k}")
@@ -102,10 +101,8 @@ def draw(ds: xr.Dataset) -> Figure:
             shares.plot(ds.share, ds.kept.sel(M=M), f"-{mark}", color=color, ms=3, label=f"M = {M}")
         shares.set(xlabel="share of the pairs", ylabel="waves that stay", title="too few pairs: memorised", ylim=(-0.04, 1.04))
         shares.legend(loc="upper left")
-        for axes in (powers, energies, races, shares):
-            few_ticks(axes)
+        few_ticks(powers, energies, races, shares)
         letter_panels(powers, energies, races, shares)
-        figure.suptitle("The energy of one unit that learns to add")
     return figure
 
 

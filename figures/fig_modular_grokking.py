@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 
@@ -47,8 +47,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row."""
-    with project_style():
-        figure = new_figure(58.0, width=160.0)
+    with picture("Memorised, then understood: weight decay decides", 58.0, width=160.0) as figure:
         losses, right, part = figure.subplots(1, 3)
         for decay, color in zip(ds.decay.values, CATEGORIES, strict=False):
             label = f"decay {decay:g}" if decay else "no decay"
@@ -60,12 +59,9 @@ def draw(ds: xr.Dataset) -> Figure:
         losses.legend(loc="lower left")
         right.set(xlabel="step", ylabel="right, of the held out", title="decay generalises", xlim=(0, STEPS), ylim=(0, 1.02))
         part.set(xlabel="step", ylabel="largest frequency's part", title="neurons nearer to waves", xlim=(0, STEPS), ylim=(0, 1.02))
-        for axes in (right, part):
-            few_ticks(axes, x=3)
-        few_ticks(losses, x=3)
+        few_ticks(right, part, losses, x=3)
         few_log_ticks(losses)
         letter_panels(losses, right, part)
-        figure.suptitle("Memorised, then understood: weight decay decides")
     return figure
 
 

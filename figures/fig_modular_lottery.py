@@ -17,7 +17,7 @@ import odesim
 from odesim.models.modular._times import balanced, blow_up
 from odesim.models.modular.claims import time as time_by_run
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 
@@ -52,8 +52,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes no numbers."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("A lottery of frequencies in one neuron", 104.0, width=140.0) as figure:
         (sizes, phases), (plane, delay) = figure.subplots(2, 2)
         winner = int(ds.t_star.values.argmin())
         for panel, name in ((sizes, "alpha"), (phases, "D")):
@@ -77,11 +76,9 @@ def draw(ds: xr.Dataset) -> Figure:
         delay.axvline(CRITICAL * P**2, color=FAINT, lw=0.8, ls=(0, (1, 1.5)))
         delay.set(xlabel="weight decay λ p²", ylabel="t* / p²", title="no t* from λ = 1/t* on", xlim=(0, 0.8), ylim=(0, 10))
         delay.legend(loc="upper left")
-        for axes in (sizes, phases, delay):
-            few_ticks(axes)
+        few_ticks(sizes, phases, delay)
         few_log_ticks(plane)
         letter_panels(sizes, phases, plane, delay)
-        figure.suptitle("A lottery of frequencies in one neuron")
     return figure
 
 

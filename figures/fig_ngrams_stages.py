@@ -16,7 +16,7 @@ import odesim
 from odesim.models.causal.parent_row import equal_rivals
 from odesim.models.ngrams.claims import TIMES, nearest
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 T, LONG, RIVALS = np.append(0.0, np.geomspace(0.5, 400, 240)), np.linspace(0, 250, 251), (5, 20, 80)
@@ -51,8 +51,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels, no computing."""
-    with project_style():
-        figure = new_figure(104.0, width=130.0)
+    with picture("From simple to complex, and to the parent", 104.0, width=130.0) as figure:
         (off, lags), (losses, rows) = figure.subplots(2, 2)
         for j, name in enumerate(ds.strategy.values):
             off.plot(ds.t[1:], ds.off.sel(strategy=name)[1:], color=CATEGORIES[j], ls=DASHES[j], label=str(name))
@@ -77,12 +76,9 @@ def draw(ds: xr.Dataset) -> Figure:
             (rows, "center", (0.6, 0.45)),
         ):
             axes.legend(loc=place, bbox_to_anchor=corner)
-        few_ticks(lags)
-        few_ticks(rows)
-        for axes in (off, lags, losses):
-            few_log_ticks(axes)
+        few_ticks(lags, rows)
+        few_log_ticks(off, lags, losses)
         letter_panels(off, lags, losses, rows)
-        figure.suptitle("From simple to complex, and to the parent")
     return figure
 
 

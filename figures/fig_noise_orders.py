@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 MU, S, T = 1.5, 0.8, 0.25
@@ -66,8 +66,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the law of the area."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("Steps of stochastic equations", 104.0, width=140.0) as figure:
         (paths, means), (balance, density) = figure.subplots(2, 2)
         for k, label in enumerate(("x' ~ x, Euler", "x' ~ x, Milstein", "area, Euler", "x' ~ x, SRIW1")):
             paths.plot(ds.step, ds.error[k], "o^sv"[k] + "-", color=CATEGORIES[k], ms=3, lw=0.8, label=label)
@@ -90,12 +89,9 @@ def draw(ds: xr.Dataset) -> Figure:
         density.plot(ds.place, ds.exact, color=CATEGORIES[0], label="exp(−V/T)")
         density.set(xlabel="x", ylabel="density", title="a double well", xlim=(-2.2, 2.2), ylim=(0, 0.62))
         density.legend(loc="upper center")
-        for axes in (paths, means):
-            few_log_ticks(axes)
-        for axes in (balance, density):
-            few_ticks(axes)
+        few_log_ticks(paths, means)
+        few_ticks(balance, density)
         letter_panels(paths, means, balance, density)
-        figure.suptitle("Steps of stochastic equations")
     return figure
 
 

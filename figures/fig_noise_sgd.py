@@ -13,7 +13,7 @@ from scipy.linalg import expm, solve
 import odesim
 from odesim.base.errors import counted
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 LAM, START, S2, ETA = np.array([2.0, 1.0, 0.3]), np.array([1.0, -1.0, 2.0]), 0.25, 0.05
@@ -69,8 +69,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(58.0, width=160.0)
+    with picture("Stochastic gradients rest at a level of noise", 58.0, width=160.0) as figure:
         left, right = figure.subplots(1, 2)
         left.fill_between(ds.time, *ds.band.values, color=CATEGORIES[0], alpha=0.2, lw=0, label="90 % of members")
         left.plot(ds.time, ds["mean"], color=CATEGORIES[0], label=f"mean of {counted(ds.members, 'member')}")
@@ -92,7 +91,6 @@ def draw(ds: xr.Dataset) -> Figure:
         right.set_xticks(ETAS, [f"{eta:g}" for eta in ETAS])
         right.minorticks_off()
         letter_panels(left, right)
-        figure.suptitle("Stochastic gradients rest at a level of noise")
     return figure
 
 

@@ -16,7 +16,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.models.optimisers.claims import VALUES, A
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 
@@ -59,8 +59,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("Optimisers, and directions that are slow", 104.0, width=140.0) as figure:
         (polynomial, modes), (losses, shares) = figure.subplots(2, 2)
         for steps, color, width in zip(ds.steps.values, CATEGORIES, (1.0, 0.5), strict=False):
             polynomial.plot(ds.s, ds.after.sel(steps=steps), color=color, lw=width, label=counted(int(steps), "step"))
@@ -87,12 +86,9 @@ def draw(ds: xr.Dataset) -> Figure:
             ylim=(0, 1.02),
             xlim=(1, 24),
         )
-        for axes in (modes, shares):
-            few_ticks(axes)
-        few_log_ticks(polynomial)
-        few_log_ticks(losses)
+        few_ticks(modes, shares)
+        few_log_ticks(polynomial, losses)
         letter_panels(polynomial, modes, losses, shares)
-        figure.suptitle("Optimisers, and directions that are slow")
     return figure
 
 

@@ -16,7 +16,7 @@ from odesim.models.parity.claims import first_success, last_stretch, time_until_
 from odesim.models.static._component_claims import reached
 from odesim.models.static._learning_claims import PLACES, samples
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 BITS, FACTORS = (3, 5, 7), (2, 3, 4)
@@ -50,8 +50,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only straight lines."""
-    with project_style():
-        figure = new_figure(104.0, width=140.0)
+    with picture("What learning costs", 104.0, width=140.0) as figure:
         (tables, success), (places, pruning) = figure.subplots(2, 2)
         for n, name in enumerate(ds.table.values):
             tables.plot(ds.time, ds.probability[n], color=CATEGORIES[n], ls=DASHES[n], label=str(name))
@@ -71,12 +70,9 @@ def draw(ds: xr.Dataset) -> Figure:
             pruning.plot(ds.N, ds.share[n], color=CATEGORIES[n], ls=DASHES[n], label=f"to {eps:g}")
         pruning.set(xlabel="random weights N", ylabel="share of networks", title="pruned to any function", ylim=(-0.03, 1.03))
         pruning.legend(loc="lower right")
-        few_log_ticks(tables)
-        few_log_ticks(success)
-        few_log_ticks(places)
+        few_log_ticks(tables, success, places)
         few_ticks(pruning)
         letter_panels(tables, success, places, pruning)
-        figure.suptitle("What learning costs")
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, FAINT, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, letter_panels, picture
 
 QUESTION = "why low rank?"
 FINE = {"rtol": 1e-8, "atol": 1e-10}
@@ -74,8 +74,7 @@ def draw_sphere(axes: Axes, x: np.ndarray) -> None:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Ten panels; it computes only inner products of angles."""
-    with project_style():
-        figure = new_figure(120.0, width=170.0)
+    with picture("Attention pulls tokens together", 120.0, width=170.0) as figure:
         panels = figure.subplot_mosaic("abcd;eeff;ghij")
         for name, t in zip("abcd", ds.snapshot.values, strict=True):
             draw_sphere(panels[name], ds.x.sel(snapshot=t).values)
@@ -100,7 +99,6 @@ def draw(ds: xr.Dataset) -> Figure:
         many.set(xlabel="t", ylabel="inner product", xlim=(0, ds.time[-1]))
         many.legend(loc="lower right")
         letter_panels(*panels.values())
-        figure.suptitle("Attention pulls tokens together")
     return figure
 
 

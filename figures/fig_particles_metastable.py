@@ -12,7 +12,7 @@ from scipy.special import ive
 
 import odesim
 from odesim.plot.figures import Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 FINE = {"rtol": 1e-10, "atol": 1e-13}
@@ -63,8 +63,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the slopes and rates of the theory."""
-    with project_style():
-        figure = new_figure(58.0, width=170.0)
+    with picture("Cold clusters live long", 58.0, width=170.0) as figure:
         lives, waves, angles = figure.subplots(1, 3)
         for j, r in enumerate(ds.r.values):
             life = ds.life.sel(r=r)
@@ -84,7 +83,6 @@ def draw(ds: xr.Dataset) -> Figure:
         angles.set(xlabel="t", ylabel="angle, β = 0", xlim=(0, ds.t[-1]))
         few_log_ticks(lives)
         letter_panels(lives, waves, angles)
-        figure.suptitle("Cold clusters live long")
     return figure
 
 

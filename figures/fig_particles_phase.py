@@ -16,7 +16,7 @@ from scipy.integrate import quad
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import INK, letter_panels, new_figure, project_style
+from odesim.plot.style import INK, letter_panels, picture
 
 QUESTION = "why low rank?"
 TOKENS, TIMES, SHORT, DIMENSIONS = 32, np.linspace(0, 30, 31), np.linspace(0, 1, 41), (2, 8, 32, 128)
@@ -109,8 +109,9 @@ def draw_map(axes: Axes, share: xr.DataArray, curve: xr.DataArray) -> object:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A map for each dimension, with and without normalisation, and one colour bar; it computes nothing."""
-    with project_style():
-        figure = new_figure(100.0, width=45.0 * ds.sizes["d"] + 12.0)
+    with picture(
+        "In many dimensions tokens merge at one time, on the circle in groups", 100.0, width=45.0 * ds.sizes["d"] + 12.0
+    ) as figure:
         upper, lower = figure.subplots(2, ds.sizes["d"], sharey="row")
         for k, d in enumerate(ds.d.values):
             mesh = draw_map(upper[k], ds.share.sel(d=d), ds.curve)
@@ -121,7 +122,6 @@ def draw(ds: xr.Dataset) -> Figure:
         lower[0].set_ylabel("β, not normalised")
         figure.colorbar(mesh, ax=[*upper, *lower], label="merged pairs", fraction=0.05, pad=0.02)
         letter_panels(*upper, *lower)
-        figure.suptitle("In many dimensions tokens merge at one time, on the circle in groups")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.particles._noise_claims import KAPPA, order_of_density, threshold
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, picture
 
 QUESTION = "why low rank?"
 BETAS, MODES = (1.0, 4.0), 40
@@ -78,8 +78,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the law below K#."""
-    with project_style():
-        figure = new_figure(55.0, width=160.0)
+    with picture("Noise keeps tokens apart up to a strength of attention", 55.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         left.plot(ds.share, ds.r.sel(beta=1, start="order"), color=CATEGORIES[0], label="n = ∞")
         for n, color, marker in zip(ds.n.values, CATEGORIES[1:], "os", strict=False):
@@ -98,10 +97,8 @@ def draw(ds: xr.Dataset) -> Figure:
         right.set(xlabel="angle", ylabel="density", title="β = 1, 1.5 K#", xlim=(-np.pi, np.pi), ylim=(0, 1.05))
         right.set_xticks([-np.pi, 0, np.pi], ["−π", "0", "π"])
         right.legend(loc="upper left")
-        for axes in (left, middle):
-            few_ticks(axes)
+        few_ticks(left, middle)
         letter_panels(left, middle, right)
-        figure.suptitle("Noise keeps tokens apart up to a strength of attention")
     return figure
 
 

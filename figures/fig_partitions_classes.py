@@ -15,7 +15,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.models.partitions.claims import MODEL, sampled
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 TIMES = np.append(0, np.geomspace(0.05, 400, 121))
@@ -47,8 +47,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes the limits."""
-    with project_style():
-        figure = new_figure(58.0, width=170.0)
+    with picture("Tokens of one role, one embedding", 58.0, width=170.0) as figure:
         plane, spread, found = figure.subplots(1, 3)
         for n in ds.token.values:
             color = CATEGORIES[n % 2]
@@ -69,10 +68,8 @@ def draw(ds: xr.Dataset) -> Figure:
         found.set(xlabel="pairs over N ln N", ylabel="share of sets", title="classes found", ylim=(-0.05, 1.05))
         found.legend(loc="lower right")
         few_log_ticks(spread)
-        for axes in (plane, found):
-            few_ticks(axes)
+        few_ticks(plane, found)
         letter_panels(plane, spread, found)
-        figure.suptitle("Tokens of one role, one embedding")
     return figure
 
 

@@ -18,7 +18,7 @@ import odesim
 from odesim.models.patterns._head import tokens_of_topics
 from odesim.models.patterns.claims import HALF_TIMES, whole
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 TIMES = np.geomspace(1, 1000, 91)
@@ -63,8 +63,7 @@ def entropy() -> float:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the limits."""
-    with project_style():
-        figure = new_figure(104.0, width=130.0)
+    with picture("One token tells, or all tell a little", 104.0, width=130.0) as figure:
         (attention, losses), (times, outputs) = figure.subplots(2, 2)
         for j, model in enumerate(ds.model.values):
             look = {"color": CATEGORIES[j], "ls": DASHES[j], "label": str(model)}
@@ -87,11 +86,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for axes, place in ((attention, "upper left"), (losses, "lower left"), (times, "upper left"), (outputs, "upper left")):
             axes.legend(loc=place)
             few_ticks(axes)
-        few_log_ticks(attention)
-        few_log_ticks(losses)
-        few_log_ticks(times)
+        few_log_ticks(attention, losses, times)
         letter_panels(attention, losses, times, outputs)
-        figure.suptitle("One token tells, or all tell a little")
     return figure
 
 

@@ -15,7 +15,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.lab.tasks.pcfg import levels
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, letter_panels, picture
 
 QUESTION = "what is learned first?"
 SEEDS = 3
@@ -37,8 +37,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(58.0, width=140.0)
+    with picture("A grammar is learned level by level", 58.0, width=140.0) as figure:
         for axes, layers, title in zip(figure.subplots(1, 2, sharey=True), (2, 1), ("two layers", "one layer"), strict=True):
             for n, level in enumerate(ds.levels.values):
                 axes.axhline(level, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
@@ -52,7 +51,6 @@ def draw(ds: xr.Dataset) -> Figure:
         first, second = figure.axes
         first.set_ylabel("loss over ln 4")
         letter_panels(first, second)
-        figure.suptitle("A grammar is learned level by level")
     return figure
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from odesim.models.galore._memory_claims import SIZES
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "how does it scale?"
 FOLDER = Path(__file__).parent / "published"
@@ -74,8 +74,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes the formula's line alone."""
-    with project_style():
-        figure = new_figure(104.0, width=150.0)
+    with picture("Published tables on size", 104.0, width=150.0) as figure:
         (methods, trained), (small, cosines) = figure.subplots(2, 2)
         for n, name in enumerate(ds.method.values):
             known = np.isfinite(ds.perplexity[n])
@@ -107,12 +106,9 @@ def draw(ds: xr.Dataset) -> Figure:
         cosines.plot(ds.width, ds.tick, "s", color=CATEGORIES[1], ms=3, mfc="none", label="published lowest ticks")
         cosines.set(xlabel="width", ylabel="mean |cosine|", title="embeddings")
         cosines.legend(loc="upper right")
-        for axes in (trained, cosines):
-            few_ticks(axes)
-        few_log_ticks(methods)
-        few_log_ticks(small)
+        few_ticks(trained, cosines)
+        few_log_ticks(methods, small)
         letter_panels(methods, trained, small, cosines)
-        figure.suptitle("Published tables on size")
     return figure
 
 

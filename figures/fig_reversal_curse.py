@@ -19,19 +19,7 @@ from scipy.special import wrightomega
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import (
-    CATEGORIES,
-    DASHES,
-    DIVERGING,
-    FAINT,
-    INK,
-    SMALL,
-    few_log_ticks,
-    few_ticks,
-    letter_panels,
-    new_figure,
-    project_style,
-)
+from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, INK, SMALL, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 M, N, ETA, EPOCHS = 802, 340, 0.5, 100
@@ -128,8 +116,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Five panels; it computes only ln M and the late limit 1 - p = (M - 1)/M / (eta_Y t / N)."""
-    with project_style():
-        figure = new_figure(110.0, width=180.0)
+    with picture("The reversal curse in one layer", 110.0, width=180.0) as figure:
         cells = figure.add_gridspec(2, 3)
         loss, logits, wrong, chain = (figure.add_subplot(cells[place]) for place in ((0, 0), (0, 1), (0, 2), (1, 0)))
         block = figure.add_subplot(cells[1, 1:])
@@ -161,11 +148,9 @@ def draw(ds: xr.Dataset) -> Figure:
         chain.axhline(np.log(ds.tokens), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         chain.set(xlabel="epoch", ylabel="loss", ylim=(0, 17))
         chain.legend(loc="upper right")
-        few_ticks(loss)
-        few_ticks(chain)
+        few_ticks(loss, chain)
         few_log_ticks(wrong)
         letter_panels(loss, logits, wrong, chain, block)
-        figure.suptitle("The reversal curse in one layer")
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.scaling.single_index import time_to
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 MODEL, EXPONENTS = "scaling.single_index", (1, 2, 3, 4)
@@ -70,8 +70,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes only the laws."""
-    with project_style():
-        figure = new_figure(56.0, width=160.0)
+    with picture("Escape from the equator takes the time of the information exponent", 56.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         for n, k in enumerate(ds.k.values):
             left.plot(ds.share, ds.m.sel(k=k), color=CATEGORIES[n], label=f"k = {k}")
@@ -90,11 +89,9 @@ def draw(ds: xr.Dataset) -> Figure:
         right.plot(ds.t, ds.flow, color=INK, ls="--", lw=0.8, label="flow")
         right.set(xlabel="steps × learning rate", ylabel="overlap m", title="k = 2, d = 20", xlim=(0, 1.5), ylim=(0, 1.02))
         right.legend(loc="lower right")
-        few_ticks(left)
+        few_ticks(left, right)
         few_log_ticks(middle)
-        few_ticks(right)
         letter_panels(left, middle, right)
-        figure.suptitle("Escape from the equator takes the time of the information exponent")
     return figure
 
 

@@ -16,7 +16,7 @@ from scipy.special import zeta
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, INK, few_log_ticks, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "how does it scale?"
 CASES = ((1.0, 0.8, 0.1), (0.8, 0.5, 0.3), (0.8, 1.2, 0.3))
@@ -67,8 +67,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes only lines of theory."""
-    with project_style():
-        figure = new_figure(58.0, width=160.0)
+    with picture("Power laws of one-pass SGD", 58.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         for k, (a, b, _) in enumerate(CASES):
             left.plot(ds.time, ds.R[k], color=CATEGORIES[k], label=f"a = {a:g}, b = {b:g}")
@@ -95,10 +94,8 @@ def draw(ds: xr.Dataset) -> Figure:
         right.set(xscale="log", yscale="log", xlabel="compute N t", ylabel="risk R", title="a = 1, b = 0.8", ylim=(1e-6, 1))
         right.legend(loc="lower left")
         few_ticks(middle)
-        for axes in (left, right):
-            few_log_ticks(axes)
+        few_log_ticks(left, right)
         letter_panels(left, middle, right)
-        figure.suptitle("Power laws of one-pass SGD")
     return figure
 
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 import odesim
 from odesim.models.scaling._saddles import saddles
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, picture
 
 QUESTION = "why plateaus?"
 PROBLEMS = (
@@ -78,8 +78,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(104.0, width=150.0)
+    with picture("From saddle to saddle", 104.0, width=150.0) as figure:
         (first, second), (loss, error) = figure.subplots(2, 2)
         for p, (axes, end, title) in enumerate(((first, 8, "correlated inputs"), (second, 11, "correlations reorder"))):
             for k in range(len(ds.alpha)):
@@ -101,10 +100,8 @@ def draw(ds: xr.Dataset) -> Figure:
         error.axhline(0, color=FAINT, lw=0.6)
         error.set(xlabel="1 / ln(1/α)", ylabel="too early by", title="error of the times of a", xlim=(0, 0.095))
         error.legend(loc="upper left")
-        for axes in (first, second, loss, error):
-            few_ticks(axes)
+        few_ticks(first, second, loss, error)
         letter_panels(first, second, loss, error)
-        figure.suptitle("From saddle to saddle")
     return figure
 
 

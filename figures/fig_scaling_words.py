@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.scaling.word2vec import modes
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, INK, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 MODEL, WORDS, SIZE, END = "scaling.word2vec", 8, 1e-5, 14.0
@@ -76,8 +76,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Six panels in two rows."""
-    with project_style():
-        figure = new_figure(104.0, width=160.0)
+    with picture("Embeddings of eight words of an invented tree learn it from the top", 104.0, width=160.0) as figure:
         grid = figure.subplots(2, 3)
         (sigmoids, losses, vectors), maps = grid
         for k in range(ds.sizes["mode"]):
@@ -103,10 +102,8 @@ def draw(ds: xr.Dataset) -> Figure:
                 xlabel="word", ylabel="word", title=f"t = {float(ds.moments[k]):.2g}", xticks=range(0, WORDS, 2), yticks=range(0, WORDS, 2)
             )
         figure.colorbar(image, ax=maps[-1], label="W Wᵀ")
-        few_ticks(sigmoids)
-        few_ticks(losses)
+        few_ticks(sigmoids, losses)
         letter_panels(*grid.ravel())
-        figure.suptitle("Embeddings of eight words of an invented tree learn it from the top")
     return figure
 
 

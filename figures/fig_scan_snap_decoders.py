@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 SIZES, RATES, END = (36.0, 1e3, 1e4), (0.3, 0.1, 0.03, 0.01, 0.003), 300.0
@@ -75,8 +75,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only a line of slope 1."""
-    with project_style():
-        figure = new_figure(55.0, width=165.0)
+    with picture("Which decoder the theory is about", 55.0, width=165.0) as figure:
         logit, factor, error = figure.subplots(1, 3)
         for j, name in enumerate(ds.flow.values):
             logit.plot(ds.t, ds.zc.sel(flow=name), color=CATEGORIES[j], ls=DASHES[j], label=str(name))
@@ -101,10 +100,8 @@ def draw(ds: xr.Dataset) -> Figure:
         error.plot(ds.rate, ds.rate, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         error.set(xscale="log", yscale="log", xlabel="$η_Z / η_Y$", ylabel="1 − decorrelated / theory, winner")
         few_ticks(logit)
-        for axes in (factor, error):
-            few_log_ticks(axes)
+        few_log_ticks(factor, error)
         letter_panels(logit, factor, error)
-        figure.suptitle("Which decoder the theory is about")
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim import Solution
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 K, M, ETA_Z, RATES, END, C0 = 10, 1000.0, 0.5, (0.5, 1.0, 2.0, 5.0), 700.0, 1 / 160
@@ -43,8 +43,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Left: chi. Right: gamma, the push of the decoder. Vertical lines are t0. It computes nothing."""
-    with project_style():
-        figure = new_figure(60.0, width=130.0)
+    with picture("Slow decoders let attention scan for longer", 60.0, width=130.0) as figure:
         left, right = figure.subplots(1, 2)
         for j, eta_Y in enumerate(ds.eta_Y.values):
             look = {"color": CATEGORIES[j], "ls": DASHES[j], "label": f"$η_Y$ = {eta_Y:g}"}
@@ -54,10 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
         left.set(xlabel="t", ylabel="lead of the dominant token χ", xlim=(0, END), ylim=(0, 620))
         right.set(xlabel="t", ylabel="push of the decoder γ", xlim=(0, END))
         right.legend(loc="upper right")
-        few_ticks(left)
-        few_ticks(right)
+        few_ticks(left, right)
         letter_panels(left, right)
-        figure.suptitle("Slow decoders let attention scan for longer")
     return figure
 
 

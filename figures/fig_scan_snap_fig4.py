@@ -15,7 +15,7 @@ from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, SEQUENTIAL, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 TASK = "scan_snap"
@@ -62,8 +62,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Above: losses (mean of the logarithm, two standard deviations), the published log as dots, its replay. Below: attention."""
-    with project_style():
-        figure = new_figure(92.0)
+    with picture(f"Scan and snap: two queries, {counted(ds.sizes['seed'], 'seed')}", 92.0) as figure:
         cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
         axes = figure.add_subplot(cells[0, :])
         for eta, loss, color, ls in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, DASHES, strict=False):
@@ -97,7 +96,6 @@ def draw(ds: xr.Dataset) -> Figure:
         bar.set_label("attention $c$")
         bar.ax.tick_params(labelsize=SMALL, color=FAINT)
         letter_panels(*figure.axes[:3])
-        figure.suptitle(f"Scan and snap: two queries, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, few_log_ticks, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why sparse attention?"
 TASK, RATES, STEPS, COMMON = "scan_snap", (0.1, 0.5, 1.0), 100, 10
@@ -46,8 +46,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """An image of the mean for each rate, and attention to common tokens; it computes nothing."""
-    with project_style():
-        figure = new_figure(50.0, width=175.0)
+    with picture("Adam: sparser with the learning rate", 50.0, width=175.0) as figure:
         *row, fading = figure.subplots(1, ds.sizes["rate"] + 1)
         for k, (axes, rate) in enumerate(zip(row, ds.rate.values, strict=True)):
             shown = axes.imshow(ds["mean"].sel(rate=rate), aspect="auto", cmap=SEQUENTIAL, vmin=0, vmax=float(ds["mean"].max()))
@@ -68,7 +67,6 @@ def draw(ds: xr.Dataset) -> Figure:
         few_ticks(fading)
         few_log_ticks(fading)
         letter_panels(*row, fading)
-        figure.suptitle("Adam: sparser with the learning rate")
     return figure
 
 

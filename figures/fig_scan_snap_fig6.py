@@ -15,7 +15,7 @@ from odesim.base.errors import counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.plot.figures import PUBLISHED, Feature
-from odesim.plot.style import FAINT, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import FAINT, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why sparse attention?"
 TASK = "scan_snap"
@@ -57,8 +57,7 @@ def other_digits(ours: xr.DataArray, printed: xr.DataArray) -> float:
 
 def draw(ds: xr.Dataset) -> Figure:
     """One panel per number of queries, one line per learning rate eta_Z; rings and bars: the published mean and deviation."""
-    with project_style():
-        figure = new_figure(58.0)
+    with picture(f"Attention after 100 iterations, {counted(ds.sizes['seed'], 'seed')}", 58.0) as figure:
         panels = figure.subplots(1, ds.sizes["num_last"], sharey=True, squeeze=False)[0]
         colors = ordered_colors(ds.sizes["eta_Z"])
         for panel, last in zip(panels, ds.num_last.values, strict=True):
@@ -82,7 +81,6 @@ def draw(ds: xr.Dataset) -> Figure:
         panels[-1].legend(loc="lower right")
         few_ticks(panels[0], y=5)
         letter_panels(*panels)
-        figure.suptitle(f"Attention after 100 iterations, {counted(ds.sizes['seed'], 'seed')}")
     return figure
 
 

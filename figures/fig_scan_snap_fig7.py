@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from odesim.base.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 SHARPER = {
@@ -43,8 +43,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(56.0, width=140.0)
+    with picture("Attention to text becomes sparse", 56.0, width=140.0) as figure:
         one, three = figure.subplots(1, 2, sharey=True)
         for axes, layers, title in ((one, 1, "one layer"), (three, 3, "lowest of three layers")):
             for n, head in enumerate(ds["head"].values):
@@ -56,7 +55,6 @@ def draw(ds: xr.Dataset) -> Figure:
         one.set_ylabel("entropy over that of even attention")
         one.legend(loc="center right", bbox_to_anchor=(1.0, 0.45))
         letter_panels(one, three)
-        figure.suptitle("Attention to text becomes sparse")
     return figure
 
 

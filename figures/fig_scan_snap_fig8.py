@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why sparse attention?"
 CASES = {
@@ -43,8 +43,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each M: h smooth, h* in steps. It computes nothing."""
-    with project_style():
-        figure = new_figure(62.0, width=130.0)
+    with picture("Steps of descent stay above the flow", 62.0, width=130.0) as figure:
         panels = figure.subplots(1, 2)
         for axes, M in zip(panels, ds.M.values, strict=True):
             here = ds.sel(M=M)
@@ -55,7 +54,6 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.legend(loc="lower right")
             few_ticks(axes)
         letter_panels(*panels)
-        figure.suptitle("Steps of descent stay above the flow")
     return figure
 
 

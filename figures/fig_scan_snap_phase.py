@@ -15,7 +15,7 @@ import odesim
 from odesim.base.errors import counted
 from odesim.plot.figures import Feature
 from odesim.plot.panels import thousands
-from odesim.plot.style import INK, few_log_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import INK, few_log_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why sparse attention?"
 K, END, LEVEL = 2, 2000.0, float(np.log(2))
@@ -67,8 +67,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A map and three slices; it computes nothing."""
-    with project_style():
-        figure = new_figure(62.0, width=140.0)
+    with picture(f"Snapped or frozen: {counted(ds.members, 'run')}", 62.0, width=140.0) as figure:
         phase, slices = figure.subplots(1, 2)
         mesh = phase.pcolormesh(
             ds.nu, ds.M, ds.time.where(np.isfinite(ds.time)), norm=LogNorm(3, END), cmap="viridis", shading="nearest", rasterized=True
@@ -82,10 +81,8 @@ def draw(ds: xr.Dataset) -> Figure:
         slices.plot(ds.nu[::every], ds.closed.T[::every], ".", ms=2.5, color=INK)
         slices.set(xscale="log", yscale="log", xlabel="$η_Y / η_Z$", ylabel="time of the snap, $η_Y t$", xlim=(0.3, 30), ylim=(2, 3e3))
         slices.legend(loc="lower right")
-        for axes in (phase, slices):
-            few_log_ticks(axes)
+        few_log_ticks(phase, slices)
         letter_panels(phase, slices)
-        figure.suptitle(f"Snapped or frozen: {counted(ds.members, 'run')}")
     return figure
 
 

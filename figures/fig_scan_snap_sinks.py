@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from odesim.models.static._sink_claims import even, most
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, picture
 
 QUESTION = "when does it fail?"
 FILE = Path(__file__).parent / "stored" / "scan_snap_sinks_ours.csv"
@@ -35,8 +35,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels, the two upper layers pale; it computes even attention."""
-    with project_style():
-        figure = new_figure(56.0, width=170.0)
+    with picture("No sink at this size", 56.0, width=170.0) as figure:
         panels = figure.subplots(1, 3)
         titles = ("attention to the first token", "attention to the fifth with most", "share of small entries")
         for axes, name, title in zip(panels, MEASURES, titles, strict=True):
@@ -55,7 +54,6 @@ def draw(ds: xr.Dataset) -> Figure:
         panels[2].set_ylim(0, 1)
         panels[1].legend(loc="upper right")
         letter_panels(*panels)
-        figure.suptitle("No sink at this size")
     return figure
 
 

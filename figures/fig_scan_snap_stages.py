@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, picture
 
 QUESTION = "why sparse attention?"
 K, M, COMMON, DISTINCT = 2, 34, 10, 10
@@ -58,8 +58,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each stage, a line for each class; it computes nothing."""
-    with project_style():
-        figure = new_figure(52.0, width=165.0)
+    with picture("Attention scans, snaps and freezes", 52.0, width=165.0) as figure:
         row = figure.subplots(1, 4, sharey=True)
         names = ("t = 0", "t = K ln M", "t = 2 K ln M", "t = 10⁴")
         for axes, name, t in zip(row, names, ds.stage.values, strict=True):
@@ -76,7 +75,6 @@ def draw(ds: xr.Dataset) -> Figure:
         row[0].set_ylabel("P exp(z)")
         row[0].legend(loc="upper left", frameon=True, framealpha=1.0, edgecolor="none")
         letter_panels(*row)
-        figure.suptitle("Attention scans, snaps and freezes")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.self_supervised._parabola import modes_at, rest_points
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "why low rank?"
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-14, "backend": "numpy"}
@@ -54,8 +54,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes nothing."""
-    with project_style():
-        figure = new_figure(56.0, width=160.0)
+    with picture("Predictor and stop-gradient keep the representation", 56.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         left.plot(ds.time, ds.asymmetry, color=CATEGORIES[0], label="|Wp − Wpᵀ|")
         left.plot(ds.time, ds.commutator, color=CATEGORIES[1], label="|F Wp − Wp F|")
@@ -72,11 +71,9 @@ def draw(ds: xr.Dataset) -> Figure:
         right.plot(ds.time, ds.bound, color=FAINT, ls=(0, (1, 1.5)), label="bound")
         right.set(yscale="log", xlabel="t", ylabel="|W|²", title="gradient of the target", xlim=(0, 60))
         right.legend(loc="lower left")
-        for axes in (left, middle, right):
-            few_ticks(axes)
-            few_log_ticks(axes)
+        few_ticks(left, middle, right)
+        few_log_ticks(left, middle, right)
         letter_panels(left, middle, right)
-        figure.suptitle("Predictor and stop-gradient keep the representation")
     return figure
 
 

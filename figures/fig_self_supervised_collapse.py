@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.self_supervised._parabola import modes_at, rest_points
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, letter_panels, ordered_colors, picture
 
 QUESTION = "when does it fail?"
 MODEL, ETA, SIGMA2 = "self_supervised.modes", 0.04, 0.1
@@ -91,8 +91,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the arrows."""
-    with project_style():
-        figure = new_figure(58.0, width=160.0)
+    with picture("Weight decay and the start decide whether a mode collapses", 58.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
         for p0, color in zip(ds.start.values, ordered_colors(len(ds.start)), strict=True):
             left.plot(ds.time, ds.p.sel(start=p0), color=color, label=f"{p0:g}")
@@ -118,10 +117,8 @@ def draw(ds: xr.Dataset) -> Figure:
         right.axvline(FOLD, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         right.set(xlabel="weight decay η", ylabel="p in the end", title="fold at 1/(4 (1 + σ²))", xlim=(0, 0.29), ylim=(-0.03, 1.05))
         right.legend(loc="center left", bbox_to_anchor=(0.02, 0.47))
-        for axes in (left, middle, right):
-            few_ticks(axes)
+        few_ticks(left, middle, right)
         letter_panels(left, middle, right)
-        figure.suptitle("Weight decay and the start decide whether a mode collapses")
     return figure
 
 

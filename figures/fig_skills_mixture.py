@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 RATES = np.geomspace(0.01, 100, 41)
@@ -39,8 +39,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(52.0, width=160.0)
+    with picture("A mixture of skills", 52.0, width=160.0) as figure:
         share, losses, total_loss = figure.subplots(1, 3)
         for n, skill in enumerate(ds.skill.values):
             for axes, rows in ((share, ds.share), (losses, ds.L)):
@@ -51,11 +50,9 @@ def draw(ds: xr.Dataset) -> Figure:
         total_loss.plot(ds.eta, ds.total, color=CATEGORIES[0])
         total_loss.axhline(float(ds.even), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
         total_loss.set(xscale="log", xlabel="rate of the mixture η", ylabel="sum of losses at t = 5", title="even shares: dotted")
-        for axes in (share, losses, total_loss):
-            few_ticks(axes)
+        few_ticks(share, losses, total_loss)
         few_log_ticks(total_loss)
         letter_panels(share, losses, total_loss)
-        figure.suptitle("A mixture of skills")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from odesim.models.static._contrast_claims import EQUAL, STEPS, learned, of_right_signs
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, break_lines, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, break_lines, letter_panels, picture
 
 QUESTION = "when does it fail?"
 FILE = Path(__file__).parent / "published" / "static_hypercube.csv"
@@ -41,8 +41,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(58.0, width=150.0)
+    with picture("What a contrastive loss does not see", 58.0, width=150.0) as figure:
         accuracy, loss = figure.subplots(1, 2)
         for axes, what, ours in ((accuracy, "accuracy", ds.accuracy), (loss, "loss", ds.loss)):
             axes.errorbar(
@@ -57,7 +56,6 @@ def draw(ds: xr.Dataset) -> Figure:
         loss.set(ylabel="contrastive loss", ylim=(4.8, 5.4), xlim=(-0.5, 4.5))
         accuracy.legend(loc="lower right")
         letter_panels(accuracy, loss)
-        figure.suptitle("What a contrastive loss does not see")
     return figure
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from odesim.models.static._learning_claims import KINDS, training
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
-from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 FILE = Path(__file__).parent / "published" / "static_random_labels.csv"
@@ -38,8 +38,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Two panels; it computes nothing."""
-    with project_style():
-        figure = new_figure(62.0, width=150.0)
+    with picture("Labels that mean nothing", 62.0, width=150.0) as figure:
         published, ours = figure.subplots(1, 2)
         for n, name in enumerate(ds.setting.values):
             label = str(name).replace("_", " ")
@@ -56,7 +55,6 @@ def draw(ds: xr.Dataset) -> Figure:
         ours.legend(loc="upper right", ncols=2)
         few_ticks(ours)
         letter_panels(published, ours)
-        figure.suptitle("Labels that mean nothing")
     return figure
 
 

@@ -15,7 +15,7 @@ import odesim
 from odesim.models.topics._population import Population
 from odesim.models.topics._reduced_claims import SETTING
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, SEQUENTIAL, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, SEQUENTIAL, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 HERE = Population(10, 10, 2, 0.1)
@@ -51,8 +51,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only how far the loss is above its least."""
-    with project_style():
-        figure = new_figure(112.0, width=130.0)
+    with picture("Topics in values and in attention", 112.0, width=130.0) as figure:
         (values, blocks), (diagonal, along) = figure.subplots(2, 2)
         shown = values.imshow(ds.W_V, cmap=SEQUENTIAL, interpolation="nearest")
         values.set(xlabel="word seen (0: mask)", ylabel="word out")
@@ -69,10 +68,8 @@ def draw(ds: xr.Dataset) -> Figure:
         diagonal.annotate("optimum", (place[0], place[1]), (4, 4), textcoords="offset points", fontsize=SMALL, color="white")
         along.plot(ds.t, ds["mean"], color=CATEGORIES[0])
         along.set(xlabel="t", ylabel="attention to the topic, others = 1", ylim=(0, 8))
-        for axes in (blocks, diagonal, along):
-            few_ticks(axes)
+        few_ticks(blocks, diagonal, along)
         letter_panels(values, blocks, diagonal, along)
-        figure.suptitle("Topics in values and in attention")
     return figure
 
 

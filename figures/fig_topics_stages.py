@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import odesim
 from odesim.models.topics._reduced_claims import ATTENTION, COPYING, SETTING
 from odesim.plot.figures import SCRIPT, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 MODEL, EPS, END, G2 = "topics.reduced", 1e-3, 6e5, 5.5748e-5
@@ -52,8 +52,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the lines of slope 1/g2 and 1."""
-    with project_style():
-        figure = new_figure(105.0, width=120.0)
+    with picture("Values first, then attention, then copying", 105.0, width=120.0) as figure:
         (left, right), (low_left, low_right) = figure.subplots(2, 2)
         for j, (name, label) in enumerate((("norm_V", "$|W_V|$"), ("norm_K", "$|W_K|$"))):
             left.plot(ds.t[1:], ds[name][1:], color=CATEGORIES[j], ls=DASHES[j], label=label)
@@ -71,13 +70,9 @@ def draw(ds: xr.Dataset) -> Figure:
         low_right.plot(1 / ds.small, ds.copying, "s", ms=3, color=CATEGORIES[1])
         low_right.plot(1 / ds.small, float(ds.copying[-1]) * ds.small[-1] / ds.small, color=FAINT, lw=0.8, ls=(0, (1, 1.5)))
         low_right.set(xscale="log", yscale="log", xlabel="1/ε", ylabel="time of $a_w = 1/2$")
-        few_ticks(right)
-        few_ticks(low_left)
-        for axes in (left, low_right):
-            few_log_ticks(axes)
-        few_log_ticks(right)
+        few_ticks(right, low_left)
+        few_log_ticks(left, low_right, right)
         letter_panels(left, right, low_left, low_right)
-        figure.suptitle("Values first, then attention, then copying")
     return figure
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from odesim.base.errors import counted
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 FOLDER = Path(__file__).parent / "stored"
@@ -51,8 +51,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes the range of random orders."""
-    with project_style():
-        figure = new_figure(105.0, width=130.0)
+    with picture("Masked tokens of a text", 105.0, width=130.0) as figure:
         (left, right), (low_left, low_right) = figure.subplots(2, 2)
         for axes, name in ((left, "SGD"), (right, "Adam")):
             grown, step = ds[f"growth_{name}"], ds[f"step_{name}"]
@@ -89,7 +88,6 @@ def draw(ds: xr.Dataset) -> Figure:
         low_right.set_xticks(range(len(places)), places)
         low_right.legend(loc="upper right")
         letter_panels(left, right, low_left, low_right)
-        figure.suptitle("Masked tokens of a text")
     return figure
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import SCRIPT, Feature
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, letter_panels, new_figure, project_style
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 END, P_C, M0, P_R = 6000.0, 0.3, 0.15 * 0.6, 0.1
@@ -80,8 +80,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Six panels, no computing."""
-    with project_style():
-        figure = new_figure(100.0, width=160.0)
+    with picture("Two stages of topics by SGD", 100.0, width=160.0) as figure:
         (norms, attention, leak), (many, seen, adam) = figure.subplots(2, 3)
         for n, name in enumerate(NORMS):
             label = f"$|W_{name[-1]}|$"
@@ -108,7 +107,6 @@ def draw(ds: xr.Dataset) -> Figure:
             few_ticks(axes)
             axes.legend(fontsize=SMALL)
         letter_panels(norms, attention, leak, many, seen, adam)
-        figure.suptitle("Two stages of topics by SGD")
     return figure
 
 

@@ -142,6 +142,15 @@ def new_figure(height: float, *, width: float = WIDTH) -> Figure:
     return figure
 
 
+@contextmanager
+def picture(title: str, height: float, *, width: float = WIDTH) -> Iterator[Figure]:
+    """A context in the project's style with a new Figure of width x height in mm, which gets its title at the end."""
+    with project_style():
+        figure = new_figure(height, width=width)
+        yield figure
+        figure.suptitle(title)
+
+
 def root_figure(artist: Artist) -> Figure:
     """The Figure that an artist is drawn in, that of a subfigure too."""
     figure = artist.get_figure(root=True)
@@ -163,17 +172,18 @@ def ordered_colors(n: int) -> list[Any]:
     return [colormaps[SEQUENTIAL](0.86 * i / max(n - 1, 1)) for i in range(n)]
 
 
-def few_ticks(axes: Axes, *, x: int = 4, y: int = 5, whole: bool = False) -> None:
-    """Limits the intervals between ticks of linear axes to x and y. whole: y ticks at whole numbers only."""
-    if axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
-    if axes.get_yscale() == "linear":
-        axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole))
+def few_ticks(*every: Axes, x: int = 4, y: int = 5, whole: bool = False) -> None:
+    """Limits the intervals between ticks of linear axes of these panels to x and y. whole: y ticks at whole numbers only."""
+    for axes in every:
+        if axes.get_xscale() == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
+        if axes.get_yscale() == "linear":
+            axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole))
 
 
-def few_log_ticks(axes: Axes) -> None:
-    """Gives logarithmic axes few ticks at round numbers, those of RoundLocator."""
-    for axis in (axes.xaxis, axes.yaxis):
+def few_log_ticks(*every: Axes) -> None:
+    """Gives logarithmic axes of these panels few ticks at round numbers, those of RoundLocator."""
+    for axis in (axis for axes in every for axis in (axes.xaxis, axes.yaxis)):
         if axis.get_scale() == "log":
             axis.set_major_locator(RoundLocator())
             axis.set_major_formatter(RoundFormatter())
