@@ -314,6 +314,18 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
     return {key: bounded(e, boundary) for key, e in checked.items()}
 
 
+def axes_of_resets(s: Definition) -> dict[Symbol, Any]:
+    """The axes of s, with those of the indices that only resets have, as j in {V[i]: 0, V[j]: V[j] + eps}: the extents of the state."""
+    known = {base_name(key): key for key in s.equations}
+    axes = dict(s.axes)
+    for key in (key for event in s.events for key in event.resets if base_name(key) in known):
+        state = known[base_name(key)]
+        for i, along in zip(key_indices(key), key_indices(state), strict=False):  # another number of indices is refused later
+            if along in s.axes and isinstance(i, Symbol):
+                axes.setdefault(i, s.axes[along])
+    return axes
+
+
 def check_resets(s: Definition, event: Event, scope: NameScope) -> None:
     """Raises SpecError unless the event resets states of s, by expressions of its own indices and theirs."""
     if not event.resets:

@@ -13,7 +13,7 @@ from sympy import Expr, Interval, Symbol, oo
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
-from odesim.symbolic.checks import check_system, resets_as_written
+from odesim.symbolic.checks import axes_of_resets, check_system, resets_as_written
 from odesim.symbolic.fields import check_parts
 from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
@@ -142,6 +142,7 @@ class System(Definition):
             with error_part("events", number):
                 events.append(replace(event, resets=resets_as_written(self.name, event, self.boundary)))
         object.__setattr__(self, "events", tuple(events))
+        object.__setattr__(self, "axes", axes_of_resets(self))
         laws = tuple(
             replace(v, when=bounded(canonical(v.when), self.boundary)) if isinstance(v.when, sp.Basic) else v for v in self.invariants
         )

@@ -364,7 +364,7 @@ def test_own_component_and_all_others(run: str, falls: bool) -> None:
     neurons = System(
         name="own.pulses",
         source=Source("own", "test"),
-        axes={i: N, j: N},
+        axes={i: N},  # that of j is known from V[j]
         equations={V[i]: current[i] - V[i]},
         params=(Param(current, 2.0, REALS, ""),),
         initial={V[i]: 0},
